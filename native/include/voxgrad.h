@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The whole boundary between Python and the native kernels.
+ *
+ * A kernel is told sizes and pointers and writes every element of its output. It validates nothing,
+ * allocates nothing and keeps nothing: scratch memory comes from the caller, who asked for its size first.
+ * All tensors are dense and C-contiguous; no output overlaps an input.
+ */
+#ifndef VOXGRAD_H
+#define VOXGRAD_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define VG_ABI_VERSION 1
+
+/* Element types. The integers exist for vg_max_pool_grad_grad, which only compares and copies. */
+enum { VG_F16 = 0, VG_BF16 = 1, VG_F32 = 2, VG_F64 = 3, VG_I8 = 4, VG_I16 = 5, VG_I32 = 6, VG_I64 = 7 };
+
+enum { VG_OK = 0, VG_CANCELLED = 1, VG_BAD_TYPE = 2 };
+
+enum { VG_ISA_BASELINE = 0, VG_ISA_AVX2 = 1, VG_ISA_AVX512 = 2 };
+
+/* One spatial axis of a convolution: tap t of window o reads cell o*stride - before + t*dilation.
+ * Cells outside 0..size-1 read as zero. `before` may be negative (the first window starts late). */
+typedef struct vg_axis {
+    int64_t size;     /* cells of the input          */
+    int64_t out;      /* windows, cells of the output */
+    int64_t window;   /* taps of the filter          */
+    int64_t stride;
+    int64_t dilation;
+    int64_t before;
+} vg_axis;
+
+/* Filters are always [D, H, W, in_channels / groups, out_channels].
+ * Data is [N, D, H, W, C] where channels_last, else [N, C, D, H, W]. Axes are depth, height, width. */
+typedef struct vg_conv {
+    int32_t dtype;
+    int32_t channels_last;
+    int64_t batch;
+    int64_t in_channels;
+    int64_t out_channels;
+    int64_t groups;
+    vg_axis axis[3];
+} vg_conv;
+
+/* One spatial axis of a pool, as tables, so that a kernel knows no padding rule.
+ * Window o covers cells lo[o]..hi[o]-1; cell i is covered by windows first[i]..last[i]-1 (0 <= first <= last <= out).
+ * lo and hi never fall. Cells outside 0..size-1 are not touched, but an average still divides by all of hi - lo. */
+typedef struct vg_span {
+    int64_t size;
+    int64_t out;
+    const int64_t *lo, *hi;       /* `out` entries  */
+    const int64_t *first, *last;  /* `size` entries */
+} vg_span;
+
+/* Data is [batch, D, H, W, channels]. A channels-first pool is the same with batch*channels images of one channel. */
+typedef struct vg_pool {
+    int32_t dtype;
+    int32_t near_ties; /* vg_max_pool_grad: 0 = the first cell equal to the maximum takes all,
+                          1 = every cell closer than 1e-5 to it does */
+    int64_t batch;
+    int64_t channels;
+    vg_span axis[3];
+} vg_pool;
+
+/* How to run a call. `cancel` may be null; once it is non-zero the call stops early and returns VG_CANCELLED.
+ * `scratch` is 64-byte aligned and as large as the matching vg_*_scratch said for the same `threads`. */
+typedef struct vg_run {
+    int32_t threads;
+    int32_t reserved;
+    const volatile int32_t *cancel;
+    void *scratch;
+} vg_run;
+
+int32_t vg_abi_version(void);
+int32_t vg_best_isa(void);          /* the widest instruction set of this CPU that is compiled in */
+int32_t vg_isa(void);               /* the one in use */
+int32_t vg_use_isa(int32_t isa);    /* 0 where this CPU lacks it (nothing changes), else 1 */
+
+int64_t vg_conv3d_scratch(const vg_conv *problem, int32_t threads);
+int64_t vg_conv3d_input_scratch(const vg_conv *problem, int32_t threads);
+int64_t vg_conv3d_filter_scratch(const vg_conv *problem, int32_t threads);
+int64_t vg_avg_pool_scratch(const vg_pool *problem, int32_t threads);
+int64_t vg_avg_pool_grad_scratch(const vg_pool *problem, int32_t threads);
+int64_t vg_max_pool_scratch(const vg_pool *problem, int32_t threads);
+int64_t vg_max_pool_grad_scratch(const vg_pool *problem, int32_t threads);
+int64_t vg_max_pool_grad_grad_scratch(const vg_pool *problem, int32_t threads);
+
+/* y = correlation of x with the filter */
+int32_t vg_conv3d(const vg_conv *problem, const void *x, const void *filter, void *y, const vg_run *run);
+/* dx = the transpose of vg_conv3d in x, applied to dy */
+int32_t vg_conv3d_input(const vg_conv *problem, const void *filter, const void *dy, void *dx, const vg_run *run);
+/* dfilter = the transpose of vg_conv3d in the filter, applied to dy */
+int32_t vg_conv3d_filter(const vg_conv *problem, const void *x, const void *dy, void *dfilter, const vg_run *run);
+
+/* y = mean over the window; 0 for an empty window */
+int32_t vg_avg_pool(const vg_pool *problem, const void *x, void *y, const vg_run *run);
+int32_t vg_avg_pool_grad(const vg_pool *problem, const void *dy, void *dx, const vg_run *run);
+/* y = maximum over the window, NaN never wins; -inf for an empty window or one of NaN only */
+int32_t vg_max_pool(const vg_pool *problem, const void *x, void *y, const vg_run *run);
+/* dx[i] = sum of dy[o] over the windows o in which i is the first cell (depth, height, width order) with x[i] == y[o] */
+int32_t vg_max_pool_grad(const vg_pool *problem, const void *x, const void *y, const void *dy, void *dx,
+                         const vg_run *run);
+/* out[o] = grad[i] for that cell i, 0 where no cell of the window equals y[o] */
+int32_t vg_max_pool_grad_grad(const vg_pool *problem, const void *x, const void *y, const void *grad, void *out,
+                              const vg_run *run);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+
+#include "table.hpp"
+
+namespace {
+
+int32_t best_isa() {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c"))
+        return VG_ISA_BASELINE;
+    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+        !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
+        return VG_ISA_AVX2;
+    return VG_ISA_AVX512;
+#else
+    return VG_ISA_BASELINE;
+#endif
+}
+
+const vg::Kernels *table(int32_t isa) {
+#if defined(__x86_64__)
+    if (isa == VG_ISA_AVX512) return &vg_avx512::kernels;
+    if (isa == VG_ISA_AVX2) return &vg_avx2::kernels;
+#endif
+    (void)isa;
+    return &vg_baseline::kernels;
+}
+
+std::atomic<int32_t> current{-1};
+
+int32_t isa() {
+    int32_t now = current.load(std::memory_order_relaxed);
+    if (now < 0) {
+        now = best_isa();
+        current.store(now, std::memory_order_relaxed);
+    }
+    return now;
+}
+
+const vg::Kernels &kernels() { return *table(isa()); }
+
+}  // namespace
+
+extern "C" {
+
+int32_t vg_abi_version(void) { return VG_ABI_VERSION; }
+int32_t vg_best_isa(void) { return best_isa(); }
+int32_t vg_isa(void) { return isa(); }
+int32_t vg_use_isa(int32_t wanted) {
+    if (wanted < VG_ISA_BASELINE || wanted > best_isa()) return 0;
+    current.store(wanted, std::memory_order_relaxed);
+    return 1;
+}
+
+#define VG_SCRATCH(name, problem_type) \
+    int64_t vg_##name##_scratch(const problem_type *p, int32_t threads) { return kernels().name##_scratch(p, threads); }
+VG_SCRATCH(conv3d, vg_conv)
+VG_SCRATCH(conv3d_input, vg_conv)
+VG_SCRATCH(conv3d_filter, vg_conv)
+VG_SCRATCH(avg_pool, vg_pool)
+VG_SCRATCH(avg_pool_grad, vg_pool)
+VG_SCRATCH(max_pool, vg_pool)
+VG_SCRATCH(max_pool_grad, vg_pool)
+VG_SCRATCH(max_pool_grad_grad, vg_pool)
+#undef VG_SCRATCH
+
+int32_t vg_conv3d(const vg_conv *p, const void *x, const void *w, void *y, const vg_run *r) {
+    return kernels().conv3d(p, x, w, y, r);
+}
+int32_t vg_conv3d_input(const vg_conv *p, const void *w, const void *dy, void *dx, const vg_run *r) {
+    return kernels().conv3d_input(p, w, dy, dx, r);
+}
+int32_t vg_conv3d_filter(const vg_conv *p, const void *x, const void *dy, void *dw, const vg_run *r) {
+    return kernels().conv3d_filter(p, x, dy, dw, r);
+}
+int32_t vg_avg_pool(const vg_pool *p, const void *x, void *y, const vg_run *r) { return kernels().avg_pool(p, x, y, r); }
+int32_t vg_avg_pool_grad(const vg_pool *p, const void *dy, void *dx, const vg_run *r) {
+    return kernels().avg_pool_grad(p, dy, dx, r);
+}
+int32_t vg_max_pool(const vg_pool *p, const void *x, void *y, const vg_run *r) { return kernels().max_pool(p, x, y, r); }
+int32_t vg_max_pool_grad(const vg_pool *p, const void *x, const void *y, const void *dy, void *dx, const vg_run *r) {
+    return kernels().max_pool_grad(p, x, y, dy, dx, r);
+}
+int32_t vg_max_pool_grad_grad(const vg_pool *p, const void *x, const void *y, const void *g, void *out, const vg_run *r) {
+    return kernels().max_pool_grad_grad(p, x, y, g, out, r);
+}
+}

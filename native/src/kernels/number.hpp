@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Storage types, the type each is summed in, and vectors of the latter. Included once per instruction set, inside
+// that set's namespace: nothing here may be shared between object files compiled with different flags.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#if VG_VECTOR_BYTES >= 32
+#include <immintrin.h>
+#endif
+
+namespace VG_NAMESPACE {
+
+struct f16 {
+    uint16_t bits;
+};
+struct bf16 {
+    uint16_t bits;
+};
+
+inline float widen(f16 v) {
+    _Float16 h;
+    std::memcpy(&h, &v, 2);
+    return static_cast<float>(h);
+}
+inline float widen(bf16 v) {
+    const uint32_t bits = static_cast<uint32_t>(v.bits) << 16;
+    float f;
+    std::memcpy(&f, &bits, 4);
+    return f;
+}
+inline float widen(float v) { return v; }
+inline double widen(double v) { return v; }
+
+// Round to nearest, ties to even; NaN stays NaN.
+inline void narrow(float v, f16 *out) {
+    const _Float16 h = static_cast<_Float16>(v);
+    std::memcpy(out, &h, 2);
+}
+inline void narrow(float v, bf16 *out) {
+    uint32_t bits;
+    std::memcpy(&bits, &v, 4);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) {
+        out->bits = static_cast<uint16_t>((bits >> 16) | 0x40u);
+    } else {
+        out->bits = static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+    }
+}
+inline void narrow(float v, float *out) { *out = v; }
+inline void narrow(double v, double *out) { *out = v; }
+
+template <class S>
+struct Sum {
+    using type = float;
+};
+template <>
+struct Sum<double> {
+    using type = double;
+};
+template <class S>
+using sum_t = typename Sum<S>::type;
+
+template <class A>
+struct Lanes {
+    static constexpr int count = VG_VECTOR_BYTES / static_cast<int>(sizeof(A));
+    typedef A vector __attribute__((vector_size(VG_VECTOR_BYTES), aligned(sizeof(A)), may_alias));
+};
+template <class A>
+using vec = typename Lanes<A>::vector;
+template <class A>
+inline constexpr int lanes = Lanes<A>::count;
+
+template <class A>
+inline vec<A> splat(A v) {
+    return v - vec<A>{};  // v - 0 keeps the sign of zero, unlike v + 0
+}
+
+// A full vector of storage elements, widened to their sum type.
+template <class S>
+inline vec<sum_t<S>> load(const S *p) {
+    using A = sum_t<S>;
+    if constexpr (sizeof(S) == sizeof(A)) {
+        return *reinterpret_cast<const vec<A> *>(p);
+    } else {
+        vec<A> v;
+#if VG_VECTOR_BYTES == 64
+        const __m256i raw = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(p));
+        if constexpr (__is_same(S, f16)) {
+            v = (vec<A>)_mm512_cvtph_ps(raw);
+        } else {
+            v = (vec<A>)_mm512_slli_epi32(_mm512_cvtepu16_epi32(raw), 16);
+        }
+#elif VG_VECTOR_BYTES == 32
+        const __m128i raw = _mm_loadu_si128(reinterpret_cast<const __m128i *>(p));
+        if constexpr (__is_same(S, f16)) {
+            v = (vec<A>)_mm256_cvtph_ps(raw);
+        } else {
+            v = (vec<A>)_mm256_slli_epi32(_mm256_cvtepu16_epi32(raw), 16);
+        }
+#else
+        for (int i = 0; i < lanes<A>; ++i) v[i] = widen(p[i]);
+#endif
+        return v;
+    }
+}
+
+template <class S>
+inline void store(S *p, vec<sum_t<S>> v) {
+    using A = sum_t<S>;
+    if constexpr (sizeof(S) == sizeof(A)) {
+        *reinterpret_cast<vec<A> *>(p) = v;
+    } else {
+#if VG_VECTOR_BYTES >= 32
+        if constexpr (__is_same(S, f16)) {
+#if VG_VECTOR_BYTES == 64
+            _mm256_storeu_si256(reinterpret_cast<__m256i *>(p),
+                                _mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+#else
+            _mm_storeu_si128(reinterpret_cast<__m128i *>(p),
+                             _mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+#endif
+            return;
+        }
+#endif
+        for (int i = 0; i < lanes<A>; ++i) narrow(v[i], p + i);
+    }
+}
+
+// The first n < lanes elements; the rest of the vector is zero.
+template <class S>
+inline vec<sum_t<S>> load_part(const S *p, int n) {
+    vec<sum_t<S>> v = {};
+    for (int i = 0; i < n; ++i) v[i] = widen(p[i]);
+    return v;
+}
+template <class S>
+inline void store_part(S *p, vec<sum_t<S>> v, int n) {
+    for (int i = 0; i < n; ++i) narrow(v[i], p + i);
+}
+
+}  // namespace VG_NAMESPACE

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "threads.hpp"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <new>
+#include <thread>
+
+namespace vg {
+namespace {
+
+struct Job {
+    Task task;
+    void *context;
+    int64_t count;
+    const volatile int32_t *cancel;
+    std::atomic<int64_t> next{0};
+    std::atomic<bool> stopped{false};
+    int helpers_wanted;
+    int helpers_joined = 0;
+    int helpers_left = 0;
+};
+
+void work(Job &job, int worker) {
+    for (;;) {
+        if (job.cancel && *job.cancel) {
+            job.stopped = true;
+            return;
+        }
+        const int64_t index = job.next.fetch_add(1, std::memory_order_relaxed);
+        if (index >= job.count) return;
+        job.task(job.context, index, worker);
+    }
+}
+
+class Pool {
+public:
+    void run(Job &job) {
+        std::unique_lock<std::mutex> lock(mutex_);
+        // One job at a time owns the helpers; a second caller computes alone rather than waiting.
+        if (job_) {
+            lock.unlock();
+            work(job, 0);
+            return;
+        }
+        while (size_ < job.helpers_wanted) {
+            if (!start_helper()) break;
+        }
+        job_ = &job;
+        ++serial_;
+        wake_.notify_all();
+        lock.unlock();
+        work(job, 0);
+        lock.lock();
+        job_ = nullptr;  // nobody joins any more
+        done_.wait(lock, [&] { return job.helpers_left == job.helpers_joined; });
+    }
+
+private:
+    bool start_helper() {
+        try {
+            std::thread([this] { loop(); }).detach();
+        } catch (...) {
+            return false;
+        }
+        ++size_;
+        return true;
+    }
+
+    void loop() {
+        std::unique_lock<std::mutex> lock(mutex_);
+        uint64_t served = 0;
+        for (;;) {
+            wake_.wait(lock, [&] { return job_ && serial_ != served && job_->helpers_joined < job_->helpers_wanted; });
+            Job &job = *job_;
+            served = serial_;
+            const int worker = ++job.helpers_joined;
+            lock.unlock();
+            work(job, worker);
+            lock.lock();
+            ++job.helpers_left;
+            if (job.helpers_left == job.helpers_joined) done_.notify_all();
+        }
+    }
+
+    std::mutex mutex_;
+    std::condition_variable wake_, done_;
+    Job *job_ = nullptr;
+    uint64_t serial_ = 0;
+    int size_ = 0;
+};
+
+// Never destroyed: helpers may still sleep in it when the process exits. After a fork the child has no helpers,
+// so it starts with a fresh pool.
+alignas(Pool) unsigned char storage[sizeof(Pool)];
+Pool *pool = nullptr;
+std::once_flag once;
+
+void make_pool() { pool = new (storage) Pool; }
+
+Pool &the_pool() {
+    std::call_once(once, [] {
+        make_pool();
+        pthread_atfork(nullptr, nullptr, make_pool);
+    });
+    return *pool;
+}
+
+}  // namespace
+
+bool parallel_for(int64_t count, int threads, const volatile int32_t *cancel, Task task, void *context) {
+    Job job;
+    job.task = task;
+    job.context = context;
+    job.count = count;
+    job.cancel = cancel;
+    job.helpers_wanted = static_cast<int>(count < threads ? count : threads) - 1;
+    if (job.helpers_wanted <= 0) {
+        work(job, 0);
+    } else {
+        the_pool().run(job);
+    }
+    return !job.stopped;
+}
+
+}  // namespace vg
