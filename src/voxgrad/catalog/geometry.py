@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Window arithmetic, in integers, one axis at a time. The only place that knows what SAME means.
+
+An axis has `size` cells and `out` windows. Tap t of window o reads cell `o*stride - before + t*dilation`;
+cells outside `0..size-1` are padding. Everything else here follows from that sentence: output sizes, the cells a
+window covers, the windows that cover a cell, and which box of the input a box of the output needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+SAME = "SAME"
+VALID = "VALID"
+PADDINGS = (SAME, VALID)
+
+
+def reach(window: int, dilation: int) -> int:
+    """Cells from the first tap of a window to its last, both counted."""
+    return (window - 1) * dilation + 1
+
+
+def output_size(size: int, window: int, stride: int, dilation: int, padding: str) -> int:
+    """Number of windows; negative where a VALID window does not fit.
+
+    >>> output_size(5, 2, 2, 1, SAME), output_size(5, 2, 2, 1, VALID)
+    (3, 2)
+    """
+    if padding == SAME:
+        return -(-size // stride)
+    room = size - reach(window, dilation) + stride
+    # TensorFlow divides as C does, towards zero: a window that misses by less than a stride gives an empty output.
+    return room // stride if room >= 0 else -(-room // stride)
+
+
+def missing_cells(size: int, out: int, window: int, stride: int, dilation: int) -> int:
+    """Cells that the windows want beyond those there are; negative where they leave some unread."""
+    return (out - 1) * stride + reach(window, dilation) - size
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One spatial axis of a problem.
+
+    `overreach` marks the gradient windows of TensorFlow's CPU kernels, which extend to the end of an axis that is
+    shorter than the window (quirk B3).
+    """
+
+    size: int
+    out: int
+    window: int
+    stride: int = 1
+    dilation: int = 1
+    before: int = 0
+    overreach: bool = False
+
+    def start(self, o: int) -> int:
+        """The cell under tap 0 of window o; negative in the padding."""
+        return o * self.stride - self.before
+
+    def span(self, o: int) -> tuple[int, int]:
+        """The cells lo..hi-1 that window o covers, padding cut away (for windows without dilation)."""
+        start = self.start(o)
+        lo = min(max(start, 0), self.size)
+        if self.overreach and self.window > self.size:
+            return lo, self.size
+        return lo, max(lo, min(start + self.window, self.size))
+
+    def outputs_of_tap(self, t: int) -> tuple[int, int]:
+        """The windows o0..o1-1 whose tap t falls on a real cell."""
+        offset = t * self.dilation - self.before
+        first = max(0, -(offset // self.stride))
+        end = (self.size - 1 - offset) // self.stride + 1
+        return first, max(first, min(end, self.out))
+
+
+@lru_cache(maxsize=512)
+def spans(axis: Axis) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The cells lo[o]..hi[o]-1 of every window."""
+    pairs = [axis.span(o) for o in range(axis.out)]
+    return tuple(lo for lo, _ in pairs), tuple(hi for _, hi in pairs)
+
+
+@lru_cache(maxsize=512)
+def coverings(axis: Axis) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """For every cell, the windows first[i]..last[i]-1 that cover it. Both rise with i, because spans do."""
+    los, his = spans(axis)
+    firsts, lasts, first, last = [], [], 0, 0
+    for cell in range(axis.size):
+        while last < axis.out and los[last] <= cell:
+            last += 1
+        while first < last and his[first] <= cell:
+            first += 1
+        firsts.append(first)
+        lasts.append(last)
+    return tuple(firsts), tuple(lasts)
+
+
+def axis(
+    size: int, window: int, stride: int, dilation: int, padding: str, *, late_start: bool = False, overreach: bool = False
+) -> Axis:
+    """The axis for TensorFlow's padding rule.
+
+    SAME puts half of the missing cells before the input and the rest, one more where they are odd, behind it. Where
+    the stride jumps over cells nothing is missing and the first window starts at cell 0; `late_start` instead lets
+    it start in the middle of the gap, as TensorFlow's CPU forward kernels do (quirk B2).
+
+    >>> axis(4, 3, 2, 1, SAME).before, axis(3, 1, 3, 1, SAME).before, axis(3, 1, 3, 1, SAME, late_start=True).before
+    (0, 0, -1)
+    """
+    out = output_size(size, window, stride, dilation, padding)
+    before = 0
+    if padding == SAME and out > 0:
+        missing = missing_cells(size, out, window, stride, dilation)
+        # C's division rounds towards zero, so a gap of one cell does not shift the window.
+        before = missing // 2 if missing >= 0 else -(-missing // 2) if late_start else 0
+    return Axis(size, out, window, stride, dilation, before, overreach)
+
+
+def input_box(axis: Axis, o0: int, o1: int) -> tuple[int, int]:
+    """The cells i0..i1-1 that windows o0..o1-1 read; may reach into the padding on either side.
+
+    >>> input_box(axis(8, 3, 1, 1, SAME), 0, 4)
+    (-1, 5)
+    """
+    if o1 <= o0:
+        return 0, 0
+    return axis.start(o0), axis.start(o1 - 1) + reach(axis.window, axis.dilation)
+
+
+def output_box(axis: Axis, i0: int, i1: int) -> tuple[int, int]:
+    """The windows o0..o1-1 that read any of the cells i0..i1-1; empty where the stride jumps over them all.
+
+    >>> output_box(axis(8, 3, 1, 1, SAME), 0, 4)
+    (0, 5)
+    """
+    if i1 <= i0:
+        return 0, 0
+    first = -((reach(axis.window, axis.dilation) - 1 - i0 - axis.before) // axis.stride)
+    end = (i1 - 1 + axis.before) // axis.stride + 1
+    first = min(max(first, 0), axis.out)
+    return first, max(first, min(end, axis.out))

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a declaration is made of. An op is declared once; everything else is derived from the declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from voxgrad.catalog.dtypes import DType
+from voxgrad.errors import Faults
+
+Shape = tuple[Any, ...]
+"""Sizes as integers, or as symbols where a page leaves them open."""
+
+
+class _Required:
+    """The default of an attribute that has none."""
+
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED = _Required()
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A tensor argument.
+
+    `type` names one of the op's type variables, or is a fixed element type. A `host` input is a small vector of
+    integers whose values decide shapes. `many` marks a list of tensors.
+    """
+
+    name: str
+    type: str | DType
+    doc: str
+    shape: str = ""
+    host: bool = False
+    many: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Attr:
+    """A typed attribute. `kind` is one of the keys of `voxgrad.catalog.attributes.KINDS`."""
+
+    name: str
+    kind: str
+    doc: str
+    default: Any = REQUIRED
+    choices: tuple[Any, ...] = ()
+    length: int | None = None
+
+    @property
+    def required(self) -> bool:
+        """True where a call must give it."""
+        return self.default is REQUIRED
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A result. `type` as in Input; `many` marks a list of tensors."""
+
+    name: str
+    type: str | DType
+    doc: str
+    shape: str = ""
+    many: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """A promise about an edge: ties, NaN, empty tensors, padding."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What is known of a tensor before it is computed. None means unknown; `value` holds a host vector's integers."""
+
+    dtype: DType | None = None
+    shape: Shape | None = None
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An op with the specs of its inputs and its canonical attributes, ready to be validated."""
+
+    op: Op
+    inputs: Mapping[str, Any]
+    attrs: Mapping[str, Any]
+    semantics: str = "documented"
+
+
+class Node(Protocol):
+    """A use of an op, as its gradient sees it."""
+
+    @property
+    def inputs(self) -> Sequence[Any]: ...
+    @property
+    def outputs(self) -> Sequence[Any]: ...
+    @property
+    def attrs(self) -> Mapping[str, Any]: ...
+
+
+Gradient = Callable[[Any, Node, Sequence[Any]], Sequence[Any]]
+"""`gradient(build, node, dys)` returns one value or None per input. `build.<Op>(*inputs, **attrs)` makes an op:
+a block on a page, or a number at once, whichever the builder stands for."""
+
+
+@dataclass(frozen=True)
+class Op:
+    """The declaration of an op.
+
+    `types` gives each type variable its element types. `infer(call, faults)` returns the specs of the outputs, or
+    None after noting faults. `problem(call, faults)` does the same for the windowed family, whose kernels need a
+    canonical problem. `linear_in` names the inputs in which the op is linear: there its gradient is its transpose.
+    """
+
+    name: str
+    group: str
+    summary: str
+    inputs: tuple[Input, ...]
+    attrs: tuple[Attr, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    types: Mapping[str, tuple[DType, ...]] = field(default_factory=dict)
+    type_defaults: Mapping[str, DType] = field(default_factory=dict)
+    doc: str = ""
+    laws: tuple[Law, ...] = ()
+    example: str = ""
+    infer: Callable[[Call, Faults], tuple[Spec, ...] | None] | None = None
+    problem: Callable[[Call, Faults], Any] | None = None
+    gradient: Gradient | None = None
+    linear_in: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    stateful: bool = False
+
+    def input(self, name: str) -> Input:
+        """The input with this name."""
+        return next(item for item in self.inputs if item.name == name)
+
+    def attr(self, name: str) -> Attr:
+        """The attribute with this name."""
+        return next(item for item in self.attrs if item.name == name)
+
+    @property
+    def parameters(self) -> tuple[Input | Attr, ...]:
+        """All arguments in the order of the signature."""
+        return (*self.inputs, *self.attrs)
+
+    def allowed(self, type_: str | DType) -> tuple[DType, ...]:
+        """The element types behind a type variable or a fixed type."""
+        return self.types[type_] if isinstance(type_, str) else (type_,)
+
+    def __repr__(self) -> str:
+        return f"<Op {self.name}>"

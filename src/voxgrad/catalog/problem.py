@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A call of the windowed family, validated and made canonical. Behind it nothing sees a string option."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from voxgrad.catalog import attributes, geometry
+from voxgrad.catalog.dtypes import DType
+from voxgrad.catalog.geometry import Axis
+from voxgrad.catalog.model import Call, Op, Spec
+from voxgrad.errors import Faults
+
+DATA_FORMATS = ("NDHWC", "NCDHW")
+FILTER_SHAPE = "[depth, height, width, in_channels, out_channels]"
+MAX_ELEMENTS = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """All that a kernel needs to know: integers and flags.
+
+    `dtype` is the type to compute in (it differs from the output's only where a gradient mixes types). The data is
+    [N, D, H, W, C] where `channels_last`, else [N, C, D, H, W]. `near_ties` gives a max-pool gradient to every cell
+    within 1e-5 of the maximum (quirk B4) instead of the first.
+    """
+
+    op: str
+    dtype: DType
+    output_dtype: DType
+    output_shape: tuple[int, ...]
+    channels_last: bool
+    batch: int
+    in_channels: int
+    out_channels: int
+    groups: int
+    axes: tuple[Axis, Axis, Axis]
+    near_ties: bool = False
+
+    @property
+    def output_bytes(self) -> int:
+        """Bytes of the result."""
+        return math.prod(self.output_shape) * self.output_dtype.itemsize
+
+    @property
+    def input_extent(self) -> tuple[int, ...]:
+        """Shape of the large side: what a forward op reads."""
+        return _join(self.batch, tuple(axis.size for axis in self.axes), self.in_channels, self.channels_last)
+
+    @property
+    def output_extent(self) -> tuple[int, ...]:
+        """Shape of the small side: what a forward op writes."""
+        return _join(self.batch, tuple(axis.out for axis in self.axes), self.out_channels, self.channels_last)
+
+    @property
+    def filter_shape(self) -> tuple[int, ...]:
+        """Shape of the filter of a convolution."""
+        return (*(axis.window for axis in self.axes), self.in_channels // self.groups, self.out_channels)
+
+
+Volume = tuple[int, tuple[int, ...], int]
+"""Batch, spatial sizes and channels of a rank-5 tensor, whatever its layout."""
+
+
+def parse(op: Op, specs: Mapping[str, Spec], attrs: Mapping[str, Any], semantics: str) -> Problem:
+    """The one door: a call as it came, to a problem, or an error that lists everything wrong with it."""
+    faults = Faults(op.name)
+    values = attributes.canonical(op, attrs, faults)
+    check_types(op, specs, faults)
+    assert op.problem is not None
+    problem = op.problem(Call(op, specs, values, semantics), faults)
+    faults.raise_if_any()
+    assert isinstance(problem, Problem)
+    return problem
+
+
+def check_types(op: Op, specs: Mapping[str, Spec], faults: Faults) -> None:
+    """Every tensor has an allowed type, and those of one type variable agree."""
+    bound: dict[str, tuple[str, DType]] = {}
+    for item in op.inputs:
+        dtype = specs[item.name].dtype
+        if dtype is None:
+            continue
+        allowed = op.allowed(item.type)
+        if dtype not in allowed:
+            listed = ", ".join(one.name for one in allowed)
+            faults.add("VG011", item.name, wanted=f"be of type {listed}", got=dtype.name)
+        elif isinstance(item.type, str):
+            first, wanted = bound.setdefault(item.type, (item.name, dtype))
+            if wanted != dtype:
+                remedy = f"Cast it, e.g. with {item.name}.astype(...), or cast {first}."
+                faults.add("VG011", item.name, wanted=f"have the type of {first}, {wanted}", got=dtype.name, remedy=remedy)
+
+
+def is_channels_last(call: Call) -> bool:
+    """The layout of the call's data."""
+    return bool(call.attrs.get("data_format", DATA_FORMATS[0]) == DATA_FORMATS[0])
+
+
+def spatial_attr(call: Call, name: str, faults: Faults, *, pool: bool) -> tuple[int, int, int] | None:
+    """Depth, height and width of `ksize`, `strides` or `dilations`; batch and channels must be 1."""
+    values = call.attrs.get(name)
+    if values is None:
+        return None
+    last = is_channels_last(call)
+    inner = values[1:4] if last else values[2:5]
+    channel = 4 if last else 1
+    fine = True
+    for index, what in ((0, "batch"), (channel, "channel")):
+        if values[index] != 1:
+            remedy = f"Entry {index} is the {what} entry of {call.attrs.get('data_format', DATA_FORMATS[0])}."
+            faults.add(
+                "VG007", f"{name}[{index}]", wanted=f"be 1 ({what})", got=values[index], remedy=remedy, unimplemented=pool
+            )
+            fine = False
+    for index, value in enumerate(values):
+        if index not in (0, channel) and value < 1:
+            faults.add("VG006", f"{name}[{index}]", wanted="be at least 1", got=value)
+            fine = False
+    return (inner[0], inner[1], inner[2]) if fine else None
+
+
+def volume(call: Call, name: str, faults: Faults) -> Volume | None:
+    """A rank-5 tensor input, split into batch, spatial sizes and channels."""
+    shape = call.inputs[name].shape
+    if shape is None:
+        return None
+    if len(shape) != 5:
+        wanted = f"have rank 5, {call.op.input(name).shape}"
+        faults.add("VG010", name, wanted=wanted, got=f"rank {len(shape)}, shape {list(shape)}")
+        return None
+    return _split(shape, is_channels_last(call))
+
+
+def filter_shape(call: Call, name: str, faults: Faults) -> tuple[int, ...] | None:
+    """The shape of a rank-5 filter input."""
+    shape = call.inputs[name].shape
+    if shape is not None and len(shape) != 5:
+        faults.add("VG010", name, wanted=f"have rank 5, {FILTER_SHAPE}", got=f"rank {len(shape)}, shape {list(shape)}")
+        return None
+    return shape
+
+
+def sizes(call: Call, name: str, faults: Faults) -> tuple[int, ...] | None:
+    """A host vector that states the shape of the result: five sizes, none negative, a countable product."""
+    spec = call.inputs[name]
+    if spec.shape is not None and len(spec.shape) != 1:
+        faults.add("VG014", name, wanted="be a vector of 5 sizes", got=f"rank {len(spec.shape)}, shape {list(spec.shape)}")
+        return None
+    values: tuple[int, ...] | None = spec.value
+    if values is None:
+        return None
+    if len(values) != 5:
+        faults.add("VG014", name, wanted="hold 5 sizes", got=f"{len(values)}: {list(values)[:12]}")
+        return None
+    for index, value in enumerate(values):
+        if value < 0:
+            faults.add("VG014", f"{name}[{index}]", wanted="be 0 or more", got=value)
+            return None
+    if math.prod(values) > MAX_ELEMENTS:
+        faults.add("VG015", name, wanted="state fewer than 2**63 elements", got=f"{list(values)}, {math.prod(values)} elements")
+        return None
+    return tuple(values)
+
+
+def stated_volume(call: Call, name: str, faults: Faults) -> Volume | None:
+    """The volume whose shape a host vector states."""
+    stated = sizes(call, name, faults)
+    return None if stated is None else _split(stated, is_channels_last(call))
+
+
+def window_axes(
+    call: Call,
+    sized: tuple[str, Volume],
+    windows: tuple[str, tuple[int, ...]],
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+    faults: Faults,
+    **quirks: bool,
+) -> tuple[Axis, Axis, Axis] | None:
+    """The three axes of a problem; a VALID window that does not fit is a fault of the tensor named in `sized`."""
+    padding = call.attrs.get("padding")
+    if padding is None:
+        return None
+    name, (_, spatial, _) = sized
+    axes = []
+    for index, size in enumerate(spatial):
+        made = geometry.axis(size, windows[1][index], strides[index], dilations[index], padding, **quirks)
+        if made.out < 0:
+            what = ("depth", "height", "width")[index]
+            spread = geometry.reach(made.window, made.dilation)
+            faults.add(
+                "VG016",
+                name,
+                wanted=f"be at least as large as the window under VALID padding, {spread} cells in {what}",
+                got=f"{size} cells",
+                remedy=f"Use a smaller {windows[0]} or padding='SAME'.",
+            )
+            return None
+        axes.append(made)
+    return axes[0], axes[1], axes[2]
+
+
+def same_shape(call: Call, name: str, wanted: tuple[int, ...], why: str, faults: Faults) -> None:
+    """A tensor must have exactly the shape that follows from the other arguments."""
+    shape = call.inputs[name].shape
+    if shape is not None and len(shape) == 5 and tuple(shape) != wanted:
+        faults.add("VG012", name, wanted=f"have {why}, {_text(wanted)}", got=_text(shape))
+
+
+def countable(problem: Problem, faults: Faults) -> None:
+    """The result must have fewer than 2**63 elements."""
+    if math.prod(problem.output_shape) > MAX_ELEMENTS:
+        faults.add("VG015", "output", wanted="have fewer than 2**63 elements", got=_text(problem.output_shape))
+
+
+def _split(shape: tuple[int, ...], channels_last: bool) -> Volume:
+    return (shape[0], tuple(shape[1:4]), shape[4]) if channels_last else (shape[0], tuple(shape[2:5]), shape[1])
+
+
+def _join(batch: int, spatial: tuple[int, ...], channels: int, channels_last: bool) -> tuple[int, ...]:
+    return (batch, *spatial, channels) if channels_last else (batch, channels, *spatial)
+
+
+def _text(shape: tuple[int, ...]) -> str:
+    return f"[{','.join(map(str, shape))}]"

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors are data: a fault names its code, op, argument, what was wanted, what came and what to do.
+
+The same object becomes a Python exception, a line on the terminal and a mark on a pin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+CODES: dict[str, str] = {
+    "VG001": "A call without an argument that it needs, with one that the op does not have, or by position.",
+    "VG002": "An argument of the wrong Python type.",
+    "VG003": "A value outside the list of allowed ones.",
+    "VG004": "A list of the wrong length.",
+    "VG005": "A number that does not fit a 32-bit integer.",
+    "VG006": "A window, stride or dilation that is not positive.",
+    "VG007": "A window, stride or dilation over the batch or the channels.",
+    "VG010": "A tensor of the wrong rank.",
+    "VG011": "An element type that the op does not take, or that differs from its neighbour's.",
+    "VG012": "A shape that does not follow from the other arguments.",
+    "VG013": "Channel counts that do not fit together.",
+    "VG014": "A vector of sizes that is no shape.",
+    "VG015": "A shape with more elements than can be counted in 63 bits.",
+    "VG016": "A window that is too large for its input.",
+    "VG017": "An empty tensor where the op needs elements.",
+    "VG020": "A result larger than the memory limit.",
+    "VG030": "An object that is no array, or arrays of different kinds in one call.",
+    "VG031": "An array that carries its own gradient.",
+    "VG032": "An array on a device or in a form that has no kernel here.",
+    "VG033": "An output buffer that does not fit the result.",
+    "VG040": "A run that was cancelled.",
+    "VG050": "A name that does not exist.",
+    "VG051": "A file that cannot be read or written.",
+}
+"""Every code with its meaning; the documentation has a page made from this table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong with a call."""
+
+    code: str
+    op: str
+    argument: str
+    wanted: str
+    got: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.code} {self.op}: {self.argument} must {self.wanted}; got {self.got}."
+        return f"{text} {self.remedy}" if self.remedy else text
+
+    def as_dict(self) -> dict[str, str]:
+        """The fault as plain data, for JSON."""
+        return asdict(self)
+
+
+class VoxgradError(Exception):
+    """Base of all errors of this package. `faults` holds every fault that was found."""
+
+    def __init__(self, faults: Fault | Iterable[Fault]):
+        self.faults: tuple[Fault, ...] = (faults,) if isinstance(faults, Fault) else tuple(faults)
+        super().__init__("\n".join(map(str, self.faults)))
+
+    def __reduce__(self) -> tuple[type[VoxgradError], tuple[tuple[Fault, ...]]]:
+        return type(self), (self.faults,)
+
+
+class InvalidArgumentError(VoxgradError, ValueError):
+    """The call cannot mean anything."""
+
+
+class InvalidTypeError(InvalidArgumentError, TypeError):
+    """The call is malformed before its values matter: a missing argument, text for a number."""
+
+
+class ResourceExhaustedError(InvalidArgumentError, MemoryError):
+    """The result would not fit into the memory that this process may use."""
+
+
+class UnimplementedError(VoxgradError, NotImplementedError):
+    """The call means something that no kernel offers."""
+
+
+class CancelledError(VoxgradError):
+    """The run was stopped before it had finished."""
+
+
+_CLASS_OF_CODE: dict[str, type[VoxgradError]] = {
+    "VG001": InvalidTypeError,
+    "VG002": InvalidTypeError,
+    "VG020": ResourceExhaustedError,
+    "VG032": UnimplementedError,
+    "VG040": CancelledError,
+}
+
+
+class Faults:
+    """Collects the faults of one call, so that all of them are reported together."""
+
+    def __init__(self, op: str):
+        self.op = op
+        self.found: list[Fault] = []
+        self._unimplemented: set[Fault] = set()
+
+    def add(
+        self, code: str, argument: str, *, wanted: str, got: object, remedy: str = "", unimplemented: bool = False
+    ) -> None:
+        """Note a fault; `unimplemented` marks one that is a missing feature rather than a mistake."""
+        fault = Fault(code, self.op, argument, wanted, show(got), remedy)
+        self.found.append(fault)
+        if unimplemented:
+            self._unimplemented.add(fault)
+
+    def __bool__(self) -> bool:
+        return bool(self.found)
+
+    def error(self) -> VoxgradError:
+        """The exception for what was found: the kind of the first fault decides its class."""
+        first = self.found[0]
+        kind = UnimplementedError if first in self._unimplemented else _CLASS_OF_CODE.get(first.code, InvalidArgumentError)
+        return kind(self.found)
+
+    def raise_if_any(self) -> None:
+        """Raise everything found so far, if there is anything."""
+        if self.found:
+            raise self.error()
+
+
+def show(value: object) -> str:
+    """A value as messages show it: shapes without blanks, long things cut."""
+    if isinstance(value, (tuple, list)):
+        items = [show(item) for item in value[:12]] + (["..."] if len(value) > 12 else [])
+        return f"[{','.join(items)}]"
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= 120 else f"{text[:117]}..."
