@@ -51,9 +51,9 @@ AVG_POOL3D = Op(
     name="AvgPool3D",
     group="nn",
     summary="Average over 3-D windows.",
-    inputs=(Input("input", "T", "The volume.", DATA),),
+    inputs=(Input("input", "T", "The volume.", DATA, layout="data"),),
     attrs=ATTRS,
-    outputs=(Output("output", "T", "The mean of every window.", "[N, D', H', W', C]"),),
+    outputs=(Output("output", "T", "The mean of every window.", "[N, D', H', W', C]", layout="data"),),
     types={"T": dtypes.FLOATING},
     laws=_LAWS,
     example="""\
@@ -61,6 +61,7 @@ x = np.arange(1, 33, dtype=np.float32).reshape(2, 2, 2, 2, 2)
 y = vg.raw_ops.AvgPool3D(input=x, ksize=[1, 4, 3, 2, 1], strides=[1, 4, 3, 2, 1], padding="SAME")
 print(y.ravel())  # [ 8.  9. 24. 25.]""",
     problem=_forward_problem,
+    kernel="avg_pool",
     gradient=_forward_gradient,
     linear_in=("input",),
 )
@@ -71,10 +72,10 @@ AVG_POOL3D_GRAD = Op(
     summary="Gradient of AvgPool3D with respect to its input.",
     inputs=(
         Input("orig_input_shape", dtypes.INT32, "The shape of the input of the pool, 5 integers.", "[5]", host=True),
-        Input("grad", "T", "The gradient with respect to the output of the pool.", DATA),
+        Input("grad", "T", "The gradient with respect to the output of the pool.", DATA, layout="data"),
     ),
     attrs=ATTRS,
-    outputs=(Output("output", "T", "The gradient with respect to the input.", "orig_input_shape"),),
+    outputs=(Output("output", "T", "The gradient with respect to the input.", "orig_input_shape", layout="data"),),
     types={"T": dtypes.FLOATING},
     laws=(*_LAWS, Law("empty", "Cells that no window covers get 0.")),
     example="""\
@@ -83,6 +84,7 @@ dx = vg.raw_ops.AvgPool3DGrad(orig_input_shape=[2, 2, 2, 2, 2], grad=g, ksize=[1
                               strides=[1, 4, 3, 2, 1], padding="SAME")
 print(dx[:, 0, 0, 0])  # [[1. 2.] [3. 4.]]""",
     problem=_gradient_problem,
+    kernel="avg_pool_grad",
     gradient=_gradient_gradient,
     linear_in=("grad",),
 )

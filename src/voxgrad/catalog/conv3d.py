@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from voxgrad.catalog import dtypes, geometry
@@ -58,13 +59,11 @@ def _problem(call: Call, data: Volume, taps: Sequence[int], names: tuple[str, st
     if axes is None:
         return None
     dtype = next(spec.dtype for item in call.op.inputs if not item.host and (spec := call.inputs[item.name]))
-    problem = Problem(call.op.name, dtype, dtype, (), is_channels_last(call), batch, channels, out_channels, groups, axes)
+    problem = Problem(call.op.name, call.op.kernel, dtype, dtype, (), is_channels_last(call), batch, channels, out_channels, groups, axes)
     return _with_output(problem, shape, faults)
 
 
 def _with_output(problem: Problem, shape: Any, faults: Faults) -> Problem:
-    from dataclasses import replace
-
     made = replace(problem, output_shape=shape(problem))
     countable(made, faults)
     return made
@@ -144,11 +143,11 @@ CONV3D = Op(
     group="nn",
     summary="3-D convolution (cross-correlation) of a volume with a filter.",
     inputs=(
-        Input("input", "T", "The volume.", _DATA),
-        Input("filter", "T", "The filter; in_channels divides the channels of the volume.", FILTER_SHAPE),
+        Input("input", "T", "The volume.", _DATA, layout="data"),
+        Input("filter", "T", "The filter; in_channels divides the channels of the volume.", FILTER_SHAPE, layout="filter"),
     ),
     attrs=_ATTRS,
-    outputs=(Output("output", "T", "The convolved volume.", "[N, D', H', W', out_channels]"),),
+    outputs=(Output("output", "T", "The convolved volume.", "[N, D', H', W', out_channels]", layout="data"),),
     types=_TYPES,
     laws=_LAWS,
     example="""\
@@ -156,6 +155,7 @@ x = np.arange(1, 33, dtype=np.float32).reshape(2, 2, 2, 2, 2)
 y = vg.raw_ops.Conv3D(input=x, filter=x, strides=[1, 4, 3, 2, 1], padding="SAME")
 print(y.ravel())  # [2856. 2992. 6952. 7344.]""",
     problem=_conv3d_problem,
+    kernel="conv3d",
     gradient=_conv3d_gradient,
     linear_in=("input", "filter"),
 )
@@ -166,11 +166,11 @@ CONV3D_BACKPROP_INPUT = Op(
     summary="Gradient of Conv3D with respect to its input; a transposed convolution of stated size.",
     inputs=(
         Input("input_sizes", "Tshape", "The shape of the input of the convolution, 5 integers.", "[5]", host=True),
-        Input("filter", "T", "The filter of the convolution.", FILTER_SHAPE),
-        Input("out_backprop", "T", "The gradient with respect to the output of the convolution.", _DATA),
+        Input("filter", "T", "The filter of the convolution.", FILTER_SHAPE, layout="filter"),
+        Input("out_backprop", "T", "The gradient with respect to the output of the convolution.", _DATA, layout="data"),
     ),
     attrs=_ATTRS,
-    outputs=(Output("output", "T", "The gradient with respect to the input.", "input_sizes"),),
+    outputs=(Output("output", "T", "The gradient with respect to the input.", "input_sizes", layout="data"),),
     types=_TYPES | {"Tshape": (dtypes.INT32, dtypes.INT64)},
     type_defaults={"Tshape": dtypes.INT32},
     laws=(*_LAWS, Law("empty", "Cells that no window reads, and a convolution without output channels, get 0.")),
@@ -181,6 +181,7 @@ dx = vg.raw_ops.Conv3DBackpropInputV2(input_sizes=[2, 2, 2, 2, 2], filter=w, out
                                       strides=[1, 4, 3, 2, 1], padding="SAME")
 print(dx.ravel()[:3])  # [ 8840. 20536. 32232.]""",
     problem=_input_problem,
+    kernel="conv3d_input",
     gradient=_input_gradient,
     linear_in=("filter", "out_backprop"),
 )
@@ -190,12 +191,12 @@ CONV3D_BACKPROP_FILTER = Op(
     group="nn",
     summary="Gradient of Conv3D with respect to its filter.",
     inputs=(
-        Input("input", "T", "The input of the convolution.", _DATA),
+        Input("input", "T", "The input of the convolution.", _DATA, layout="data"),
         Input("filter_sizes", dtypes.INT32, "The shape of the filter, 5 integers.", "[5]", host=True),
-        Input("out_backprop", "T", "The gradient with respect to the output of the convolution.", _DATA),
+        Input("out_backprop", "T", "The gradient with respect to the output of the convolution.", _DATA, layout="data"),
     ),
     attrs=_ATTRS,
-    outputs=(Output("output", "T", "The gradient with respect to the filter.", "filter_sizes"),),
+    outputs=(Output("output", "T", "The gradient with respect to the filter.", "filter_sizes", layout="filter"),),
     types=_TYPES,
     laws=(*_LAWS, Law("empty", "An empty batch or an empty output gives a gradient of zeros.")),
     example="""\
@@ -205,6 +206,7 @@ dw = vg.raw_ops.Conv3DBackpropFilterV2(input=x, filter_sizes=[2, 2, 2, 2, 2], ou
                                        strides=[1, 4, 3, 2, 1], padding="SAME")
 print(dw.ravel()[:2])  # [121040. 127840.]""",
     problem=_filter_problem,
+    kernel="conv3d_filter",
     gradient=_filter_gradient,
     linear_in=("input", "out_backprop"),
 )

@@ -8,6 +8,7 @@ window covers, the windows that cover a cell, and which box of the input a box o
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -76,17 +77,22 @@ class Axis:
 
 
 @lru_cache(maxsize=512)
-def spans(axis: Axis) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The cells lo[o]..hi[o]-1 of every window."""
-    pairs = [axis.span(o) for o in range(axis.out)]
-    return tuple(lo for lo, _ in pairs), tuple(hi for _, hi in pairs)
+def spans(axis: Axis) -> tuple[array[int], array[int]]:
+    """The cells lo[o]..hi[o]-1 of every window, as 64-bit tables that a kernel can read."""
+    los, his = array("q"), array("q")
+    for o in range(axis.out):
+        lo, hi = axis.span(o)
+        los.append(lo)
+        his.append(hi)
+    return los, his
 
 
 @lru_cache(maxsize=512)
-def coverings(axis: Axis) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def coverings(axis: Axis) -> tuple[array[int], array[int]]:
     """For every cell, the windows first[i]..last[i]-1 that cover it. Both rise with i, because spans do."""
     los, his = spans(axis)
-    firsts, lasts, first, last = [], [], 0, 0
+    firsts, lasts = array("q"), array("q")
+    first = last = 0
     for cell in range(axis.size):
         while last < axis.out and los[last] <= cell:
             last += 1
@@ -94,7 +100,7 @@ def coverings(axis: Axis) -> tuple[tuple[int, ...], tuple[int, ...]]:
             first += 1
         firsts.append(first)
         lasts.append(last)
-    return tuple(firsts), tuple(lasts)
+    return firsts, lasts
 
 
 def axis(

@@ -89,9 +89,9 @@ MAX_POOL3D = Op(
     name="MaxPool3D",
     group="nn",
     summary="Maximum over 3-D windows.",
-    inputs=(Input("input", "T", "The volume.", DATA),),
+    inputs=(Input("input", "T", "The volume.", DATA, layout="data"),),
     attrs=ATTRS,
-    outputs=(Output("output", "T", "The maximum of every window.", "[N, D', H', W', C]"),),
+    outputs=(Output("output", "T", "The maximum of every window.", "[N, D', H', W', C]", layout="data"),),
     types={"T": dtypes.FLOATING},
     laws=_LAWS,
     example="""\
@@ -99,6 +99,7 @@ x = np.arange(1, 33, dtype=np.float32).reshape(2, 2, 2, 2, 2)
 y = vg.raw_ops.MaxPool3D(input=x, ksize=[1, 4, 3, 2, 1], strides=[1, 4, 3, 2, 1], padding="SAME")
 print(y.ravel())  # [15. 16. 31. 32.]""",
     problem=_forward_problem,
+    kernel="max_pool",
     gradient=_forward_gradient,
 )
 
@@ -107,12 +108,12 @@ MAX_POOL3D_GRAD = Op(
     group="nn",
     summary="Gradient of MaxPool3D with respect to its input.",
     inputs=(
-        Input("orig_input", "TInput", "The input of the pool.", DATA),
-        Input("orig_output", "TInput", "The output of the pool.", DATA),
-        Input("grad", "T", "The gradient with respect to the output of the pool.", DATA),
+        Input("orig_input", "TInput", "The input of the pool.", DATA, layout="data"),
+        Input("orig_output", "TInput", "The output of the pool.", DATA, layout="data"),
+        Input("grad", "T", "The gradient with respect to the output of the pool.", DATA, layout="data"),
     ),
     attrs=ATTRS,
-    outputs=(Output("output", "T", "The gradient with respect to the input.", "shape of orig_input"),),
+    outputs=(Output("output", "T", "The gradient with respect to the input.", "shape of orig_input", layout="data"),),
     types={"T": dtypes.FLOATING, "TInput": dtypes.FLOATING},
     type_defaults={"T": dtypes.FLOAT32, "TInput": dtypes.FLOAT32},
     laws=_LAWS,
@@ -123,6 +124,7 @@ dx = vg.raw_ops.MaxPool3DGrad(orig_input=x, orig_output=y, grad=y, ksize=[1, 2, 
                               strides=[1, 2, 2, 2, 1], padding="VALID")
 print(dx[0, 1, 1])  # [[ 0.  0.] [15. 16.]]""",
     problem=_gradient_problem,
+    kernel="max_pool_grad",
     gradient=_gradient_gradient,
     linear_in=("grad",),
 )
@@ -132,12 +134,12 @@ MAX_POOL3D_GRAD_GRAD = Op(
     group="nn",
     summary="Second-order gradient of MaxPool3D: takes, per window, the gradient at the cell that won.",
     inputs=(
-        Input("orig_input", "T", "The input of the pool.", DATA),
-        Input("orig_output", "T", "The output of the pool.", DATA),
-        Input("grad", "T", "A tensor like orig_input.", DATA),
+        Input("orig_input", "T", "The input of the pool.", DATA, layout="data"),
+        Input("orig_output", "T", "The output of the pool.", DATA, layout="data"),
+        Input("grad", "T", "A tensor like orig_input.", DATA, layout="data"),
     ),
     attrs=ATTRS,
-    outputs=(Output("output", "T", "The values of grad at the winners.", "shape of orig_output"),),
+    outputs=(Output("output", "T", "The values of grad at the winners.", "shape of orig_output", layout="data"),),
     types={"T": dtypes.REAL},
     laws=(*_LAWS, Law("empty", "Empty tensors are refused, as TensorFlow does.")),
     example="""\
@@ -147,6 +149,7 @@ g = vg.raw_ops.MaxPool3DGradGrad(orig_input=x, orig_output=y, grad=x / 2, ksize=
                                  strides=[1, 4, 3, 2, 1], padding="SAME")
 print(g.ravel())  # [ 7.5  8.  15.5 16. ]""",
     problem=_second_problem,
+    kernel="max_pool_grad_grad",
     gradient=_second_gradient,
     linear_in=("grad",),
 )

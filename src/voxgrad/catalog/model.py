@@ -29,7 +29,8 @@ class Input:
     """A tensor argument.
 
     `type` names one of the op's type variables, or is a fixed element type. A `host` input is a small vector of
-    integers whose values decide shapes. `many` marks a list of tensors.
+    integers whose values decide shapes. `many` marks a list of tensors. `layout` says how the dimensions of a tensor
+    are ordered: "data" follows data_format, "filter" never changes, "" has no order.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Input:
     shape: str = ""
     host: bool = False
     many: bool = False
+    layout: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +61,14 @@ class Attr:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A result. `type` as in Input; `many` marks a list of tensors."""
+    """A result. `type`, `many` and `layout` as in Input."""
 
     name: str
     type: str | DType
     doc: str
     shape: str = ""
     many: bool = False
+    layout: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,7 @@ class Op:
 
     `types` gives each type variable its element types. `infer(call, faults)` returns the specs of the outputs, or
     None after noting faults. `problem(call, faults)` does the same for the windowed family, whose kernels need a
-    canonical problem. `linear_in` names the inputs in which the op is linear: there its gradient is its transpose.
+    canonical problem; `kernel` is what the reference and the kernels of every device call it. `linear_in` names the inputs in which the op is linear: there its gradient is its transpose.
     """
 
     name: str
@@ -133,6 +136,7 @@ class Op:
     example: str = ""
     infer: Callable[[Call, Faults], tuple[Spec, ...] | None] | None = None
     problem: Callable[[Call, Faults], Any] | None = None
+    kernel: str = ""
     gradient: Gradient | None = None
     linear_in: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()

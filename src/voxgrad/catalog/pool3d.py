@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from voxgrad.catalog import geometry
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Attr, Call, Law
@@ -40,14 +42,12 @@ def pool_problem(
         return None
     batch, _, channels = data
     return Problem(
-        call.op.name, types[0], types[1], (), is_channels_last(call), batch, channels, channels, 1, axes, near_ties
+        call.op.name, call.op.kernel, *types, (), is_channels_last(call), batch, channels, channels, 1, axes, near_ties
     )  # fmt: skip
 
 
 def finished(problem: Problem | None, *, forward: bool, faults: Faults) -> Problem | None:
     """The problem with its output shape: the pooled extent of a forward op, the full extent of a gradient."""
-    from dataclasses import replace
-
     if problem is None:
         return None
     made = replace(problem, output_shape=problem.output_extent if forward else problem.input_extent)

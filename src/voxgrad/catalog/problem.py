@@ -29,6 +29,7 @@ class Problem:
     """
 
     op: str
+    kernel: str
     dtype: DType
     output_dtype: DType
     output_shape: tuple[int, ...]

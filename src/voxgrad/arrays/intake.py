@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arguments of a call, from what the caller wrote to NumPy views and specs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from voxgrad.arrays.kinds import NUMPY, Kind, dtype_of, kind_of, numpy_type
+from voxgrad.catalog import dtypes
+from voxgrad.catalog.attributes import INT32_MAX
+from voxgrad.catalog.dtypes import DType
+from voxgrad.catalog.model import Input, Op, Spec
+from voxgrad.errors import Faults
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass
+class Intake:
+    """Arguments that were understood: views of the tensors, specs of all inputs, and the kind to give back."""
+
+    kind: Kind = NUMPY
+    like: Any = None
+    tensors: dict[str, Array] = field(default_factory=dict)
+    specs: dict[str, Spec] = field(default_factory=dict)
+
+
+def take(op: Op, arguments: Mapping[str, Any]) -> Intake:
+    """Recognise every tensor of a call, or raise all that is wrong with them."""
+    faults = Faults(op.name)
+    intake = Intake()
+    _choose_kind(op, arguments, intake, faults)
+    bound: dict[str, DType] = {}
+    for item in op.inputs:
+        value = arguments[item.name]
+        if item.host:
+            intake.specs[item.name] = _host_vector(item, value, faults)
+            continue
+        array = _tensor(op, item, value, bound, faults)
+        if array is not None:
+            intake.tensors[item.name] = array
+            intake.specs[item.name] = Spec(dtype_of(array.dtype), array.shape)
+        else:
+            intake.specs[item.name] = Spec()
+    faults.raise_if_any()
+    return intake
+
+
+def _choose_kind(op: Op, arguments: Mapping[str, Any], intake: Intake, faults: Faults) -> None:
+    """All arrays of a call are of one kind; lists and numbers go with any."""
+    first = ""
+    for item in op.inputs:
+        value = arguments[item.name]
+        kind = None if item.host else kind_of(value)
+        if kind is None or isinstance(value, np.generic):
+            continue
+        if not first:
+            first, intake.kind, intake.like = item.name, kind, value
+        elif kind is not intake.kind:
+            remedy = "Convert one of them: nothing is copied between kinds silently."
+            wanted = f"be of the kind of {first}, {intake.kind.name}"
+            faults.add("VG030", item.name, wanted=wanted, got=f"a {kind.name} array", remedy=remedy)
+
+
+def _tensor(op: Op, item: Input, value: Any, bound: dict[str, DType], faults: Faults) -> Array | None:
+    kind = kind_of(value)
+    if kind is None:
+        return _from_python(op, item, value, bound, faults)
+    if kind.refuse(value, item.name, faults):
+        return None
+    view = kind.view(value)
+    dtype = dtype_of(view.dtype)
+    if isinstance(item.type, str) and dtype is not None:
+        bound.setdefault(item.type, dtype)
+    return view
+
+
+def _from_python(op: Op, item: Input, value: Any, bound: dict[str, DType], faults: Faults) -> Array | None:
+    """Nested lists and numbers take the type of an earlier tensor, else TensorFlow's default for them."""
+    if not isinstance(value, (list, tuple, int, float)):
+        got = f"{type(value).__module__}.{type(value).__qualname__}"
+        faults.add("VG030", item.name, wanted="be an array, a torch or JAX tensor, or nested lists", got=got)
+        return None
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError, OverflowError, RuntimeError) as error:
+        faults.add("VG002", item.name, wanted="be nested lists of equal lengths", got=str(error).splitlines()[0])
+        return None
+    if array.dtype.kind not in "biuf":
+        faults.add("VG002", item.name, wanted="hold numbers", got=f"a list with dtype {array.dtype}")
+        return None
+    allowed = op.allowed(item.type)
+    default = dtypes.INT32 if array.dtype.kind in "iu" and dtypes.INT32 in allowed else dtypes.FLOAT32
+    dtype = bound.get(item.type, default) if isinstance(item.type, str) else item.type
+    if isinstance(item.type, str):
+        bound.setdefault(item.type, dtype)
+    with np.errstate(over="ignore"):
+        return array.astype(numpy_type(dtype))
+
+
+def _host_vector(item: Input, value: Any, faults: Faults) -> Spec:
+    """A small vector of integers, read to Python at once: it decides shapes."""
+    kind = kind_of(value)
+    if kind is not None and kind.refuse(value, item.name, faults):
+        return Spec()
+    if kind is None and not isinstance(value, (list, tuple, int)):
+        faults.add("VG002", item.name, wanted="be a vector of integers", got=f"{type(value).__name__} {value!r:.60}")
+        return Spec()
+    try:
+        array = np.asarray(value if kind is None else kind.view(value))
+    except (ValueError, TypeError, OverflowError, RuntimeError) as error:
+        faults.add("VG002", item.name, wanted="be a vector of integers", got=str(error).splitlines()[0])
+        return Spec()
+    if array.size == 0:
+        array = array.astype(np.int32)
+    if array.dtype.kind not in "iu" or (kind is not None and array.dtype.itemsize < 4):
+        faults.add("VG011", item.name, wanted="hold int32 or int64", got=f"dtype {array.dtype}")
+        return Spec()
+    values = tuple(array.ravel().tolist()) if array.size <= 16 else ()
+    if any(abs(size) > INT32_MAX for size in values) and item.type == dtypes.INT32:
+        faults.add("VG005", item.name, wanted="hold 32-bit integers", got=values)
+        return Spec()
+    # The door checks rank and length; only the values of a plausible vector are worth passing on.
+    return Spec(None, array.shape, values if array.ndim == 1 else None)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much memory a call may ask for, checked before anything is allocated."""
+
+from __future__ import annotations
+
+import os
+from contextvars import ContextVar, Token
+from pathlib import Path
+from types import TracebackType
+
+from voxgrad.errors import Fault, Faults, InvalidArgumentError
+
+_UNCHECKED = 64 * 2**20
+"""Results up to this size are not worth a look at the machine's free memory."""
+
+_limit: ContextVar[int | None] = ContextVar("voxgrad_limit_bytes", default=None)
+
+
+class limits:  # noqa: N801 - used like a function, as a context manager
+    """Refuse results larger than `bytes` in a block of code; the default is what the machine has free.
+
+    >>> with limits(bytes=2**20):
+    ...     current_limit()
+    1048576
+    """
+
+    def __init__(self, *, bytes: int):
+        if not isinstance(bytes, int) or bytes < 0:
+            raise InvalidArgumentError(Fault("VG003", "limits", "bytes", "be an integer, 0 or more", repr(bytes)))
+        self.bytes = bytes
+        self._tokens: list[Token[int | None]] = []
+
+    def __enter__(self) -> limits:
+        self._tokens.append(_limit.set(self.bytes))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        _limit.reset(self._tokens.pop())
+
+
+def current_limit() -> int:
+    """The limit in force, in bytes."""
+    limit = _limit.get()
+    return free_memory() if limit is None else limit
+
+
+def free_memory() -> int:
+    """Bytes that this process could still use, as far as the machine tells."""
+    free = []
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                free.append(int(line.split()[1]) * 1024)
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+        if limit != "max":
+            free.append(int(limit) - int(Path("/sys/fs/cgroup/memory.current").read_text()))
+    except (OSError, ValueError):
+        pass
+    if not free and hasattr(os, "sysconf"):
+        free.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    return max(0, min(free, default=2**63 - 1))
+
+
+def check_size(op: str, wanted: int, faults: Faults) -> None:
+    """Note a fault if a result of `wanted` bytes passes the limit."""
+    if wanted <= _UNCHECKED and _limit.get() is None:
+        return
+    limit = current_limit()
+    if wanted > limit:
+        remedy = "Check the sizes for a typo, or raise the limit with vg.limits(bytes=...)."
+        faults.add("VG020", "output", wanted=f"need at most {limit:,} bytes", got=f"a result of {wanted:,} bytes", remedy=remedy)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a call will run: the kernel, the copies it needs and why. Nothing here computes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from voxgrad.arrays.intake import Intake, take
+from voxgrad.arrays.kinds import numpy_type
+from voxgrad.arrays.limits import check_size
+from voxgrad.catalog import problem as door
+from voxgrad.catalog.model import Op
+from voxgrad.catalog.problem import Problem
+from voxgrad.catalog.semantics import current_semantics
+from voxgrad.errors import Faults
+from voxgrad.kernels import cpu
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a call would do; `print(plan)` says it in words."""
+
+    op: Op
+    problem: Problem
+    intake: Intake
+    semantics: str
+    kernel: str
+    copies: tuple[str, ...]
+
+    def __str__(self) -> str:
+        problem = self.problem
+        axes = ", ".join(
+            f"{name} {axis.size}->{axis.out} (window {axis.window}, stride {axis.stride}, pad {axis.before})"
+            for name, axis in zip(("depth", "height", "width"), problem.axes, strict=True)
+        )
+        lines = [
+            f"{self.op.name} -> {self.intake.kind.name} {problem.output_dtype} {list(problem.output_shape)}, "
+            f"{problem.output_bytes:,} bytes",
+            f"  kernel:    {self.kernel}",
+            f"  semantics: {self.semantics}",
+            f"  axes:      {axes}",
+            *(f"  copy:      {copy}" for copy in self.copies or ("none",)),
+        ]
+        return "\n".join(lines)
+
+
+def make_plan(op: Op, arguments: Mapping[str, Any]) -> Plan:
+    """Validate a call and decide how it runs; raises everything that is wrong with it."""
+    intake = take(op, arguments)
+    attrs = {attr.name: arguments[attr.name] for attr in op.attrs if attr.name in arguments}
+    semantics = current_semantics()
+    problem = door.parse(op, intake.specs, attrs, semantics)
+    faults = Faults(op.name)
+    check_size(op.name, problem.output_bytes, faults)
+    faults.raise_if_any()
+    native = cpu.library() is not None
+    kernel = f"native {cpu.isa_name()}, {cpu.get_num_threads()} threads" if native else "NumPy reference"
+    return Plan(op, problem, intake, semantics, kernel, tuple(_copies(problem, intake)))
+
+
+def _copies(problem: Problem, intake: Intake) -> list[str]:
+    wanted = numpy_type(problem.dtype)
+    notes = []
+    for name, array in intake.tensors.items():
+        reasons = []
+        if array.dtype != wanted:
+            reasons.append("byte order" if array.dtype.newbyteorder("=") == wanted else f"{array.dtype} to {wanted}")
+        if not array.flags.c_contiguous:
+            reasons.append("strides")
+        if reasons:
+            notes.append(f"{name}, {array.size * wanted.itemsize:,} bytes ({' and '.join(reasons)})")
+    return notes
+
+
+def dense(problem: Problem, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array as kernels need it: C order, native bytes, the type to compute in; itself where it is that already."""
+    made: np.ndarray[Any, Any] = np.ascontiguousarray(array, dtype=numpy_type(problem.dtype))
+    return made

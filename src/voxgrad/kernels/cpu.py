@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls into the native library: a problem becomes a C struct once, and is then only pointed at."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+import warnings
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from voxgrad.catalog import geometry
+from voxgrad.catalog.dtypes import BFLOAT16, FLOAT32, FLOAT64, HALF, DType
+from voxgrad.catalog.problem import Problem
+from voxgrad.errors import CancelledError, Fault, InvalidArgumentError
+
+ABI_VERSION = 1
+ISA_NAMES = ("baseline", "avx2", "avx512")
+_FLOAT_CODES = {HALF: 0, BFLOAT16: 1, FLOAT32: 2, FLOAT64: 3}
+_INTEGER_CODES = {1: 4, 2: 5, 4: 6, 8: 7}
+_LIBRARY = "libvoxgrad.dylib" if sys.platform == "darwin" else "voxgrad.dll" if os.name == "nt" else "libvoxgrad.so"
+_CANCELLED = 1
+
+
+class _Axis(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_int64) for name in ("size", "out", "window", "stride", "dilation", "before")]
+
+
+class _Conv(ctypes.Structure):
+    _fields_ = [
+        ("dtype", ctypes.c_int32),
+        ("channels_last", ctypes.c_int32),
+        ("batch", ctypes.c_int64),
+        ("in_channels", ctypes.c_int64),
+        ("out_channels", ctypes.c_int64),
+        ("groups", ctypes.c_int64),
+        ("axis", _Axis * 3),
+    ]
+
+
+class _Span(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_int64), ("out", ctypes.c_int64)] + [
+        (name, ctypes.c_void_p) for name in ("lo", "hi", "first", "last")
+    ]
+
+
+class _Pool(ctypes.Structure):
+    _fields_ = [
+        ("dtype", ctypes.c_int32),
+        ("near_ties", ctypes.c_int32),
+        ("batch", ctypes.c_int64),
+        ("channels", ctypes.c_int64),
+        ("axis", _Span * 3),
+    ]
+
+
+class _Run(ctypes.Structure):
+    _fields_ = [
+        ("threads", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
+        ("cancel", ctypes.c_void_p),
+        ("scratch", ctypes.c_void_p),
+    ]
+
+
+@lru_cache(maxsize=1)
+def library() -> ctypes.CDLL | None:
+    """The native library, or None where it was not built; then one warning says what that means."""
+    path = Path(os.environ.get("VOXGRAD_LIBRARY") or Path(__file__).with_name(_LIBRARY))
+    try:
+        loaded = ctypes.CDLL(str(path))
+    except OSError:
+        warnings.warn(
+            "voxgrad runs without its native kernels (no compiler was found when it was installed): results are the "
+            "same, but slow. Install a C++20 compiler and reinstall.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
+    if loaded.vg_abi_version() != ABI_VERSION:
+        raise ImportError(f"{path} has ABI {loaded.vg_abi_version()}, this package needs {ABI_VERSION}; rebuild it")
+    _use_isa(loaded, os.environ.get("VOXGRAD_ISA", ""))
+    return loaded
+
+
+def _use_isa(loaded: ctypes.CDLL, wanted: str) -> None:
+    if not wanted:
+        return
+    if wanted not in ISA_NAMES or not loaded.vg_use_isa(ISA_NAMES.index(wanted)):
+        best = ISA_NAMES[: loaded.vg_best_isa() + 1]
+        raise InvalidArgumentError(
+            Fault("VG003", "voxgrad", "VOXGRAD_ISA", f"be one of {', '.join(best)} on this CPU", repr(wanted))
+        )
+
+
+def isa_name() -> str:
+    """The instruction set in use, or "none" without the native library."""
+    loaded = library()
+    return "none" if loaded is None else ISA_NAMES[loaded.vg_isa()]
+
+
+def _default_threads() -> int:
+    text = os.environ.get("VOXGRAD_NUM_THREADS", "")
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+_threads = _default_threads()
+
+
+def set_num_threads(count: int) -> None:
+    """Use at most `count` threads from now on. Results do not depend on it.
+
+    The start value is VOXGRAD_NUM_THREADS, else the CPUs that this process may use.
+    """
+    global _threads
+    if not isinstance(count, int) or not 1 <= count <= 1024:
+        raise InvalidArgumentError(Fault("VG003", "set_num_threads", "count", "be an integer from 1 to 1024", repr(count)))
+    _threads = count
+
+
+def get_num_threads() -> int:
+    """How many threads a call may use."""
+    return _threads
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A problem as the native library sees it."""
+
+    function: Any
+    pointer: Any
+    scratch: Any
+    keep: tuple[Any, ...]
+
+
+@lru_cache(maxsize=4096)
+def prepare(problem: Problem) -> Prepared:
+    """The C struct and the function for a problem."""
+    loaded = library()
+    assert loaded is not None
+    function = getattr(loaded, f"vg_{problem.kernel}")
+    scratch = getattr(loaded, f"vg_{problem.kernel}_scratch")
+    scratch.restype = ctypes.c_int64
+    struct, keep = _conv_struct(problem) if problem.kernel.startswith("conv") else _pool_struct(problem)
+    return Prepared(function, ctypes.byref(struct), scratch, (struct, *keep))
+
+
+def _dtype_code(dtype: DType) -> int:
+    return _FLOAT_CODES[dtype] if dtype.is_floating else _INTEGER_CODES[dtype.itemsize]
+
+
+def _conv_struct(problem: Problem) -> tuple[_Conv, tuple[Any, ...]]:
+    axes = [
+        _Axis(axis.size, axis.out, axis.window, axis.stride, axis.dilation, axis.before) for axis in problem.axes
+    ]  # fmt: skip
+    return _Conv(
+        _dtype_code(problem.dtype),
+        problem.channels_last,
+        problem.batch,
+        problem.in_channels,
+        problem.out_channels,
+        problem.groups,
+        (_Axis * 3)(*axes),
+    ), ()
+
+
+def _pool_struct(problem: Problem) -> tuple[_Pool, tuple[Any, ...]]:
+    # A channels-first pool is one of batch * channels images with a single channel.
+    images = (problem.batch, problem.in_channels) if problem.channels_last else (problem.batch * problem.in_channels, 1)
+    spans, keep = [], []
+    for axis in problem.axes:
+        tables: Sequence[array[int]] = (*geometry.spans(axis), *geometry.coverings(axis))
+        keep.append(tables)
+        spans.append(_Span(axis.size, axis.out, *(table.buffer_info()[0] for table in tables)))
+    struct = _Pool(_dtype_code(problem.dtype), problem.near_ties, *images, (_Span * 3)(*spans))
+    return struct, tuple(keep)
+
+
+class _Scratch(threading.local):
+    """Scratch memory of one thread, kept between calls."""
+
+    size = 0
+    address = 0
+    buffer: Any = None
+
+    def at_least(self, size: int) -> int:
+        """The address of `size` bytes, 64-byte aligned."""
+        if size > self.size:
+            self.buffer = ctypes.create_string_buffer(size + 64)
+            self.address = (ctypes.addressof(self.buffer) + 63) & ~63
+            self.size = size
+        return self.address
+
+
+_scratch = _Scratch()
+
+
+class CancelFlag:
+    """Set from any thread to stop the native call that was started with it."""
+
+    def __init__(self) -> None:
+        self._value = ctypes.c_int32(0)
+        self.address = ctypes.addressof(self._value)
+
+    def set(self) -> None:
+        """Ask the call to stop."""
+        self._value.value = 1
+
+    def is_set(self) -> bool:
+        """True after set()."""
+        return bool(self._value.value)
+
+
+def run(problem: Problem, addresses: Sequence[int], cancel: CancelFlag | None = None) -> None:
+    """Run a problem on memory: the addresses of the tensor inputs in order, then of the output."""
+    prepared = prepare(problem)
+    size = prepared.scratch(prepared.pointer, _threads)
+    settings = _Run(_threads, 0, cancel.address if cancel else None, _scratch.at_least(size))
+    pointers = [ctypes.c_void_p(address) for address in addresses]
+    status = prepared.function(prepared.pointer, *pointers, ctypes.byref(settings))
+    if status == _CANCELLED:
+        raise CancelledError(Fault("VG040", problem.op, "run", "finish", "a request to stop"))
+    assert status == 0, f"{problem.op}: native status {status}"

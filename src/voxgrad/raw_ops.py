@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ops as functions that compute at once: keyword arguments, names and defaults as in `tf.raw_ops`.
+
+    import numpy as np, voxgrad as vg
+    y = vg.raw_ops.MaxPool3D(input=x, ksize=[1, 2, 2, 2, 1], strides=[1, 2, 2, 2, 1], padding="VALID")
+
+Any kind of array goes in (NumPy, torch, JAX, nested lists) and the same kind comes back. The functions are made from
+the declarations in `voxgrad.catalog`; `raw_ops.pyi` shows their signatures to editors and is generated.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from voxgrad.arrays.execute import execute
+from voxgrad.catalog.describe import docstring, shown_default
+from voxgrad.catalog.model import Attr, Op
+from voxgrad.catalog.registry import FAMILY
+from voxgrad.errors import Faults
+
+RawOp = Callable[..., Any]
+
+
+def bind(op: Op, positional: tuple[Any, ...], given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a call by name, after a check of the names."""
+    names = [item.name for item in op.parameters]
+    faults = Faults(op.name)
+    if positional:
+        remedy = f"Name them: {op.name}({', '.join(f'{name}=...' for name in names[: len(positional)])})."
+        faults.add("VG001", "arguments", wanted="be given by name", got=f"{len(positional)} by position", remedy=remedy)
+    for name in given:
+        if name not in names and name != "name":
+            faults.add("VG001", name, wanted=f"be one of {', '.join([*names, 'name'])}", got="an unknown argument")
+    for item in op.parameters:
+        if item.name not in given and not (isinstance(item, Attr) and not item.required) and not positional:
+            faults.add("VG001", item.name, wanted="be given", got="no value", remedy=item.doc)
+    faults.raise_if_any()
+    return given
+
+
+def make_function(op: Op) -> RawOp:
+    """The function of an op, with its signature and documentation."""
+
+    def function(*positional: Any, **arguments: Any) -> Any:
+        return execute(op, bind(op, positional, arguments))
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [
+        inspect.Parameter(item.name, keyword, default=shown_default(item) if isinstance(item, Attr) else inspect.Parameter.empty)
+        for item in op.parameters
+    ]
+    parameters.append(inspect.Parameter("name", keyword, default=None))
+    function.__name__ = function.__qualname__ = op.name
+    function.__module__ = __name__
+    function.__doc__ = docstring(op)
+    function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    function.op = op  # type: ignore[attr-defined]
+    return function
+
+
+globals().update({op.name: make_function(op) for op in FAMILY})
+__all__ = [op.name for op in FAMILY]  # noqa: PLE0604 - names come from the registry
