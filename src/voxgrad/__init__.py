@@ -20,4 +20,4 @@ from voxgrad.errors import VoxgradError as VoxgradError
 from voxgrad.kernels.cpu import get_num_threads as get_num_threads
 from voxgrad.kernels.cpu import set_num_threads as set_num_threads
 
-__version__ = "0.1.0"
+from voxgrad._version import __version__ as __version__

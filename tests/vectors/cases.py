@@ -10,6 +10,9 @@ out = ceil(n / s), total = (out - 1) * s + k - n and start(o) = o * s - max(0, t
   The gradient ops and MaxPool3DGradGrad keep the documented grid.
 * B3, AvgPool3DGrad and MaxPool3DGrad, SAME, k > n: a window with start < 0 always ends at n (and AvgPool3DGrad divides
   by the cells of that larger window). MaxPool3DGradGrad keeps the documented window.
+
+XLA breaks ties of MaxPool3DGrad and MaxPool3DGradGrad in depth, height, width order only where the padding is the same
+on both sides of every axis; elsewhere it visits the window in an order of its own ("accident" below).
 """
 
 import itertools
@@ -295,44 +298,61 @@ def value_tags(spec: Spec) -> set[str]:
         "inf": any(np.isinf(a).any() for a in floats),
         "negative-zero": any((np.signbit(a) & (a == 0)).any() for a in floats),
         "integer": all((a == np.rint(a))[np.isfinite(a)].all() for a in floats),
-        "B4": spec.op == "MaxPool3DGrad" and not one_match_per_window(spec),
+        "B4": spec.op == "MaxPool3DGrad" and any((near != 1).any() for near in matches(spec, MATCH)),
     }
     return {tag for tag, holds in found.items() if holds}
 
 
-def one_match_per_window(spec: Spec) -> bool:
-    """Whether Eigen's rule (every cell within 1e-5 of orig_output) picks exactly one cell of each window."""
-    x, y = spec.inputs["orig_input"], spec.inputs["orig_output"]
-    if spec.geometry.data_format == "NCDHW":
-        x, y = np.moveaxis(x, 1, -1), np.moveaxis(y, 1, -1)
+def matches(spec: Spec, distance: float) -> Iterator[Array]:
+    """For each window, how many of its cells are nearer to orig_output than `distance`, or equal to it."""
     g = spec.geometry
+    x, y = spec.inputs["orig_input"], spec.inputs["orig_output"]
+    if g.data_format == "NCDHW":
+        x, y = np.moveaxis(x, 1, -1), np.moveaxis(y, 1, -1)
     for o in np.ndindex(*g.out):
         (d0, d1), (h0, h1), (w0, w1) = (g.cells(axis)[o[axis]] for axis in range(3))
+        cells, maximum = x[:, d0:d1, h0:h1, w0:w1, :], y[:, *o, :][:, None, None, None, :]
         with np.errstate(invalid="ignore"):
-            near = np.abs(x[:, d0:d1, h0:h1, w0:w1, :] - y[:, *o, :][:, None, None, None, :]) < x.dtype.type(MATCH)
-        if (near.sum(axis=(1, 2, 3)) != 1).any():
-            return False
-    return True
+            near = np.abs(cells - maximum) < x.dtype.type(distance) if distance else cells == maximum
+        yield near.sum(axis=(1, 2, 3))
 
 
 def backend_tags(spec: Spec, backend: str) -> frozenset[str]:
     """The tags that hold for one back end: accidents, and sums kept in half or bfloat16."""
     tags = set(spec.tags)
-    if is_accident(spec, backend):
+    if eigen_accident(spec) if backend == "eigen" else xla_accident(spec):
         tags.add("accident")
-    if backend == "eigen" and spec.dtype in EXACT_INTEGERS and not sums_are_exact(spec):
+    sums_in_dtype = backend == "eigen" or spec.op == "MaxPool3DGrad"
+    if sums_in_dtype and spec.dtype in EXACT_INTEGERS and not sums_are_exact(spec):
         tags.add("low-precision-sum")
     return frozenset(tags)
 
 
-def is_accident(spec: Spec, backend: str) -> bool:
-    """NaN and sentinel values of which TensorFlow makes something that no rule describes (B5, B6)."""
-    x = next(array for array in spec.inputs.values() if array.dtype.kind != "i").astype(np.float32)
-    if backend == "xla":
-        return spec.op in MAX_POOLS[1:] and "nan" in spec.tags
+def eigen_accident(spec: Spec) -> bool:
+    """NaN or the padding sentinel where Eigen's answer follows no rule (B5, B6)."""
     if spec.op not in ("AvgPool3D", "MaxPool3D"):
-        return False
-    return bool(np.isnan(x).any() or (x <= LOWEST * 0.99).any())
+        return zero_times_nonfinite(spec)
+    x = spec.inputs["input"].astype(np.float64)
+    sentinel = (x == LOWEST) if spec.op == "AvgPool3D" else (x <= LOWEST) & (spec.geometry.padding == "SAME")
+    return bool(np.isnan(x).any() or sentinel.any())
+
+
+def xla_accident(spec: Spec) -> bool:
+    """NaN, minus infinity or a tie that XLA decides in its own way; sums that overflow."""
+    if spec.op == "AvgPool3D":
+        return bool((spec.inputs["input"].astype(np.float64) == LOWEST).any())
+    if spec.op not in MAX_POOLS[1:]:
+        return zero_times_nonfinite(spec)
+    lopsided = spec.geometry.padding == "SAME" and any(total > 0 and total % 2 for total in spec.geometry.totals)
+    tied = any((equal > 1).any() for equal in matches(spec, 0))
+    lost = spec.op == "MaxPool3DGradGrad" and (spec.inputs["orig_output"] == -np.inf).any()
+    return bool(np.isnan(spec.inputs["orig_input"]).any() or (lopsided and tied) or lost)
+
+
+def zero_times_nonfinite(spec: Spec) -> bool:
+    """The convolution gradients multiply zeros that are no part of the sum, which shows with NaN and infinity."""
+    suspects = {"Conv3DBackpropInputV2": ("filter",), "Conv3DBackpropFilterV2": ("input", "out_backprop")}
+    return any(not np.isfinite(spec.inputs[name]).all() for name in suspects.get(spec.op, ()))
 
 
 def sums_are_exact(spec: Spec) -> bool:
@@ -434,6 +454,7 @@ WINDOWS = {
     "B2-and-B3": Geometry((4, 4, 3), (1, 7, 1), (4, 1, 3)),
     "stride>window-no-shift": Geometry((5, 5, 4), (2, 1, 2), (3, 2, 3)),
     "stride>window-valid": Geometry((7, 6, 4), (2, 1, 1), (4, 3, 4), "VALID"),
+    "B3-stride-3": Geometry((7, 5, 1), (10, 6, 1), (3, 2, 1)),
     "exact-fit": Geometry((4, 3, 2), (4, 3, 2), (1, 1, 1), "VALID"),
     "ragged-end": Geometry((7, 5, 6), (2, 2, 3), (3, 2, 2), "VALID"),
 }
@@ -448,10 +469,26 @@ def window_cases() -> Iterator[Spec]:
         yield make(name + "-normal", op, WINDOWS[name], normal)
 
 
+LINES = {  # (n, k, s), laid along each axis in turn; the rules are at the top of this file
+    "B2": [(3, 1, 3), (4, 1, 4), (4, 2, 4), (5, 3, 5), (6, 1, 3), (6, 1, 6), (8, 2, 4), (9, 1, 3), (10, 3, 5), (7, 2, 6)],
+    "B3": [(4, 5, 1), (4, 6, 1), (5, 6, 2), (5, 8, 1), (6, 7, 3), (6, 11, 1), (7, 8, 2), (7, 12, 2), (8, 9, 4), (9, 12, 5)],
+}
+
+
+def line_cases() -> Iterator[Spec]:
+    for op, (rule, lines) in itertools.product(OPS, LINES.items()):
+        for i, (n, k, s) in enumerate(lines):
+            at = np.eye(3, dtype=int)[i % 3]
+            size, window, stride = (tuple(int(v) for v in 1 + at * (full - 1)) for full in (n, k, s))
+            geometry = Geometry(size, window, stride, batch=2, channels=1, out_channels=1)
+            yield make(f"line-{rule}-n{n}-k{k}-s{s}", op, geometry, distinct, second=distinct)
+
+
 POOLS = {
     "overlap": Geometry((4, 5, 4), (3, 3, 3), (1, 2, 1)),
     "apart": Geometry((4, 6, 4), (2, 3, 2), (2, 3, 2), "VALID", batch=2),
     "vector": Geometry((3, 4, 3), (2, 2, 2), (2, 1, 2), channels=8),
+    "even": Geometry((5, 3, 5), (3, 3, 3), (2, 1, 2), channels=4),
 }
 
 
@@ -488,6 +525,10 @@ def special_value_cases() -> Iterator[Spec]:
             yield make(f"{name}-{where}", op, geometry, fill, second=integers)
     for op, name in itertools.product((*CONVS[1:], *MAX_POOLS[1:]), ("nan", "both-inf", "negative-zero")):
         yield make(f"{name}-in-gradient", op, POOLS["overlap"], distinct, second=SPECIAL_VALUES[name])
+    for name in ("nan", "both-inf"):
+        yield make(f"{name}-in-filter", "Conv3D", POOLS["apart"], integers, second=SPECIAL_VALUES[name])
+        tag = "padding-times-nonfinite"  # 0 * inf = nan at the border, in both back ends
+        yield make(f"{name}-in-filter-padded", "Conv3D", POOLS["vector"], integers, tag, second=SPECIAL_VALUES[name])
 
 
 EMPTY = {
@@ -556,6 +597,7 @@ def all_cases() -> list[Spec]:
         layout_cases,
         convolution_cases,
         window_cases,
+        line_cases,
         tie_cases,
         special_value_cases,
         empty_cases,

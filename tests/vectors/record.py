@@ -25,6 +25,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import tensorflow as tf
 
+tf.get_logger().setLevel("ERROR")  # every case is a function of its own: "retracing" is what we want
+
 from .cases import Spec, all_cases, backend_tags
 
 Array = npt.NDArray[Any]

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the native library into the wheel; without a compiler the package installs all the same."""
+
+import sys
+from pathlib import Path
+
+from setuptools import Distribution, setup
+from setuptools.command.build_py import build_py
+
+sys.path.insert(0, str(Path(__file__).parent / "native"))
+import build as native  # noqa: E402
+
+
+class BuildWithKernels(build_py):
+    """build_py, after the kernels."""
+
+    def run(self) -> None:
+        try:
+            native.build()
+        except RuntimeError as error:
+            self.warn(f"{error}; installing without native kernels (slow, same results)")
+        super().run()
+
+
+class BinaryDistribution(Distribution):
+    """The library is for one platform, but for every Python."""
+
+    def has_ext_modules(self) -> bool:
+        return native.PLACE.exists() or native.compiler() is not None
+
+
+try:
+    from setuptools.command.bdist_wheel import bdist_wheel
+
+    class PlatformWheel(bdist_wheel):
+        """py3-none-<platform>: nothing here depends on Python's own ABI."""
+
+        def get_tag(self) -> tuple[str, str, str]:
+            return "py3", "none", super().get_tag()[2]
+
+    commands = {"build_py": BuildWithKernels, "bdist_wheel": PlatformWheel}
+except ImportError:
+    commands = {"build_py": BuildWithKernels}
+
+setup(cmdclass=commands, distclass=BinaryDistribution)
