@@ -33,13 +33,16 @@ CODES: dict[str, str] = {
     "VG040": "A run that was cancelled.",
     "VG050": "A name that does not exist.",
     "VG051": "A file that cannot be read or written.",
+    "VG052": "A text that is no value; the message points at the character.",
+    "VG053": "A page file, or another document, that breaks its format; the message names the place.",
+    "VG054": "A part of an imported document that could not be kept.",
 }
 """Every code with its meaning; the documentation has a page made from this table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong with a call."""
+    """One thing that is wrong with a call. `where` shows the place in a text or a file, over one or more lines."""
 
     code: str
     op: str
@@ -47,10 +50,12 @@ class Fault:
     wanted: str
     got: str
     remedy: str = ""
+    where: str = ""
 
     def __str__(self) -> str:
         text = f"{self.code} {self.op}: {self.argument} must {self.wanted}; got {self.got}."
-        return f"{text} {self.remedy}" if self.remedy else text
+        text = f"{text} {self.remedy}" if self.remedy else text
+        return "\n    ".join([text, *self.where.splitlines()])
 
     def as_dict(self) -> dict[str, str]:
         """The fault as plain data, for JSON."""
