@@ -47,7 +47,7 @@ def _problem(call: Call, data: Volume, taps: Sequence[int], names: tuple[str, st
         wanted = f"be a multiple of the filter's {group_in} (channel count of {names[0]})"
         faults.add("VG013", names[0], wanted=wanted, got=channels)
         return None
-    groups = max(1, channels // group_in)
+    groups = 1 if channels == 0 else channels // group_in
     if out_channels % groups:
         wanted = f"have out_channels that divide into {groups} groups ({channels} / {group_in} input channels)"
         faults.add("VG013", names[1], wanted=wanted, got=out_channels)
@@ -98,7 +98,7 @@ def _filter_problem(call: Call, faults: Faults) -> Problem | None:
     if data is None or taps is None or dy is None:
         _check_attrs(call, faults)
         return None
-    problem = _problem(call, data, taps, ("input", "filter_sizes"), lambda made: made.filter_shape, faults)
+    problem = _problem(call, data, taps, ("input", "filter_sizes"), lambda made: taps, faults)
     if problem is not None:
         same_shape(call, "out_backprop", problem.output_extent, "the shape of the convolution's output", faults)
     return problem

@@ -32,7 +32,7 @@ def output_size(size: int, window: int, stride: int, dilation: int, padding: str
         return -(-size // stride)
     room = size - reach(window, dilation) + stride
     # TensorFlow divides as C does, towards zero: a window that misses by less than a stride gives an empty output.
-    return room // stride if room >= 0 else -(-room // stride)
+    return -(-room // stride) if room < 0 else room // stride
 
 
 def missing_cells(size: int, out: int, window: int, stride: int, dilation: int) -> int:

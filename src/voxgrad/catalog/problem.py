@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from voxgrad.catalog import attributes, geometry
+from voxgrad.catalog.dims import shapes_differ
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.geometry import Axis
 from voxgrad.catalog.model import Call, Op, Spec
@@ -208,7 +209,7 @@ def window_axes(
 def same_shape(call: Call, name: str, wanted: tuple[int, ...], why: str, faults: Faults) -> None:
     """A tensor must have exactly the shape that follows from the other arguments."""
     shape = call.inputs[name].shape
-    if shape is not None and len(shape) == 5 and tuple(shape) != wanted:
+    if shape is not None and len(shape) == 5 and tuple(shape) != wanted and shapes_differ(shape, wanted):
         faults.add("VG012", name, wanted=f"have {why}, {_text(wanted)}", got=_text(shape))
 
 
