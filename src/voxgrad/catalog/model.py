@@ -61,7 +61,10 @@ class Attr:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A result. `type`, `many` and `layout` as in Input."""
+    """A result. `type`, `many` and `layout` as in Input.
+
+    Of a `many` output, `count` names the attribute that says how many there are: an integer, or a list by its length.
+    """
 
     name: str
     type: str | DType
@@ -69,6 +72,7 @@ class Output:
     shape: str = ""
     many: bool = False
     layout: str = ""
+    count: str = ""
 
 
 @dataclass(frozen=True, slots=True)
