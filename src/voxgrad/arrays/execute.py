@@ -15,6 +15,7 @@ from voxgrad.catalog.model import Op
 from voxgrad.catalog.problem import Problem
 from voxgrad.errors import Faults
 from voxgrad.kernels import cpu
+from voxgrad.kernels.zero_padding import add_skipped_products, has_padding
 
 Array = np.ndarray[Any, Any]
 
@@ -39,6 +40,8 @@ def compute(problem: Problem, tensors: list[Array], result: Array, cancel: cpu.C
         return
     if cpu.library() is not None:
         cpu.run(problem, [array.ctypes.data for array in (*tensors, result)], cancel)
+        if problem.kernel.startswith("conv") and has_padding(problem):
+            add_skipped_products(problem, tensors, result)
         return
     with np.errstate(over="ignore", invalid="ignore"):
         result[...] = reference.evaluate(problem, *tensors)

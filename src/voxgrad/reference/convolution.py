@@ -19,17 +19,18 @@ def conv3d(problem: Problem, x: Array, w: Array) -> Array:
     """y[n, o, q] = sum over taps t and channels c of x[n, cell(o, t), c] * w[t, c, q]."""
     y = np.zeros((problem.batch, *(axis.out for axis in problem.axes), problem.out_channels))
     for tap, outputs, cells in taps(problem):
+        read = under_tap(problem, x, outputs, cells)
         for data, filters in channel_groups(problem):
-            y[(slice(None), *outputs, filters)] += x[(slice(None), *cells, data)] @ w[tap][:, filters]
+            y[..., filters] += read[..., data] @ w[tap][:, filters]
     return y
 
 
 def conv3d_input(problem: Problem, w: Array, dy: Array) -> Array:
-    """The transpose of conv3d in x."""
+    """The transpose of conv3d in x: what falls into the padding is dropped."""
     dx = np.zeros((problem.batch, *(axis.size for axis in problem.axes), problem.in_channels))
     for tap, outputs, cells in taps(problem):
         for data, filters in channel_groups(problem):
-            dx[(slice(None), *cells, data)] += dy[(slice(None), *outputs, filters)] @ w[tap][:, filters].T
+            dx[cells][..., data] += dy[outputs][..., filters] @ w[tap][:, filters].T
     return dx
 
 
@@ -37,22 +38,29 @@ def conv3d_filter(problem: Problem, x: Array, dy: Array) -> Array:
     """The transpose of conv3d in w."""
     dw = np.zeros(problem.filter_shape)
     for tap, outputs, cells in taps(problem):
+        read = under_tap(problem, x, outputs, cells)
         for data, filters in channel_groups(problem):
-            read, back = x[(slice(None), *cells, data)], dy[(slice(None), *outputs, filters)]
-            dw[tap][:, filters] = np.einsum("ndhwc,ndhwq->cq", read, back)
+            dw[tap][:, filters] = np.einsum("ndhwc,ndhwq->cq", read[..., data], dy[..., filters])
     return dw
 
 
-def taps(problem: Problem) -> Iterator[tuple[tuple[int, int, int], Slices, Slices]]:
+def taps(problem: Problem) -> Iterator[tuple[tuple[int, ...], Slices, Slices]]:
     """Every tap with the windows in which it falls on real cells, and those cells."""
     for tap in np.ndindex(*(axis.window for axis in problem.axes)):
-        outputs, cells = [], []
+        outputs, cells = [slice(None)], [slice(None)]
         for axis, t in zip(problem.axes, tap, strict=True):
             first, end = axis.outputs_of_tap(t)
-            start = axis.start(first) + t * axis.dilation
+            start = axis.start(first) + t * axis.dilation if end > first else 0
             outputs.append(slice(first, end))
-            cells.append(slice(start, start + (end - first - 1) * axis.stride + 1, axis.stride) if end > first else slice(0, 0))
-        yield tap, tuple(outputs), tuple(cells)  # type: ignore[misc]
+            cells.append(slice(start, start + (end - first) * axis.stride, axis.stride))
+        yield tap, tuple(outputs), tuple(cells)
+
+
+def under_tap(problem: Problem, x: Array, outputs: Slices, cells: Slices) -> Array:
+    """What a tap reads in every window; the padding is a real zero, so 0 * inf is NaN there too."""
+    read = np.zeros((problem.batch, *(axis.out for axis in problem.axes), problem.in_channels))
+    read[outputs] = x[cells]
+    return read
 
 
 def channel_groups(problem: Problem) -> Iterator[tuple[slice, slice]]:

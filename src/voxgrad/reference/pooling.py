@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -66,17 +67,17 @@ def max_pool_grad_grad(problem: Problem, x: Array, y: Array, grad: Array) -> Arr
 def first_match(window: Array, value: Array) -> Array:
     """True at the first cell, in depth, height, width order, that equals `value`; per batch and channel."""
     batch, depth, height, width, channels = window.shape
-    equal = (window == value[:, None, None, None, :]).reshape(batch, -1, channels)
+    equal = (window == value[:, None, None, None, :]).reshape(batch, depth * height * width, channels)
     first = equal & (equal.cumsum(axis=1) == 1)
     return first.reshape(batch, depth, height, width, channels)
 
 
 def _near(problem: Problem, window: Array, value: Array) -> Array:
-    """The comparison of TensorFlow's CPU kernel, in the precision of the data."""
-    precision = np.float64 if problem.dtype.itemsize == 8 else np.float32
+    """The comparison of TensorFlow's CPU kernel: in the precision of the data, 1e-5 included."""
+    precision = {"half": np.float16, "bfloat16": ml_dtypes.bfloat16}.get(problem.dtype.name, problem.dtype.name)
     with np.errstate(invalid="ignore"):
-        distance = window.astype(precision) - value[:, None, None, None, :].astype(precision)
-    return np.abs(distance) < precision(NEAR)
+        distance = (window - value[:, None, None, None, :]).astype(precision)
+    return np.abs(distance) < np.asarray(NEAR, precision)
 
 
 def windows(problem: Problem) -> Iterator[tuple[Index, Index, int]]:
