@@ -25,9 +25,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import tensorflow as tf
 
-tf.get_logger().setLevel("ERROR")  # every case is a function of its own: "retracing" is what we want
-
 from .cases import Spec, all_cases, backend_tags
+
+tf.get_logger().setLevel("ERROR")  # every case is a function of its own: "retracing" is what we want
 
 Array = npt.NDArray[Any]
 
@@ -37,7 +37,7 @@ DATA = "data.npz"
 
 def run_eigen(spec: Spec) -> Array:
     tensors = {name: tf.constant(array) for name, array in spec.inputs.items()}
-    return getattr(tf.raw_ops, spec.op)(**tensors, **spec.attrs).numpy()
+    return np.asarray(getattr(tf.raw_ops, spec.op)(**tensors, **spec.attrs).numpy())
 
 
 def run_xla(spec: Spec) -> Array:
@@ -46,12 +46,11 @@ def run_xla(spec: Spec) -> Array:
     sizes = {name: array for name, array in spec.inputs.items() if array.dtype.kind == "i"}
     floats = {name: tf.constant(array) for name, array in spec.inputs.items() if name not in sizes}
 
-    @tf.function(jit_compile=True)
-    def compiled(**tensors: tf.Tensor) -> tf.Tensor:
+    def call(**tensors: tf.Tensor) -> tf.Tensor:
         constants = {name: tf.constant(array) for name, array in sizes.items()}
         return op(**tensors, **constants, **spec.attrs)
 
-    return compiled(**floats).numpy()
+    return np.asarray(tf.function(call, jit_compile=True)(**floats).numpy())
 
 
 RUN = {"eigen": run_eigen, "xla": run_xla}
@@ -80,7 +79,7 @@ class Pools:
         pools = {dtype: np.concatenate(parts) for dtype, parts in self._parts.items()}
         if "bfloat16" in pools:
             pools["bfloat16"] = pools["bfloat16"].view(np.uint16)
-        np.savez_compressed(path, **pools)
+        np.savez_compressed(path, allow_pickle=False, **pools)
 
 
 def record(spec: Spec, backend: str, pools: Pools) -> dict[str, Any]:
