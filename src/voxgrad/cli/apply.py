@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`voxgrad apply`: one op on array files."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from voxgrad import raw_ops
+from voxgrad.arrays.kinds import numpy_type
+from voxgrad.catalog import registry
+from voxgrad.catalog.describe import shown_default, type_names
+from voxgrad.catalog.model import Input, Op
+from voxgrad.catalog.semantics import SEMANTICS, semantics
+from voxgrad.cli import exits
+from voxgrad.cli.show import describe
+from voxgrad.errors import Fault, Faults, InvalidArgumentError, VoxgradError
+from voxgrad.formats.tensor_files import NIFTI, read_array, write_array
+from voxgrad.formats.text import parse_attr, parse_attrs, parse_ints, parse_type, parse_value
+
+TAKES_REST = True
+"""The arguments depend on the op, so they are parsed here, after its name is known."""
+
+DESCRIPTION = """\
+Run one op on arrays in files and write the result.
+
+  voxgrad apply MaxPool3D --input scan.nii.gz --ksize 1,2,2,2,1 --strides 1,2,2,2,1 --padding SAME --output half.nii.gz
+  voxgrad apply AvgPool3DGrad --orig_input_shape 1,4,4,4,2 --grad g.npy --ksize 1,2,2,2,1 --strides 1,2,2,2,1 \\
+      --padding SAME --output dx.npy
+  voxgrad apply MaxPool3D --help        the arguments of an op
+
+Files are .npy, .npz (file.npz:name where it holds several) and, with nibabel, NIfTI as [t, z, y, x, 1].
+Values are typed as 1,2,2,2,1 or {1,2,2,2,1}, SAME, true, DT_FLOAT.
+"""
+_SHAPED = "1,4,4,4,2, or a file"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The first argument; the others come from the declaration of the op."""
+    parser.add_argument("op", nargs="?", metavar="OP", help="the op, as in `voxgrad ops`")
+    parser.set_defaults(parser=parser)
+
+
+def run(arguments: argparse.Namespace, rest: list[str]) -> int:
+    """Parse the arguments of the op, run it, write the result."""
+    if arguments.op is None:
+        arguments.parser.print_help()
+        return exits.OK if {"-h", "--help"} & set(rest) else exits.USAGE
+    op = registry.find(arguments.op)
+    given = make_parser(op).parse_args(rest)
+    values = read_arguments(op, given)
+    start = time.perf_counter()
+    with semantics(given.semantics):
+        result = getattr(raw_ops, op.name)(**values)
+    took = time.perf_counter() - start
+    if given.output is None:
+        print("\n".join(describe(op.outputs[0].name, result)))
+        return exits.OK
+    write_array(given.output, result, like=_nifti_source(given))
+    if sys.stderr.isatty():
+        shape = ",".join(map(str, result.shape))
+        print(f"{given.output}: {result.dtype.name} [{shape}], computed in {took * 1e3:.1f} ms", file=sys.stderr)
+    return exits.OK
+
+
+def make_parser(op: Op) -> argparse.ArgumentParser:
+    """The parser for one op, with its documentation as help."""
+    parser = argparse.ArgumentParser(
+        f"voxgrad apply {op.name}",
+        description=op.summary,
+        epilog=exits.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    inputs = parser.add_argument_group("inputs (files; or --input FILE several times, in this order)")
+    for item in op.inputs:
+        if item.name != "input":
+            metavar = "SIZES" if item.host else "FILE"
+            inputs.add_argument(f"--{item.name}", metavar=metavar, help=_escaped(_input_help(op, item)))
+    inputs.add_argument("--input", action="append", default=[], metavar="FILE", help=_first_help(op))
+    attrs = parser.add_argument_group("attributes")
+    for attr in op.attrs:
+        default = "required" if attr.required else f"default {shown_default(attr)}"
+        text = f"{attr.doc} ({' or '.join(map(str, attr.choices)) or attr.kind}; {default})"
+        attrs.add_argument(f"--{attr.name}", metavar="TEXT", help=_escaped(text))
+    attrs.add_argument("--attrs", metavar="TEXT", default="", help="several at once: 'data_format_ = NDHWC;'")
+    parser.add_argument("--output", metavar="FILE", help="where the result goes; without it, it is printed")
+    parser.add_argument("--dtype", metavar="TYPE", help="convert the tensor inputs to this type first")
+    parser.add_argument("--semantics", choices=list(SEMANTICS), default="documented")
+    return parser
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%%")
+
+
+def _input_help(op: Op, item: Input) -> str:
+    if item.host:
+        return f"{item.doc} ({_SHAPED})"
+    return f"{item.doc} ({item.shape or 'any shape'}; {type_names(op, item)})"
+
+
+def _first_help(op: Op) -> str:
+    named = next((item for item in op.inputs if item.name == "input"), None)
+    return _escaped(_input_help(op, named)) if named else "the inputs that were not named, in order"
+
+
+def read_arguments(op: Op, given: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of the call: files read, texts parsed. What cannot be read is reported together."""
+    faults: list[Fault] = []
+    values = _read(faults, parse_attrs, op, given.attrs) or {}
+    for attr in op.attrs:
+        text = getattr(given, attr.name)
+        if text is not None:
+            values[attr.name] = _read(faults, parse_attr, attr, text, op.name)
+    sources = _sources(op, given)
+    for item in op.inputs:
+        if item.name in sources:
+            read = [_read(faults, _read_input, op, item, text, given.dtype) for text in sources[item.name]]
+            values[item.name] = read if item.many else read[0]
+    if faults:
+        raise InvalidArgumentError(faults)
+    return values
+
+
+def _read(faults: list[Fault], parse: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return parse(*arguments)
+    except VoxgradError as error:
+        faults += error.faults
+        return None
+
+
+def _sources(op: Op, given: argparse.Namespace) -> dict[str, list[str]]:
+    """Which file or text each input comes from: named ones first, the rest from --input in order."""
+    named = {item.name: [text] for item in op.inputs if item.name != "input" and (text := getattr(given, item.name))}
+    rest = list(given.input)
+    for item in op.inputs:
+        if item.name in named or not rest:
+            continue
+        named[item.name], rest = (rest, []) if item.many else (rest[:1], rest[1:])
+    if rest:
+        faults = Faults(op.name)
+        faults.add("VG001", "--input", wanted=f"be given for {len(op.inputs)} inputs at most", got=f"{rest[0]} too")
+        raise faults.error()
+    return named
+
+
+def _read_input(op: Op, item: Input, text: str, dtype: str | None) -> Any:
+    is_file = text.endswith((".npy", ".npz", *NIFTI)) or ".npz:" in text
+    if item.host:
+        return read_array(text) if is_file else list(parse_ints(text, item.name, op.name))
+    if not is_file and text[:1] in "{[-+.0123456789":
+        return parse_value(text, parse_type(dtype) if dtype else None, item.name, op.name)
+    array = read_array(text)
+    return array.astype(numpy_type(parse_type(dtype, "--dtype", op.name))) if dtype else array
+
+
+def _nifti_source(given: argparse.Namespace) -> str | None:
+    texts = [text for value in vars(given).values() for text in (value if isinstance(value, list) else [value])]
+    return next(
+        (text for text in texts if isinstance(text, str) and text.endswith(NIFTI) and text != given.output), None
+    )

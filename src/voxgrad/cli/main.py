@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parser of the command line and the way from a command to its module."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from voxgrad.cli import exits
+from voxgrad.errors import VoxgradError
+
+COMMANDS = {
+    "ops": "list the ops, or show the page of one",
+    "apply": "run one op on array files",
+    "doctor": "say what this installation can do",
+}
+"""Every command with its line in `voxgrad --help`; the module `voxgrad.cli.<name>` adds its arguments and runs it."""
+
+INTRODUCTION = """\
+3-D convolution and pooling with all their gradients: single ops on files, and pages of wired blocks.
+
+  voxgrad ops                                      what there is
+  voxgrad ops AvgPool3DGrad                        one op: arguments, types, an example, the edges
+  voxgrad apply MaxPool3D --input scan.npy --ksize 1,2,2,2,1 --strides 1,2,2,2,1 --padding SAME --output half.npy
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line; the exit code."""
+    parser = make_parser()
+    arguments, rest = parser.parse_known_args(argv)
+    if arguments.command is None:
+        parser.print_help()
+        return exits.OK
+    module = importlib.import_module(f"voxgrad.cli.{arguments.command}")
+    if rest and not getattr(module, "TAKES_REST", False):
+        parser.error(f"unknown arguments: {' '.join(rest)} (see `voxgrad {arguments.command} --help`)")
+    try:
+        return _guarded(module.run, arguments, rest)
+    except BrokenPipeError:
+        # The reader of a pipe has seen enough; writing on at exit would raise again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exits.OK
+
+
+def _guarded(run: object, arguments: argparse.Namespace, rest: list[str]) -> int:
+    """Run a command; what it raises becomes lines on standard error and an exit code."""
+    assert callable(run)
+    try:
+        code = run(arguments, rest)
+        sys.stdout.flush()
+        return int(code)
+    except VoxgradError as error:
+        return exits.report(error, getattr(arguments, "json", False))
+    except exits.MissingPackage as error:
+        print(f"error: {error}", file=sys.stderr)
+        return exits.MISSING
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return exits.CANCELLED
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser with all commands."""
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("voxgrad", description=INTRODUCTION, epilog=exits.EPILOG, formatter_class=raw)
+    parser.add_argument("--version", action="version", version=_version())
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, line in COMMANDS.items():
+        module = importlib.import_module(f"voxgrad.cli.{name}")
+        added = commands.add_parser(
+            name,
+            help=line,
+            description=module.DESCRIPTION,
+            epilog=exits.EPILOG,
+            formatter_class=raw,
+            add_help=not getattr(module, "TAKES_REST", False),
+        )
+        module.add_arguments(added)
+    return parser
+
+
+def _version() -> str:
+    from voxgrad import __version__
+
+    return f"voxgrad {__version__}"

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`voxgrad ops`: the catalogue on the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import textwrap
+from typing import Any
+
+from voxgrad.catalog import registry
+from voxgrad.catalog.describe import docstring, shown_default, type_names
+from voxgrad.catalog.model import Attr, Op
+from voxgrad.cli import exits
+
+DESCRIPTION = """\
+List the ops by group, or show the page of one.
+
+  voxgrad ops                   every op with one line
+  voxgrad ops MaxPool3DGrad     arguments, types, result, an example that runs, the edges
+  voxgrad ops pool              the ops whose name holds "pool"
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `voxgrad ops`."""
+    parser.add_argument("name", nargs="?", help="the op, or a part of its name")
+    parser.add_argument("--json", action="store_true", help="the declarations as JSON")
+
+
+def run(arguments: argparse.Namespace, rest: list[str]) -> int:
+    """Print the list or a page."""
+    chosen = _chosen(arguments.name)
+    if arguments.json:
+        print(json.dumps([as_data(op) for op in chosen], indent=1))
+    elif arguments.name in registry.OPS or len(chosen) == 1:
+        print(page(chosen[0]))
+    else:
+        print("\n".join(listing(chosen)))
+    return exits.OK
+
+
+def _chosen(name: str | None) -> list[Op]:
+    ops = list(registry.OPS.values())
+    if name is None:
+        return ops
+    if name in registry.OPS:
+        return [registry.OPS[name]]
+    found = [op for op in ops if name.lower() in op.name.lower()]
+    return found or [registry.find(name)]
+
+
+def listing(ops: list[Op]) -> list[str]:
+    """One line per op, under the names of the groups."""
+    longest = max(len(op.name) for op in ops)
+    room = max(shutil.get_terminal_size().columns, 80) - longest - 4
+    lines: list[str] = []
+    for group in dict.fromkeys(op.group for op in ops):
+        lines += ["", group] if lines else [group]
+        lines += [
+            f"  {op.name:{longest}}  {textwrap.shorten(op.summary, room, placeholder='...')}"
+            for op in ops
+            if op.group == group
+        ]
+    return lines
+
+
+def page(op: Op) -> str:
+    """The page of an op, as `help()` shows it, with the way to call it from a terminal."""
+    head = f"{op.name} ({op.group})"
+    given = " ".join(_option(item) for item in op.parameters if not isinstance(item, Attr) or item.required)
+    command = textwrap.fill(
+        f"voxgrad apply {op.name} {given} --output out.npy", 100, initial_indent="    ", subsequent_indent="        ",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+    return f"{head}\n{'=' * len(head)}\n\n{docstring(op)}\nOn the command line:\n{command}"
+
+
+def _option(item: Any) -> str:
+    if isinstance(item, Attr):
+        sample = {"ints": ",".join(["1"] * (item.length or 1)), "bool": "true", "type": "DT_FLOAT"}.get(
+            item.kind, "..."
+        )
+        return f"--{item.name} {item.choices[0] if item.choices else sample}"
+    return f"--{item.name} {'1,4,4,4,1' if item.host else item.name + '.npy'}"
+
+
+def as_data(op: Op) -> dict[str, Any]:
+    """A declaration as plain data."""
+    return {
+        "name": op.name,
+        "group": op.group,
+        "summary": op.summary,
+        "aliases": list(op.aliases),
+        "inputs": [
+            {"name": item.name, "types": type_names(op, item).split(", "), "shape": item.shape, "doc": item.doc}
+            for item in op.inputs
+        ],
+        "attrs": [
+            {
+                "name": attr.name,
+                "kind": attr.kind,
+                "required": attr.required,
+                "default": None if attr.required else _plain(shown_default(attr)),
+                "choices": [_plain(choice) for choice in attr.choices],
+                "doc": attr.doc,
+            }
+            for attr in op.attrs
+        ],
+        "outputs": [
+            {"name": item.name, "types": type_names(op, item).split(", "), "shape": item.shape, "doc": item.doc}
+            for item in op.outputs
+        ],
+        "differentiable": op.gradient is not None,
+    }
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (bool, int, float, str, list, type(None))) else str(value)

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays in files: .npy, .npz and NIfTI. Never pickle; sizes are checked against the file before memory is taken."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import math
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import ml_dtypes
+import numpy as np
+
+from voxgrad.arrays.limits import current_limit
+from voxgrad.errors import Fault, VoxgradError
+
+Array = np.ndarray[Any, Any]
+NIFTI = (".nii", ".nii.gz")
+
+
+def bad_file(path: str | Path, wanted: str, got: object, remedy: str = "") -> VoxgradError:
+    """The error for a file that is not what it should be."""
+    return VoxgradError(Fault("VG051", "file", str(path), wanted, str(got), remedy))
+
+
+def read_array(name: str) -> Array:
+    """The array in a file: `a.npy`, `a.npz` with one array, `a.npz:name`, `scan.nii.gz`.
+
+    A NIfTI volume [x, y, z] or series [x, y, z, t] comes as [N, D, H, W, C] = [t, z, y, x, 1].
+    """
+    path, _, member = name.partition(".npz:")
+    if member:
+        return _read_npz(Path(f"{path}.npz"), member)
+    file = Path(name)
+    try:
+        if file.suffix == ".npy":
+            with file.open("rb") as stream:
+                return read_npy(stream, file.stat().st_size, name)
+        if file.suffix == ".npz":
+            return _read_npz(file, None)
+        if name.endswith(NIFTI):
+            return _read_nifti(file)
+    except OSError as error:
+        raise bad_file(name, "be a file that can be read", error.strerror or error) from None
+    raise bad_file(name, "be a .npy, .npz or NIfTI file", file.suffix or "no suffix")
+
+
+def read_npy(stream: IO[bytes], size: int, name: str) -> Array:
+    """An array from a .npy stream of `size` bytes. Object arrays, which would need pickle, are refused."""
+    header_error = None
+    try:
+        version = np.lib.format.read_magic(stream)
+        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        shape, fortran, dtype = read[version](stream)
+    except (ValueError, KeyError, EOFError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
+        header_error = str(error) or type(error).__name__
+    if header_error is not None:
+        raise bad_file(name, "be a .npy file of version 1 or 2", header_error.splitlines()[0][:120])
+    if dtype.hasobject or dtype.kind not in "biufcV":
+        raise bad_file(
+            name, "hold numbers", f"dtype {dtype}", "Arrays of Python objects need pickle, which is not read."
+        )
+    wanted = math.prod(shape) * dtype.itemsize
+    if stream.tell() + wanted > size:
+        got = f"{size - stream.tell():,} for shape {list(shape)}"
+        raise bad_file(name, f"hold {wanted:,} bytes of data", got, "The file is cut off.")
+    if wanted > current_limit():
+        raise bad_file(name, f"need at most {current_limit():,} bytes", f"{wanted:,} bytes")
+    flat: Array = np.frombuffer(stream.read(wanted), dtype=_known(dtype, name))
+    return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
+
+
+def _known(dtype: np.dtype[Any], name: str) -> Any:
+    """NumPy writes bfloat16 as two nameless bytes."""
+    if dtype.kind != "V":
+        return dtype
+    if dtype.itemsize == 2 and dtype.fields is None and dtype.subdtype is None:
+        return np.dtype(ml_dtypes.bfloat16)
+    raise bad_file(name, "hold numbers", f"dtype {dtype}")
+
+
+def _read_npz(path: Path, member: str | None) -> Array:
+    arrays = open_npz(path)
+    if member is None and len(arrays) != 1:
+        listed = ", ".join(arrays) or "none"
+        raise bad_file(path, "hold one array", f"{len(arrays)}: {listed}", f"Write {path}:NAME.")
+    name = next(iter(arrays)) if member is None else member
+    if name not in arrays:
+        raise bad_file(path, f"hold an array {name!r}", ", ".join(arrays) or "none")
+    return read_member(path, arrays[name])
+
+
+def open_npz(path: Path) -> dict[str, zipfile.ZipInfo]:
+    """The arrays in a .npz file, by name, without reading them."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            infos = [info for info in archive.infolist() if info.filename.endswith(".npy")]
+    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+        raise bad_file(path, "be a .npz file", error) from None
+    except OSError as error:
+        raise bad_file(path, "be a file that can be read", error.strerror or error) from None
+    return {info.filename.removesuffix(".npy"): info for info in infos}
+
+
+def read_member(path: Path, info: zipfile.ZipInfo) -> Array:
+    """One array of a .npz file. No more is unpacked than its header declares."""
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(info) as stream:
+            return read_npy(stream, info.file_size, f"{path}:{info.filename}")
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
+        raise bad_file(path, "be a .npz file", error) from None
+
+
+def _nibabel(path: Path) -> Any:
+    try:
+        return importlib.import_module("nibabel")
+    except ImportError:
+        remedy = "pip install 'voxgrad[volumes]'"
+        raise bad_file(path, "be read by nibabel", "no such package", remedy) from None
+
+
+def _read_nifti(path: Path) -> Array:
+    nibabel = _nibabel(path)
+    try:
+        image = nibabel.load(path)
+        shape = image.shape
+        if len(shape) not in (3, 4):
+            raise bad_file(path, "be a volume [x, y, z] or a series [x, y, z, t]", f"shape {list(shape)}")
+        if math.prod(shape) * 4 > current_limit():
+            raise bad_file(path, f"need at most {current_limit():,} bytes", f"shape {list(shape)}")
+        data = np.asarray(image.dataobj, dtype=np.float32)
+    except (nibabel.filebasedimages.ImageFileError, ValueError, EOFError) as error:
+        raise bad_file(path, "be a NIfTI file", str(error).splitlines()[0]) from None
+    series = data if data.ndim == 4 else data[..., None]
+    return np.ascontiguousarray(series.T)[..., None]
+
+
+def write_array(name: str, array: Array, like: str | None = None) -> None:
+    """Write an array as .npy, .npz or NIfTI, in one step: a reader sees the old file or the new one."""
+    path = Path(name)
+    if name.endswith(NIFTI):
+        _write_nifti(path, array, like)
+        return
+    if path.suffix == ".npz":
+        write_npz(path, {"output": array})
+        return
+    if path.suffix != ".npy":
+        raise bad_file(name, "end in .npy, .npz, .nii or .nii.gz", path.suffix or "no suffix")
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
+    replace_file(path, buffer.getbuffer())
+
+
+def write_npz(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Write several arrays into one .npz file."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+                np.lib.format.write_array(stream, np.ascontiguousarray(array), allow_pickle=False)
+    replace_file(path, buffer.getbuffer())
+
+
+def _write_nifti(path: Path, array: Array, like: str | None) -> None:
+    nibabel = _nibabel(path)
+    if array.ndim != 5 or array.shape[4] != 1:
+        raise bad_file(path, "be written from [N, D, H, W, 1]", f"shape {list(array.shape)}", "Write .npy instead.")
+    series = np.asarray(array[..., 0], dtype=np.float32).T
+    affine = np.eye(4)
+    if like is not None and like.endswith(NIFTI):
+        source = nibabel.load(like)
+        # A voxel of the result covers `ratio` voxels of the source; its centre moves accordingly.
+        ratio = np.array([old / new for old, new in zip(source.shape[:3], series.shape[:3], strict=True)])
+        scale = np.diag([*ratio, 1.0])
+        scale[:3, 3] = (ratio - 1) / 2
+        affine = source.affine @ scale
+    data = series[..., 0] if series.shape[3] == 1 else series
+    nibabel.save(nibabel.Nifti1Image(data, affine), path)
+
+
+def replace_file(path: Path, data: bytes | memoryview) -> None:
+    """Write a file so that a crash at any moment leaves the old one or the new one."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("xb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise bad_file(path, "be a file that can be written", error.strerror or error) from None
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename durable, where the system lets a folder be synced."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays in text: nested initialisers `{{1,2},{3,4}}` and flat arrays with a shape beside them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from voxgrad.arrays.kinds import numpy_type
+from voxgrad.catalog import dtypes
+from voxgrad.catalog.dtypes import DType
+from voxgrad.formats.text.lists import CLOSING
+from voxgrad.formats.text.numbers import BOOLEANS, NUMBER
+from voxgrad.formats.text.reader import Reader
+
+Array = np.ndarray[Any, Any]
+MAX_DEPTH = 16
+
+_REAL = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_COMPLEX = re.compile(rf"(?P<real>[+-]?{_REAL}(?=[+-]))?(?P<imaginary>[+-]?{_REAL})j(?![0-9A-Za-z_.])")
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_BARE = re.compile(r"[^\s,;{}\[\]\"](?:[^,;{}\[\]\"]*[^\s,;{}\[\]\"])?")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", '"': '"', "\\": "\\"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """One element as it was written: its form, its text and its place."""
+
+    form: str
+    text: str
+    at: int
+
+
+def parse_value(text: str, dtype: DType | None = None, argument: str = "value", op: str = "text") -> Array:
+    """A scalar or a nested list. Without `dtype` the way the elements are written decides: quotes make strings, true
+    and false bool, `j` complex128, the suffix `f` float32, a point or an exponent float64, and the rest int32."""
+    reader = Reader(text, argument, op)
+    reader.skip()
+    if dtype == dtypes.STRING and reader.char not in ("{", "[", '"'):
+        return _strings([text.strip()]).reshape(())
+    shape, leaves = _read_nested(reader, dtype)
+    _check_end(reader)
+    if dtype is None and not leaves:
+        reader.fail("hold an element, or come with a type", at=0)
+    return _array(reader, leaves, dtype or _natural_type(reader, leaves)).reshape(shape)
+
+
+def parse_flat(text: str, dtype: DType, shape: Sequence[int], argument: str = "value", op: str = "text") -> Array:
+    """The elements of an array in row-major order, `1;2;3;4` or `{1,2,3,4}`, with a type and a shape from elsewhere."""
+    reader = Reader(text, argument, op)
+    reader.skip()
+    if dtype == dtypes.STRING and reader.char != "{":
+        leaves = [_Leaf("string", item, 0) for item in text.removesuffix(";").split(";")]
+    elif reader.char in ("{", "["):
+        _, leaves = _read_nested(reader, dtype)
+        reader.end("the array")
+    else:
+        leaves = _read_row(reader, dtype)
+    count = math.prod(shape)
+    if len(leaves) != count:
+        shown = "".join(f"[{size}]" for size in shape) or "a scalar"
+        reader.fail(
+            f"hold {count} elements, the shape {shown}", f"There are {len(leaves)}.", at=min(reader.at, len(text))
+        )
+    return _array(reader, leaves, dtype).reshape(tuple(shape))
+
+
+def _read_row(reader: Reader, dtype: DType) -> list[_Leaf]:
+    """Elements without braces; one trailing separator is allowed."""
+    leaves: list[_Leaf] = []
+    while not reader.done:
+        leaves.append(_read_leaf(reader, dtype))
+        reader.skip()
+        if not reader.done and not reader.take(";") and not reader.take(","):
+            reader.fail("separate elements by ;")
+        reader.skip()
+    return leaves
+
+
+def _read_nested(reader: Reader, dtype: DType | None) -> tuple[tuple[int, ...], list[_Leaf]]:
+    """The shape and the elements, in order."""
+    nested = _Nested(reader, dtype)
+    nested.visit(0)
+    return tuple(nested.sizes[depth] for depth in sorted(nested.sizes)), nested.leaves
+
+
+class _Nested:
+    """Reads braces in braces. The first row at each depth fixes the size of all others at that depth."""
+
+    def __init__(self, reader: Reader, dtype: DType | None):
+        self.reader = reader
+        self.dtype = dtype
+        self.leaves: list[_Leaf] = []
+        self.sizes: dict[int, int] = {}
+        self.rank: int | None = None
+
+    def visit(self, depth: int) -> None:
+        """An element or a row of elements at the cursor."""
+        reader = self.reader
+        if reader.char not in ("{", "["):
+            self._check_depth(depth)
+            self.leaves.append(_read_leaf(reader, self.dtype))
+            return
+        if depth == MAX_DEPTH:
+            reader.fail(f"nest at most {MAX_DEPTH} deep")
+        if self.rank is not None and depth >= self.rank:
+            reader.fail(f"have its elements in {self.rank} braces throughout", "This one is in more.")
+        start = reader.at
+        count = self._row(CLOSING[reader.char], depth)
+        if count == 0:
+            self._check_depth(depth + 1, start)
+        wanted = self.sizes.setdefault(depth, count)
+        if count != wanted:
+            reader.fail(f"have rows of equal length, {wanted} here", f"This row has {count}.", at=start)
+
+    def _check_depth(self, depth: int, at: int | None = None) -> None:
+        if self.rank is None:
+            self.rank = depth
+        elif self.rank != depth:
+            self.reader.fail(f"have its elements in {self.rank} braces throughout", f"This one is in {depth}.", at=at)
+
+    def _row(self, closing: str, depth: int) -> int:
+        """The elements between two braces; how many there were."""
+        reader = self.reader
+        reader.at += 1
+        reader.skip()
+        count = 0
+        while not reader.take(closing):
+            if count and not reader.take(","):
+                remedy = "Inside braces elements are separated by commas." if reader.char == ";" else ""
+                reader.fail(f"go on with a comma or end with {closing}", remedy)
+            reader.skip()
+            self.visit(depth + 1)
+            reader.skip()
+            count += 1
+        return count
+
+
+def _check_end(reader: Reader) -> None:
+    reader.skip()
+    if reader.char in (",", ";"):
+        reader.fail("be one scalar or one list in braces", "Write {1,2,3}.")
+    reader.end("the value", "[2][3] is the form of a shape." if reader.char == "[" else "")
+
+
+def _read_leaf(reader: Reader, dtype: DType | None) -> _Leaf:
+    """One element, as it was written."""
+    start = reader.at
+    quoted = reader.match(_QUOTED)
+    if quoted is not None:
+        return _Leaf("string", _unescaped(reader, quoted[1], start), start)
+    if dtype == dtypes.STRING:
+        bare = reader.match(_BARE)
+        if bare is None:
+            reader.fail('hold a text here, such as "volume"')
+        return _Leaf("string", bare[0], start)
+    complex_ = reader.match(_COMPLEX)
+    if complex_ is not None:
+        return _Leaf("complex", complex_[0], start)
+    number = reader.match(NUMBER)
+    if number is not None:
+        return _Leaf(_number_form(number), number["special"] or number["digits"], start)
+    word = reader.match(_BARE)
+    if word is not None and word[0] in BOOLEANS:
+        return _Leaf("bool", word[0], start)
+    return _no_leaf(reader, word)
+
+
+def _no_leaf(reader: Reader, word: re.Match[str] | None) -> NoReturn:
+    start = reader.at if word is None else word.start()
+    digits = re.compile(r"[+-]?[0-9]+\.?[0-9]*").match(reader.text, start)
+    remedy = f'Text goes in quotes: "{word[0]}".' if word is not None and not digits and len(word[0]) < 40 else ""
+    reader.fail("hold a number, true, false or a text in quotes here", remedy, at=digits.end() if digits else start)
+
+
+def _number_form(number: re.Match[str]) -> str:
+    if number["special"]:
+        return "double"
+    if number["suffix"]:
+        return "float"
+    return "double" if any(mark in number["digits"] for mark in ".eE") else "int"
+
+
+def _unescaped(reader: Reader, text: str, start: int) -> str:
+    if "\\" not in text:
+        return text
+
+    def plain(match: re.Match[str]) -> str:
+        if match[1] not in _ESCAPES:
+            reader.fail('use \\n, \\t, \\r, \\0, \\" or \\\\ after a backslash', at=start + 1 + match.start())
+        return _ESCAPES[match[1]]
+
+    return re.sub(r"\\(.)", plain, text, flags=re.DOTALL)
+
+
+def _natural_type(reader: Reader, leaves: list[_Leaf]) -> DType:
+    """The element type that the way of writing stands for."""
+    forms = {leaf.form for leaf in leaves}
+    for form, dtype in (("string", dtypes.STRING), ("bool", dtypes.BOOL)):
+        if form in forms:
+            if len(forms) > 1:
+                other = next(leaf for leaf in leaves if leaf.form != form)
+                reader.fail(f"hold elements of one kind, {dtype}", at=other.at)
+            return dtype
+    for form, dtype in (("complex", dtypes.COMPLEX128), ("float", dtypes.FLOAT32), ("double", dtypes.FLOAT64)):
+        if form in forms:
+            return dtype
+    return dtypes.INT32
+
+
+def _array(reader: Reader, leaves: list[_Leaf], dtype: DType) -> Array:
+    """The elements as a vector of the given type; an element that the type cannot hold is an error at its place."""
+    if dtype == dtypes.STRING:
+        return _strings([leaf.text for leaf in leaves])
+    if dtype == dtypes.RESOURCE:
+        reader.fail("not be needed: a resource has no text", at=0)
+    convert = _CONVERTERS[dtype.kind]
+    return np.array([convert(reader, leaf, dtype) for leaf in leaves], dtype=numpy_type(dtype))
+
+
+def _strings(texts: list[str]) -> Array:
+    """Texts as TensorFlow holds them: bytes."""
+    made: Array = np.empty(len(texts), dtype=object)
+    made[:] = [text.encode() for text in texts]
+    return made
+
+
+def _to_bool(reader: Reader, leaf: _Leaf, dtype: DType) -> bool:
+    if leaf.text not in BOOLEANS:
+        reader.fail("hold true or false here", at=leaf.at)
+    return BOOLEANS[leaf.text]
+
+
+def _to_int(reader: Reader, leaf: _Leaf, dtype: DType) -> int:
+    if leaf.form != "int":
+        reader.fail(
+            f"hold integers, {dtype}, here", "Write the value without a point, or choose a float type.", at=leaf.at
+        )
+    info = np.iinfo(numpy_type(dtype))
+    value = int(leaf.text) if len(leaf.text) < 40 else info.max + 1
+    if not info.min <= value <= info.max:
+        remedy = "Choose the type DT_INT64." if dtype == dtypes.INT32 else ""
+        reader.fail(f"hold {dtype}, from {info.min} to {info.max}, here", remedy, at=leaf.at)
+    return value
+
+
+def _to_float(reader: Reader, leaf: _Leaf, dtype: DType) -> float:
+    if leaf.form not in ("int", "float", "double"):
+        reader.fail(f"hold numbers, {dtype}, here", at=leaf.at)
+    value = float(leaf.text)
+    written_infinite = leaf.text.lstrip("+-") == "inf"
+    with np.errstate(over="ignore"):
+        held = np.asarray(value).astype(numpy_type(dtype))
+    if not written_infinite and bool(np.isinf(held)):
+        reader.fail(f"hold numbers within the range of {dtype}", "Write inf for infinity.", at=leaf.at)
+    return value
+
+
+def _to_complex(reader: Reader, leaf: _Leaf, dtype: DType) -> complex:
+    if leaf.form not in ("int", "float", "double", "complex"):
+        reader.fail(f"hold numbers, {dtype}, here", at=leaf.at)
+    return complex(leaf.text)
+
+
+_CONVERTERS: dict[str, Callable[[Reader, _Leaf, DType], Any]] = {
+    "bool": _to_bool,
+    "int": _to_int,
+    "uint": _to_int,
+    "float": _to_float,
+    "complex": _to_complex,
+}
