@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """A call, its problem and its float64 truth."""
 
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import voxgrad as vg
 from voxgrad import reference
-from voxgrad.arrays.plan import make_plan
+from voxgrad.arrays.execute import compute
+from voxgrad.arrays.kinds import numpy_type
+from voxgrad.arrays.plan import dense, make_plan
 from voxgrad.catalog.problem import Problem
 from voxgrad.catalog.registry import OPS
+from voxgrad.testing import assert_close, terms_of
 
 Array = np.ndarray[Any, Any]
 
@@ -19,8 +24,36 @@ def run(op: str, call: dict[str, Any]) -> Array:
     return result
 
 
-def truth(op: str, call: dict[str, Any]) -> tuple[Problem, Array]:
-    """The problem of a call and the reference's answer, in the semantics in force."""
+@dataclass(frozen=True)
+class Truth:
+    """The reference's answer, and what it is made of: how many terms a sum has, and how large they are."""
+
+    problem: Problem
+    value: Array
+    scale: float
+
+    def check(self, result: Array, *, exact: bool = False, label: str = "") -> None:
+        """`exact` demands the very number, as for integers in float tensors."""
+        assert_close(result, self.value, terms=0 if exact else terms_of(self.problem), scale=self.scale, label=label)
+
+
+def truth(op: str, call: dict[str, Any]) -> Truth:
+    """The truth of a call in the semantics in force."""
     plan = make_plan(OPS[op], call)
+    tensors = list(plan.intake.tensors.values())
     with np.errstate(all="ignore"):
-        return plan.problem, reference.evaluate(plan.problem, *plan.intake.tensors.values())
+        value = reference.evaluate(plan.problem, *tensors)
+        scale = 0.0
+        if terms_of(plan.problem) and "max" not in plan.problem.kernel:
+            sizes = [np.abs(np.nan_to_num(array.astype(np.float64), posinf=0, neginf=0)) for array in tensors]
+            scale = float(reference.evaluate(plan.problem, *sizes).max(initial=0)) / math.sqrt(terms_of(plan.problem))
+    return Truth(plan.problem, value, scale)
+
+
+def run_poisoned(op: str, call: dict[str, Any]) -> Array:
+    """The kernel's result in memory that was full of NaN (of a rare integer), so that an unwritten element shows."""
+    plan = make_plan(OPS[op], call)
+    kind = numpy_type(plan.problem.dtype)
+    result = np.full(plan.problem.output_shape, np.nan if kind.kind in "fV" else 99, kind)
+    compute(plan.problem, [dense(plan.problem, array) for array in plan.intake.tensors.values()], result)
+    return result.astype(numpy_type(plan.problem.output_dtype))

@@ -22,9 +22,11 @@ def add_skipped_products(problem: Problem, tensors: list[Array], result: Array) 
     """Put NaN where a padded cell meets a value that is not finite."""
     if problem.kernel == "conv3d" and not (finite := np.isfinite(tensors[1])).all():
         _spoil_outputs(problem, ~finite.all(axis=3), result)
-    elif problem.kernel == "conv3d_filter" and not np.isfinite(result).all():
-        # A value in dy that is not finite also meets a real cell, so it shows in the result first.
-        _spoil_taps(problem, ~np.isfinite(tensors[1]), result)
+    elif problem.kernel == "conv3d_filter":
+        # Without dilation every window has a real cell, so a value in dy that is not finite shows in the small result.
+        dilated = any(axis.dilation > 1 for axis in problem.axes)
+        if dilated or not np.isfinite(result).all():
+            _spoil_taps(problem, ~np.isfinite(tensors[1]), result)
 
 
 def _skipped(problem: Problem) -> Iterator[tuple[tuple[int, ...], Array]]:

@@ -37,13 +37,14 @@ def terms_of(problem: Problem) -> int:
     return max(1, counts[problem.kernel]) if problem.kernel in counts else 0
 
 
-def assert_close(actual: Array, expected: Array, *, terms: int = 0, label: str = "") -> None:
+def assert_close(actual: Array, expected: Array, *, terms: int = 0, scale: float = 0.0, label: str = "") -> None:
     """Every element of `actual` is what rounding allows.
 
     terms=0 demands equality (after one rounding to the type of `actual`). Otherwise the elements are sums of `terms`
     products: float32 and float64 may be off by 2 units in the last place of the largest element, times sqrt(terms);
-    half and bfloat16 by one rounding of their own beyond that error of a float32 sum. Never scaled by the array's
-    size, so that one wrong face of a volume shows. NaN and infinities must be in the same places.
+    half and bfloat16 by one rounding of their own beyond that error of a float32 sum. `scale` stands in for the largest
+    element where the terms of a sum cancel. Never scaled by the array's size, so that one wrong face of a volume
+    shows. NaN and infinities must be in the same places.
     """
     assert actual.shape == expected.shape, f"{label}: shape {actual.shape}, expected {expected.shape}"
     truth = np.asarray(expected, dtype=np.float64) if expected.dtype.kind not in "iu" else expected
@@ -52,20 +53,20 @@ def assert_close(actual: Array, expected: Array, *, terms: int = 0, label: str =
         rounded = truth.astype(actual.dtype).astype(value.dtype)
         special = ~(np.isfinite(rounded) & np.isfinite(truth))
         same = (value == rounded) | (np.isnan(value) & np.isnan(rounded))
-        allowed = np.where(special, 0.0, _tolerance(actual, truth, terms))
+        allowed = np.where(special, 0.0, _tolerance(actual, truth, terms, scale))
         close = same | (np.abs(value - truth) <= allowed) & ~special if terms else same
     if not close.all():
         raise AssertionError(f"{label}: {_worst(value, truth, close, allowed)}")
 
 
-def _tolerance(actual: Array, truth: Array, terms: int) -> Array:
+def _tolerance(actual: Array, truth: Array, terms: int, scale: float) -> Array:
     dtype = dtype_of(actual.dtype)
     assert dtype is not None and (dtype.is_floating or not terms)
     if not terms or truth.size == 0:
         return np.zeros(truth.shape)
     finite = np.abs(np.where(np.isfinite(truth), truth, 0.0))
     sum_type = FLOAT64 if dtype == FLOAT64 else FLOAT32
-    error = 2 * math.sqrt(terms) * EPSILON[sum_type] * finite.max(initial=0.0)
+    error = 2 * math.sqrt(terms) * EPSILON[sum_type] * finite.max(initial=scale)
     if dtype in (HALF, BFLOAT16):
         own = np.maximum(2.0 ** np.floor(np.log2(np.maximum(finite, 2.0**-140))) * EPSILON[dtype], _SMALLEST[dtype])
         return np.asarray(own + error)

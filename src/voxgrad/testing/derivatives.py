@@ -52,11 +52,14 @@ def gradient(op: Op, call: Mapping[str, Any], dy: Array) -> dict[str, Any]:
     return dict(zip((item.name for item in op.inputs), op.gradient(Eager(), node, [dy]), strict=True))
 
 
-def check_adjoint(op: Op, call: Mapping[str, Any], seed: int = 0) -> None:
-    """<A u, v> = <u, A* v> for every input in which the op is linear, exactly: the call must hold small integers."""
+def check_adjoint(op: Op, call: Mapping[str, Any], seed: int = 0, scale: int = 1) -> None:
+    """<A u, v> = <u, A* v> for every input in which the op is linear, exactly: the call must hold small integers.
+
+    `scale` multiplies v, so that averages stay integers.
+    """
     random = np.random.default_rng(seed)
     out = np.asarray(getattr(raw_ops, op.name)(**call), dtype=np.float64)
-    v = random.integers(-3, 4, out.shape).astype(np.float64)
+    v = scale * random.integers(-3, 4, out.shape).astype(np.float64)
     grads = gradient(op, call, v.astype(call[op.linear_in[0]].dtype))
     for name in op.linear_in:
         left = float((out * v).sum())

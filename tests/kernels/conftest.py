@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+from collections.abc import Iterator
+
+import pytest
+
+from voxgrad.kernels import cpu
+
+
+def _available() -> list[str]:
+    loaded = cpu.library()
+    return [] if loaded is None else list(cpu.ISA_NAMES[: loaded.vg_best_isa() + 1])
+
+
+@pytest.fixture(params=_available() or ["none"])
+def isa(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Every instruction set that this CPU has, one after the other; the NumPy path where nothing was built."""
+    loaded = cpu.library()
+    if loaded is not None:
+        before = loaded.vg_isa()
+        assert loaded.vg_use_isa(cpu.ISA_NAMES.index(request.param))
+        yield request.param
+        loaded.vg_use_isa(before)
+    else:
+        yield request.param
+
+
+@pytest.fixture
+def threads() -> Iterator[None]:
+    """Puts the number of threads back."""
+    before = cpu.get_num_threads()
+    yield
+    cpu.set_num_threads(before)

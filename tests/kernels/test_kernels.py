@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels against the reference: every op, type, layout and instruction set, in memory full of NaN."""
+
+import numpy as np
+import pytest
+
+import voxgrad as vg
+from tests.kernels.oracle import run, run_poisoned, truth
+from voxgrad.catalog.dtypes import FLOATING, REAL, DType
+from voxgrad.catalog.model import Op
+from voxgrad.catalog.problem import DATA_FORMATS
+from voxgrad.catalog.registry import FAMILY, OPS
+from voxgrad.catalog.semantics import SEMANTICS
+from voxgrad.kernels import cpu
+from voxgrad.testing import SeededChooser, assert_close, draw_call
+from voxgrad.testing.calls import STYLES
+
+GRID = [
+    pytest.param(op, dtype, layout, id=f"{op.name}-{dtype}-{layout}")
+    for op in FAMILY
+    for dtype in FLOATING
+    for layout in DATA_FORMATS
+]
+
+
+def attrs_of(call: dict[str, object]) -> dict[str, object]:
+    """The part of a call that is worth reading in a message."""
+    return {name: value.shape if isinstance(value, np.ndarray) else value for name, value in call.items()}
+
+
+@pytest.mark.parametrize(("op", "dtype", "layout"), GRID)
+def test_kernel_equals_reference(op: Op, dtype: DType, layout: str, isa: str) -> None:
+    for seed in range(16):
+        call = draw_call(op, SeededChooser(seed), dtype=dtype, formats=(layout,), style=STYLES[seed % len(STYLES)])
+        for name in SEMANTICS:
+            with vg.semantics(name):
+                exact = seed % len(STYLES) in (0, 2) and not op.kernel.startswith("avg")
+                truth(op.name, call).check(run_poisoned(op.name, call), exact=exact, label=f"{name} {attrs_of(call)}")
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 5, 8, 15, 16, 17, 32, 33, 48, 64, 65])
+@pytest.mark.parametrize("op", FAMILY, ids=lambda op: op.name)
+def test_every_vector_tail(op: Op, channels: int, isa: str) -> None:
+    """Channel counts around the widths of vectors and register tiles, with a width that is not one of them."""
+    random = np.random.default_rng(channels)
+    for layout in DATA_FORMATS:
+        x = random.integers(-3, 4, (1, 3, 4, 19, channels)).astype(np.float32)
+        spatial = [2, 3, 3]
+        stride = [1, 2, 1]
+        call = _wide_call(op, x, spatial, stride, layout, random)
+        truth(op.name, call).check(run_poisoned(op.name, call), label=f"{layout} {channels}")
+
+
+def _wide_call(op, x, window, stride, layout, random):  # type: ignore[no-untyped-def]
+    last = layout == DATA_FORMATS[0]
+    order = (lambda three: [1, *three, 1]) if last else (lambda three: [1, 1, *three])
+    turn = (lambda a: a) if last else (lambda a: np.ascontiguousarray(np.moveaxis(a, -1, 1)))
+    attrs = {"strides": order(stride), "padding": "SAME", "data_format": layout}
+    channels = x.shape[-1]
+    if op.kernel.startswith("conv"):
+        w = random.integers(-3, 4, (*window, channels, 7)).astype(np.float32)
+        y = vg.raw_ops.Conv3D(input=turn(x), filter=w, **attrs)
+        known = {"input": turn(x), "filter": w, "out_backprop": y, "input_sizes": list(turn(x).shape), "filter_sizes": list(w.shape)}
+    else:
+        attrs["ksize"] = order(window)
+        y = vg.raw_ops.MaxPool3D(input=turn(x), **attrs)
+        known = {"input": turn(x), "orig_input": turn(x), "orig_output": y, "orig_input_shape": list(turn(x).shape)}
+        known["grad"] = turn(x) + 1 if op.kernel == "max_pool_grad_grad" else y
+    return {item.name: known[item.name] for item in op.inputs} | attrs
+
+
+@pytest.mark.parametrize("dtype", [one for one in REAL if not one.is_floating], ids=str)
+def test_second_gradient_of_integers(dtype: DType, isa: str) -> None:
+    op = OPS["MaxPool3DGradGrad"]
+    for seed in range(8):
+        call = draw_call(op, SeededChooser(seed), dtype=dtype)
+        truth(op.name, call).check(run_poisoned(op.name, call), label=str(call))
+
+
+@pytest.mark.parametrize("data", FLOATING, ids=lambda dtype: f"data-{dtype}")
+@pytest.mark.parametrize("grad", FLOATING, ids=lambda dtype: f"grad-{dtype}")
+def test_max_pool_gradient_of_mixed_types(data: DType, grad: DType) -> None:
+    op = OPS["MaxPool3DGrad"]
+    for seed in range(6):
+        call = draw_call(op, SeededChooser(seed), dtype=data, style="ties")
+        call["grad"] = draw_call(op, SeededChooser(seed), dtype=grad, style="ties")["grad"]
+        result = run(op.name, call)
+        assert result.dtype == call["grad"].dtype
+        truth(op.name, call).check(result)
+
+
+@pytest.mark.parametrize("op", FAMILY, ids=lambda op: op.name)
+def test_the_numpy_path_gives_the_same(op: Op, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = [draw_call(op, SeededChooser(seed), dtype=dtype) for seed in range(4) for dtype in FLOATING]
+    native = [run(op.name, call) for call in calls]
+    monkeypatch.setattr(cpu, "library", lambda: None)
+    for call, result in zip(calls, native, strict=True):
+        known = truth(op.name, call)
+        assert_close(run(op.name, call), known.value, label=str(call))
+        known.check(result, label=str(call))
+
+
+def test_large_windows_take_no_time() -> None:
+    """A window of 2**31-1 cells is cut to the data before anything looks at it."""
+    x = np.arange(27, dtype=np.float32).reshape(1, 3, 3, 3, 1)
+    huge = [1, 2**31 - 1, 2**31 - 1, 2**31 - 1, 1]
+    y = vg.raw_ops.MaxPool3D(input=x, ksize=huge, strides=[1, 1, 1, 1, 1], padding="SAME")
+    assert (y == 26).all()
+    mean = vg.raw_ops.AvgPool3D(input=x, ksize=huge, strides=huge, padding="SAME")
+    assert mean.ravel() == [13.0]
+    far = [1, 2**31 - 1, 1, 1, 1]
+    w = np.ones((3, 1, 1, 1, 1), np.float32)
+    same = vg.raw_ops.Conv3D(input=x, filter=w, strides=[1, 1, 1, 1, 1], padding="SAME", dilations=far)
+    assert_close(same, x)
