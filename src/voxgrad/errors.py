@@ -36,6 +36,14 @@ CODES: dict[str, str] = {
     "VG052": "A text that is no value; the message points at the character.",
     "VG053": "A page file, or another document, that breaks its format; the message names the place.",
     "VG054": "A part of an imported document that could not be kept.",
+    "VG060": "A name that another block has already.",
+    "VG061": "A name that no block or page can have.",
+    "VG062": "Blocks that wait for each other in a ring.",
+    "VG063": "A wire from an output that the block does not have.",
+    "VG064": "A gradient through an op that has none.",
+    "VG065": "A fetch from a branch that was not taken.",
+    "VG066": "A block that failed while it ran.",
+    "VG067": "A fetch or a feed that does not fit the page.",
 }
 """Every code with its meaning; the documentation has a page made from this table."""
 

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages: blocks, pins, wires, live inference, sessions and symbolic gradients."""

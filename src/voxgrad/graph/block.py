@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A block is one use of an op on a page; its pins are wired to outputs of other blocks or hold typed values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from voxgrad.catalog import model
+from voxgrad.catalog.dtypes import DType
+from voxgrad.catalog.model import Op, Spec
+from voxgrad.errors import Fault, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from voxgrad.graph.page import Page, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What a person typed on a pin that has no wire. `dtype` is a name, or "" where the op's own type is meant."""
+
+    value: Any
+    dtype: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An output of a block: what `vg.ops` functions return, what wires start from and sessions fetch."""
+
+    block: Block
+    index: int
+
+    @property
+    def name(self) -> str:
+        """TensorFlow's name of it, `block:0`."""
+        return f"{self.block.name}:{self.index}"
+
+    @property
+    def pin(self) -> str:
+        """The name of the pin, `output`; of a list, `output[2]`."""
+        return self.block.output_name(self.index)
+
+    @property
+    def path(self) -> str:
+        """How files name it, `block.output`."""
+        return f"{self.block.name}.{self.pin}"
+
+    @property
+    def spec(self) -> Spec:
+        """What is known of it without running."""
+        return self.block.page.infer().spec(self)
+
+    @property
+    def dtype(self) -> DType | None:
+        """Its element type, None where it is not known."""
+        return self.spec.dtype
+
+    @property
+    def shape(self) -> tuple[Any, ...] | None:
+        """Its sizes, as integers or symbols; None where the rank is not known."""
+        return self.spec.shape
+
+    def __repr__(self) -> str:
+        return f"<Output {self.name}>"
+
+
+Source = Output | Value
+"""What a pin can take."""
+
+
+class Wire(NamedTuple):
+    """One connection. `at` is the place in a pin that takes a list."""
+
+    source: Output
+    block: Block
+    pin: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A pin of a block, for those who draw it: what it is, and what it holds."""
+
+    block: Block
+    name: str
+    direction: str
+    """"input" or "output"."""
+    doc: str
+    type: str | DType
+    many: bool
+    host: bool
+    layout: str
+    sources: tuple[Source, ...] = ()
+    index: int = 0
+
+    @property
+    def wires(self) -> tuple[Wire, ...]:
+        """The wires that end here."""
+        return tuple(
+            Wire(source, self.block, self.name, at)
+            for at, source in enumerate(self.sources)
+            if isinstance(source, Output)
+        )
+
+
+class Block:
+    """One use of an op, or of another page, on a page.
+
+    Blocks are made and changed by their page, which keeps names unique and remembers what has to be inferred again.
+    `op` is None for a name that is not in the catalogue (the page can still be edited), and for a block that stands
+    for a whole page (`uses`).
+    """
+
+    __slots__ = ("attrs", "control", "name", "op", "op_name", "position", "sources", "store", "uses", "_extra_outputs")
+
+    def __init__(self, store: Store, name: str, op_name: str, op: Op | None, uses: str = ""):
+        self.store = store
+        self.name = name
+        self.op_name = op_name
+        self.op = op
+        self.uses = uses
+        self.attrs: dict[str, Any] = {}
+        self.sources: dict[str, list[Source]] = {}
+        self.control: list[Block] = []
+        self.position: tuple[float, float] | None = None
+        self._extra_outputs: list[str] = []
+
+    @property
+    def page(self) -> Page:
+        """The page that it is on."""
+        return self.store.root
+
+    @property
+    def used_page(self) -> Page | None:
+        """The page that it stands for, if it does."""
+        return self.store.pages.get(self.uses) if self.uses else None
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """The names of the input pins, in order."""
+        if self.op is not None:
+            return tuple(item.name for item in self.op.inputs)
+        used = self.used_page
+        return tuple(self.sources) if used is None else used.input_names
+
+    @property
+    def inputs(self) -> tuple[Pin, ...]:
+        """The input pins."""
+        if self.op is not None:
+            return tuple(self._input_pin(item) for item in self.op.inputs)
+        return tuple(
+            Pin(self, name, "input", "", "", False, False, "", tuple(self.sources.get(name, ())), index)
+            for index, name in enumerate(self.input_names)
+        )
+
+    def _input_pin(self, item: model.Input) -> Pin:
+        sources = tuple(self.sources.get(item.name, ()))
+        return Pin(self, item.name, "input", item.doc, item.type, item.many, item.host, item.layout, sources)
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """The names of the output pins, in order; each member of a list has its own."""
+        if self.op is None:
+            used = self.used_page
+            return tuple(self._extra_outputs) if used is None else tuple(used.outputs)
+        if not any(item.many for item in self.op.outputs):
+            return tuple(item.name for item in self.op.outputs)
+        return tuple(name for item in self.op.outputs for name in self._names_of(item))
+
+    def _names_of(self, item: model.Output) -> Sequence[str]:
+        return [f"{item.name}[{index}]" for index in range(self.count_of(item))] if item.many else [item.name]
+
+    def count_of(self, item: model.Output) -> int:
+        """How many tensors an output has: 1, or what its attribute or its list of inputs says."""
+        if not item.many:
+            return 1
+        if item.count in self.sources:
+            return len(self.sources[item.count])
+        counted = self.attrs.get(item.count)
+        if isinstance(counted, (list, tuple)):
+            return len(counted)
+        if isinstance(counted, int):
+            return max(0, min(counted, MAX_LIST))
+        declared = next((attr.default for attr in self.op.attrs if attr.name == item.count), None) if self.op else None
+        return declared if isinstance(declared, int) else 0
+
+    def output_name(self, index: int) -> str:
+        """The name of an output pin; outputs that the block does not have any more are numbered."""
+        names = self.output_names
+        return names[index] if 0 <= index < len(names) else str(index)
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """The outputs."""
+        return tuple(Output(self, index) for index in range(len(self.output_names)))
+
+    def output(self, which: int | str = 0) -> Output:
+        """An output by number or by name; a block of an unknown op has whatever output is asked for."""
+        if isinstance(which, int):
+            return Output(self, which)
+        names = self.output_names
+        if which in names:
+            return Output(self, names.index(which))
+        if which.isdecimal():
+            return Output(self, int(which))
+        if self.op is None and self.used_page is None:
+            self._extra_outputs.append(which)
+            return Output(self, len(self._extra_outputs) - 1)
+        listed = ", ".join(names) or "none"
+        remedy = f"{self.op_name} has {listed}."
+        raise InvalidArgumentError(Fault("VG050", self.op_name, self.name, "have an output of this name", repr(which), remedy))
+
+    @property
+    def readers(self) -> tuple[Block, ...]:
+        """The blocks that read one of its outputs or wait for it, in the order of their wires."""
+        return tuple(self.store.readers.get(self, ()))
+
+    def __repr__(self) -> str:
+        return f"<Block {self.name} {self.op_name or self.uses}>"
+
+
+MAX_LIST = 4096
+"""More outputs than this are a typing error, not a page."""

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A page as plain data and back. The structure is described in `voxgrad.graph.page`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from voxgrad.catalog.dtypes import DType
+from voxgrad.errors import Faults, InvalidArgumentError
+from voxgrad.graph.block import Block, Output, Source, Value
+from voxgrad.graph.page import Page
+
+MAX_DEPTH = 16
+"""Pages inside pages; deeper nesting is an attack or a mistake."""
+
+_PAGE_KEYS = {"name", "semantics", "blocks", "inputs", "outputs", "pages", "notes"}
+_BLOCK_KEYS = {"name", "op", "page", "attrs", "inputs", "control", "position"}
+
+
+def to_dict(page: Page) -> dict[str, Any]:
+    """The page as plain data."""
+    store = page._store
+    data: dict[str, Any] = {
+        "name": page.name,
+        "semantics": page.semantics,
+        "blocks": [_block_to_dict(block) for block in store.blocks.values()],
+    }
+    if store.inputs:
+        data["inputs"] = [block.name for block in store.inputs]
+    if store.outputs:
+        data["outputs"] = {name: output.path for name, output in store.outputs.items()}
+    if store.pages:
+        data["pages"] = {name: to_dict(inner) for name, inner in store.pages.items()}
+    if store.notes:
+        data["notes"] = list(store.notes)
+    return data
+
+
+def _block_to_dict(block: Block) -> dict[str, Any]:
+    data: dict[str, Any] = {"name": block.name}
+    data |= {"page": block.uses} if block.uses else {"op": block.op_name}
+    if block.attrs:
+        data["attrs"] = {name: plain(value) for name, value in block.attrs.items()}
+    if block.sources:
+        data["inputs"] = {pin: [_source_to_dict(one) for one in sources] for pin, sources in block.sources.items()}
+    if block.control:
+        data["control"] = [other.name for other in block.control]
+    if block.position is not None:
+        data["position"] = list(block.position)
+    return data
+
+
+def _source_to_dict(source: Source) -> dict[str, Any]:
+    if isinstance(source, Output):
+        return {"from": source.path}
+    data = {"value": plain(source.value)}
+    return data | {"dtype": source.dtype} if source.dtype else data
+
+
+def plain(value: Any) -> Any:
+    """A value without classes of this package: types by name, tuples as lists; arrays stay arrays."""
+    if isinstance(value, DType):
+        return value.name
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return np.asarray(value)
+    return value
+
+
+def from_dict(data: Mapping[str, Any]) -> Page:
+    """The page that `to_dict` described; one error lists everything that is malformed, with its place."""
+    faults = Faults("Page")
+    page = _page(data, "", 0, faults)
+    faults.raise_if_any()
+    assert page is not None
+    return page
+
+
+class _Reader:
+    """Looks at a mapping, notes what does not fit, and never trips over it."""
+
+    def __init__(self, data: Any, place: str, keys: set[str], faults: Faults):
+        self.place = place
+        self.faults = faults
+        self.data: Mapping[str, Any] = data if isinstance(data, Mapping) else {}
+        if not isinstance(data, Mapping):
+            faults.add("VG053", place or "page", wanted="be an object", got=_kind(data))
+        for key in self.data:
+            if key not in keys:
+                faults.add("VG053", self.at(str(key)), wanted=f"be one of {', '.join(sorted(keys))}", got="an unknown entry")
+
+    def at(self, key: str) -> str:
+        """The place of an entry."""
+        return f"{self.place}.{key}" if self.place else key
+
+    def get(self, key: str, kind: type, default: Any, wanted: str) -> Any:
+        """An entry of the right type, or the default."""
+        value = self.data.get(key, default)
+        if isinstance(value, kind) and not (kind is not bool and isinstance(value, bool)):
+            return value
+        self.faults.add("VG053", self.at(key), wanted=f"be {wanted}", got=_kind(value))
+        return default
+
+
+def _kind(value: Any) -> str:
+    return f"{type(value).__name__} {str(value)[:40]!r}"
+
+
+def _page(data: Any, place: str, depth: int, faults: Faults) -> Page | None:
+    if depth > MAX_DEPTH:
+        faults.add("VG053", place, wanted=f"nest pages at most {MAX_DEPTH} deep", got=f"{depth} levels")
+        return None
+    reader = _Reader(data, place, _PAGE_KEYS, faults)
+    try:
+        page = Page(reader.get("name", str, "page", "text"), reader.get("semantics", str, "documented", "text"))
+    except InvalidArgumentError as error:
+        faults.found.extend(error.faults)
+        page = Page()
+    for name, inner in reader.get("pages", Mapping, {}, "an object").items():
+        made = _page(inner, reader.at(f"pages.{name}"), depth + 1, faults)
+        if made is not None:
+            _guarded(faults, page.define, str(name), made)
+    entries = reader.get("blocks", list, [], "a list")
+    made_blocks = [_block(page, entry, reader.at(f"blocks[{index}]"), faults) for index, entry in enumerate(entries)]
+    for index, (block, entry) in enumerate(zip(made_blocks, entries, strict=True)):
+        if block is not None:
+            _wires(page, block, entry, reader.at(f"blocks[{index}]"), faults)
+    page.notes.extend(reader.get("notes", list, [], "a list"))
+    _pins(page, reader, faults)
+    return page
+
+
+def _guarded(faults: Faults, function: Any, *arguments: Any, **named: Any) -> Any:
+    """Call something that may refuse a name; its faults join the others."""
+    try:
+        return function(*arguments, **named)
+    except InvalidArgumentError as error:
+        faults.found.extend(error.faults)
+        return None
+
+
+def _block(page: Page, entry: Any, place: str, faults: Faults) -> Block | None:
+    reader = _Reader(entry, place, _BLOCK_KEYS, faults)
+    name = reader.get("name", str, "", "text")
+    op, uses = reader.get("op", str, "", "text"), reader.get("page", str, "", "text")
+    if not name or bool(op) == bool(uses):
+        faults.add("VG053", place, wanted="have a name and either op or page", got=f"{sorted(map(str, reader.data))}")
+        return None
+    if name in page:
+        faults.add("VG060", reader.at("name"), wanted="be one that no other block has", got=repr(name))
+        return None
+    attrs = reader.get("attrs", Mapping, {}, "an object")
+    if op:
+        block: Block | None = _guarded(faults, page.add, op, attrs={str(key): value for key, value in attrs.items()}, name=name)
+    else:
+        block = _guarded(faults, page.use, uses, name=name)
+    if block is not None and "position" in reader.data:
+        block.position = _position(reader)
+    return block
+
+
+def _position(reader: _Reader) -> tuple[float, float] | None:
+    found = reader.data["position"]
+    if isinstance(found, (list, tuple)) and len(found) == 2 and all(isinstance(one, (int, float)) for one in found):
+        return float(found[0]), float(found[1])
+    reader.faults.add("VG053", reader.at("position"), wanted="be two numbers", got=_kind(found))
+    return None
+
+
+def _wires(page: Page, block: Block, entry: Mapping[str, Any], place: str, faults: Faults) -> None:
+    reader = _Reader(entry, place, _BLOCK_KEYS, Faults("Page"))
+    reader.faults = faults
+    for pin, sources in reader.get("inputs", Mapping, {}, "an object").items():
+        where = reader.at(f"inputs.{pin}")
+        if not isinstance(sources, (list, tuple)):
+            faults.add("VG053", where, wanted='be a list of {"from": ...} or {"value": ...}', got=_kind(sources))
+            continue
+        for index, source in enumerate(sources):
+            made = _source(page, source, f"{where}[{index}]", faults)
+            if made is not None:
+                page._append(block, str(pin), made)
+    for index, other in enumerate(reader.get("control", list, [], "a list of block names")):
+        if isinstance(other, str) and other in page:
+            page.run_after(block, other)
+        else:
+            faults.add("VG050", reader.at(f"control[{index}]"), wanted="be a block of this page", got=_kind(other))
+
+
+def _source(page: Page, data: Any, place: str, faults: Faults) -> Source | None:
+    reader = _Reader(data, place, {"from", "value", "dtype"}, faults)
+    if ("from" in reader.data) == ("value" in reader.data):
+        faults.add("VG053", place, wanted="hold either from or value", got=_kind(data))
+        return None
+    if "value" in reader.data:
+        return Value(reader.data["value"], reader.get("dtype", str, "", "the name of a type"))
+    return _output(page, reader.data["from"], reader.at("from"), faults)
+
+
+def _output(page: Page, path: Any, place: str, faults: Faults) -> Output | None:
+    if not isinstance(path, str):
+        faults.add("VG053", place, wanted="be the path of an output, block.output", got=_kind(path))
+        return None
+    name, _, pin = path.rpartition(".")
+    if name not in page:
+        faults.add("VG050", place, wanted="be block.output with a block of this page", got=repr(path))
+        return None
+    try:
+        return page.block(name).output(pin)
+    except InvalidArgumentError as error:
+        faults.add("VG050", place, wanted="name an output of that block", got=repr(path), remedy=error.faults[0].remedy)
+        return None
+
+
+def _pins(page: Page, reader: _Reader, faults: Faults) -> None:
+    inputs = reader.get("inputs", list, [], "a list of block names")
+    for index, name in enumerate(inputs):
+        if not isinstance(name, str) or name not in page:
+            faults.add("VG050", reader.at(f"inputs[{index}]"), wanted="be a block of this page", got=_kind(name))
+    outputs = {}
+    for name, path in reader.get("outputs", Mapping, {}, "an object").items():
+        output = _output(page, path, reader.at(f"outputs.{name}"), faults)
+        if output is not None:
+            outputs[str(name)] = output
+    known = [name for name in inputs if isinstance(name, str) and name in page]
+    if outputs or known:
+        _guarded(faults, page.expose, outputs, known)

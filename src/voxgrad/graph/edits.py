@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Edits of a page as data: what fixes are made of, and what a studio or a script can send.
+
+    {"do": "add", "op": "Cast", "name": "cast", "attrs": {...}, "inputs": {"x": [{"from": "a.output"}]}}
+    {"do": "remove", "block": "cast"}                      {"do": "rename", "block": "cast", "name": "to_float"}
+    {"do": "move", "block": "cast", "position": [10, 20]}  {"do": "semantics", "value": "tf_cpu"}
+    {"do": "set_attr", "block": "pool", "attr": "padding", "value": "SAME"}          (a value of None: the default)
+    {"do": "set_value", "block": "half", "pin": "y", "value": 0.5, "dtype": "float32"}
+    {"do": "connect", "from": "cast.output", "block": "pool", "pin": "input"}        ("at": 1 for an entry of a list)
+    {"do": "disconnect", "block": "pool", "pin": "input"}
+    {"do": "run_after", "block": "step", "others": ["print"]}        {"do": "no_longer_after", ...}
+
+A list of edits is carried out whole or not at all. Where the name of an added block is taken it gets a number, and the
+edits behind it mean the new name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from voxgrad.errors import Fault, InvalidArgumentError
+from voxgrad.graph.block import Output, Source, Value
+from voxgrad.graph.page import Page
+from voxgrad.graph.problems import Fix
+
+Edit = Mapping[str, Any]
+_Names = dict[str, str]
+
+
+def apply(page: Page, fix: Fix | Edit | Sequence[Edit]) -> None:
+    """Carry out a fix, one edit, or several."""
+    if isinstance(fix, Mapping):
+        edits: Sequence[Edit] = fix["edits"] if "edits" in fix else [fix]
+    else:
+        edits = fix.edits if isinstance(fix, Fix) else fix
+    if len(edits) > 1:
+        # A rehearsal on a copy: if one edit is refused, the page stays as it was.
+        _carry_out(Page.from_dict(page.to_dict()), edits)
+    _carry_out(page, edits)
+
+
+def _carry_out(page: Page, edits: Sequence[Edit]) -> None:
+    names: _Names = {}
+    for edit in edits:
+        kind = edit.get("do")
+        action = _ACTIONS.get(str(kind))
+        if action is None:
+            raise _malformed("do", f"be one of {', '.join(_ACTIONS)}", kind)
+        try:
+            action(page, edit, names)
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            if isinstance(error, InvalidArgumentError):
+                raise
+            raise _malformed(str(kind), "have all of its entries", f"{type(error).__name__} {error}") from error
+
+
+def _malformed(argument: str, wanted: str, got: Any) -> InvalidArgumentError:
+    return InvalidArgumentError(Fault("VG053", "Page.apply", argument, wanted, repr(got)[:80]))
+
+
+def _source(page: Page, data: Mapping[str, Any], names: _Names) -> Source:
+    if "from" in data:
+        return _output(page, data["from"], names)
+    return Value(data["value"], data.get("dtype", ""))
+
+
+def _output(page: Page, path: str, names: _Names) -> Output:
+    block, _, pin = path.rpartition(".")
+    return page.block(names.get(block, block)).output(pin)
+
+
+def _add(page: Page, edit: Edit, names: _Names) -> None:
+    inputs = {
+        pin: [_source(page, one, names) for one in sources] for pin, sources in edit.get("inputs", {}).items()
+    }
+    position = tuple(map(float, edit["position"])) if edit.get("position") is not None else None
+    wanted = edit.get("name") or edit.get("op") or edit.get("page")
+    if "page" in edit:
+        block = page.use(edit["page"], inputs, name=wanted)
+    else:
+        block = page.add(edit["op"], inputs, edit.get("attrs"), name=wanted)
+    if position is not None:
+        page.move(block, *position)
+    names[str(wanted)] = block.name
+
+
+def _remove(page: Page, edit: Edit, names: _Names) -> None:
+    page.remove(_named(edit, names))
+
+
+def _rename(page: Page, edit: Edit, names: _Names) -> None:
+    page.rename(_named(edit, names), edit["name"])
+
+
+def _move(page: Page, edit: Edit, names: _Names) -> None:
+    x, y = edit["position"]
+    page.move(_named(edit, names), x, y)
+
+
+def _set_attr(page: Page, edit: Edit, names: _Names) -> None:
+    page.set_attr(_named(edit, names), edit["attr"], edit["value"])
+
+
+def _set_value(page: Page, edit: Edit, names: _Names) -> None:
+    page.set_value(_named(edit, names), edit["pin"], edit["value"], edit.get("dtype", ""))
+
+
+def _connect(page: Page, edit: Edit, names: _Names) -> None:
+    page.connect(_output(page, edit["from"], names), _named(edit, names), edit["pin"], edit.get("at"))
+
+
+def _disconnect(page: Page, edit: Edit, names: _Names) -> None:
+    page.disconnect(_named(edit, names), edit["pin"], edit.get("at"))
+
+
+def _run_after(page: Page, edit: Edit, names: _Names) -> None:
+    page.run_after(_named(edit, names), *(names.get(other, other) for other in edit["others"]))
+
+
+def _no_longer_after(page: Page, edit: Edit, names: _Names) -> None:
+    page.no_longer_after(_named(edit, names), *(names.get(other, other) for other in edit["others"]))
+
+
+def _set_semantics(page: Page, edit: Edit, names: _Names) -> None:
+    page.semantics = edit["value"]
+
+
+def _named(edit: Edit, names: _Names) -> str:
+    name = str(edit["block"])
+    return names.get(name, name)
+
+
+_ACTIONS: dict[str, Callable[[Page, Edit, _Names], None]] = {
+    "add": _add,
+    "remove": _remove,
+    "rename": _rename,
+    "move": _move,
+    "set_attr": _set_attr,
+    "set_value": _set_value,
+    "connect": _connect,
+    "disconnect": _disconnect,
+    "run_after": _run_after,
+    "no_longer_after": _no_longer_after,
+    "semantics": _set_semantics,
+}

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The order in which blocks can run: each after all that it reads from or waits for. Without recursion."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator
+from typing import NamedTuple
+
+from voxgrad.graph.block import Block, Output
+
+
+class Order(NamedTuple):
+    """Blocks in an order in which they can run, and the rings of blocks that wait for each other."""
+
+    blocks: list[Block]
+    cycles: list[list[Block]]
+
+
+def needs(block: Block, fed: Container[Output] = ()) -> list[Block]:
+    """The blocks that must run before this one; an output that is fed needs nobody."""
+    found = [
+        source.block
+        for sources in block.sources.values()
+        for source in sources
+        if isinstance(source, Output) and not (fed and source in fed)
+    ]
+    return found + block.control if block.control else found
+
+
+def order(roots: Iterable[Block], fed: Container[Output] = ()) -> Order:
+    """The roots and everything that they need, in the order of the page as far as wires allow."""
+    done: set[Block] = set()
+    entered: set[Block] = set()
+    result = Order([], [])
+    for root in roots:
+        if root in done:
+            continue
+        entered.add(root)
+        path: list[tuple[Block, Iterator[Block]]] = [(root, iter(needs(root, fed)))]
+        while path:
+            block, rest = path[-1]
+            for other in rest:
+                if other in done:
+                    continue
+                if other in entered:
+                    result.cycles.append(_ring(path, other))
+                    continue
+                entered.add(other)
+                path.append((other, iter(needs(other, fed))))
+                break
+            else:
+                path.pop()
+                done.add(block)
+                result.blocks.append(block)
+    return result
+
+
+def _ring(path: list[tuple[Block, Iterator[Block]]], start: Block) -> list[Block]:
+    blocks = [block for block, _ in path]
+    return blocks[blocks.index(start) :]
+
+
+def downstream(block: Block) -> set[Block]:
+    """The block and all blocks that read from it, directly or through others."""
+    found = {block}
+    waiting = [block]
+    while waiting:
+        for reader in waiting.pop().readers:
+            if reader not in found:
+                found.add(reader)
+                waiting.append(reader)
+    return found

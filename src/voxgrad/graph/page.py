@@ -1,0 +1,512 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A page is a scope: it holds blocks under unique names, and knows what is wrong with them.
+
+    page = vg.Page("second order")
+    x = vg.ops.Const(page, value, name="x")
+    y = vg.ops.MaxPool3D(page, x, ksize=[1, 2, 2, 2, 1], strides=[1, 2, 2, 2, 1], padding="VALID")
+
+As data (`to_dict`, `from_dict`) a page is this structure, which the file formats write. Wires and values differ by
+shape; there are no results and no code in it; positions are optional; everything that is empty is left out except
+`name`, `semantics` and `blocks`:
+
+    {"name": "second order", "semantics": "documented",
+     "blocks": [
+        {"name": "x", "op": "Const", "attrs": {"value": <ndarray>, "dtype": "float32"}, "position": [0.0, 0.0]},
+        {"name": "pool", "op": "MaxPool3D",
+         "attrs": {"ksize": [1, 2, 2, 2, 1], "strides": [1, 2, 2, 2, 1], "padding": "VALID"},
+         "inputs": {"input": [{"from": "x.output"}]}},
+        {"name": "sum", "op": "AddN", "inputs": {"inputs": [{"from": "x.output"}, {"from": "u.output[1]"}]}},
+        {"name": "half", "op": "Mul", "inputs": {"x": [{"from": "x.output"}], "y": [{"value": 0.5, "dtype": "float32"}]}},
+        {"name": "step", "op": "AssignAdd", "inputs": {...}, "control": ["print"]},
+        {"name": "r1", "page": "residual", "inputs": {"x": [{"from": "pool.output"}]}}],
+     "inputs": ["x"],                       # Placeholders that are the input pins where the page is used as a block
+     "outputs": {"y": "pool.output"},       # and the outputs that are its output pins
+     "pages": {"residual": {"name": "residual", "semantics": ..., "blocks": [...]}},
+     "notes": [{"text": "...", "position": [10.0, 20.0]}]}    # anything else that belongs to the drawing, kept as it is
+
+Every input pin holds a list, also where it takes one wire. An output is `block.pin`, split at the last dot; a member of
+a list of outputs is `block.pin[2]`. `attrs` holds only what was given: plain values, element types by name, shapes as
+lists whose open sizes are names or null, and tensors as NumPy arrays. Names may hold `/`: a prefix is a sub-scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from voxgrad.catalog import registry
+from voxgrad.catalog.model import Op
+from voxgrad.catalog.semantics import SEMANTICS
+from voxgrad.errors import Fault, InvalidArgumentError
+from voxgrad.graph.block import Block, Output, Source, Value, Wire
+
+if TYPE_CHECKING:
+    from voxgrad.graph.estimate import Estimate
+    from voxgrad.graph.infer import Inference
+    from voxgrad.graph.problems import Fix, PinProblem
+
+
+class Store:
+    """What all scopes of one page share."""
+
+    def __init__(self, root: Page, name: str, semantics: str):
+        self.root = root
+        self.name = name
+        self.semantics = semantics
+        self.blocks: dict[str, Block] = {}
+        self.readers: dict[Block, dict[Block, int]] = {}
+        self.scopes: dict[str, int] = {}
+        self.counters: dict[str, int] = {}
+        self.inputs: list[Block] = []
+        self.outputs: dict[str, Output] = {}
+        self.pages: dict[str, Page] = {}
+        self.notes: list[Any] = []
+        self.revision = 0
+        self.dirty: set[Block] = set()
+        self.inference: Inference | None = None
+
+    def touch(self, *blocks: Block) -> None:
+        """Remember that these blocks have changed."""
+        self.revision += 1
+        self.dirty.update(blocks)
+
+    def link(self, source: Block, reader: Block) -> None:
+        """Note one more wire or control edge."""
+        readers = self.readers.setdefault(source, {})
+        readers[reader] = readers.get(reader, 0) + 1
+
+    def unlink(self, source: Block, reader: Block) -> None:
+        """Note one wire or control edge less."""
+        readers = self.readers[source]
+        readers[reader] -= 1
+        if not readers[reader]:
+            del readers[reader]
+
+
+class Page:
+    """A scope of blocks. `page.sub("name")` is a scope inside it: the same page, with a prefix before new names.
+
+    Pages are plain data: they can be edited while they are invalid, and hold neither results nor references to those
+    who show them. Every edit goes through a method here, keeps all names and wires consistent and raises `revision`.
+    """
+
+    def __init__(self, name: str = "page", semantics: str = "documented"):
+        self._store = Store(self, _title(name), _semantics(semantics))
+        self.prefix = ""
+        self._op_name = ""
+        self._waits: tuple[Block, ...] = ()
+
+    # Scopes
+
+    def _view(self, prefix: str, op_name: str, waits: tuple[Block, ...]) -> Page:
+        page = Page.__new__(Page)
+        page._store, page.prefix, page._op_name, page._waits = self._store, prefix, op_name, waits
+        return page
+
+    def sub(self, name: str, *, unique: bool = False) -> Page:
+        """The scope inside this one with this name; with `unique`, one that nobody has used yet."""
+        for part in name.split("/"):
+            _checked(part)
+        full = self.prefix + name
+        return self._view((self.unique_name(full) if unique else full) + "/", "", self._waits)
+
+    def with_op_name(self, name: str) -> Page:
+        """This scope, with a name for the next block that is made in it."""
+        return self._view(self.prefix, _checked(name), self._waits)
+
+    def with_control_dependencies(self, blocks: Iterable[Block | Output | str]) -> Page:
+        """This scope, where new blocks run after these."""
+        return self._view(self.prefix, self._op_name, (*self._waits, *(self.block(one) for one in blocks)))
+
+    def unique_name(self, name: str) -> str:
+        """The name, or the name with the first free number behind it: `x`, `x_1`, `x_2`."""
+        store = self._store
+        if name not in store.blocks and name not in store.scopes:
+            return name
+        number = store.counters.get(name, 0) + 1
+        while f"{name}_{number}" in store.blocks or f"{name}_{number}" in store.scopes:
+            number += 1
+        # The next search starts here, and finds the number taken if the name was used.
+        store.counters[name] = number - 1
+        return f"{name}_{number}"
+
+    # What is on the page
+
+    @property
+    def name(self) -> str:
+        """The title of the page."""
+        return self._store.name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._store.name = _title(name)
+
+    @property
+    def semantics(self) -> str:
+        """Which of TensorFlow's answers the page means: a key of `voxgrad.catalog.semantics.SEMANTICS`."""
+        return self._store.semantics
+
+    @semantics.setter
+    def semantics(self, name: str) -> None:
+        self._store.semantics = _semantics(name)
+        self._store.touch(*self._store.blocks.values())
+
+    @property
+    def revision(self) -> int:
+        """A number that rises with every change that matters to inference or to a run."""
+        return self._store.revision
+
+    @property
+    def notes(self) -> list[Any]:
+        """What belongs to the drawing and to nothing else; kept as it is."""
+        return self._store.notes
+
+    @property
+    def pages(self) -> Mapping[str, Page]:
+        """Pages that blocks of this page can stand for."""
+        return self._store.pages
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The blocks of this scope and of those inside it, in the order in which they were made."""
+        blocks = self._store.blocks
+        if not self.prefix:
+            return list(blocks.values())
+        return [block for name, block in blocks.items() if name.startswith(self.prefix)]
+
+    @property
+    def wires(self) -> list[Wire]:
+        """All wires that end in this scope."""
+        return [
+            Wire(source, block, pin, at)
+            for block in self.blocks
+            for pin, sources in block.sources.items()
+            for at, source in enumerate(sources)
+            if isinstance(source, Output)
+        ]
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def __iter__(self) -> Iterator[Block]:
+        return iter(self.blocks)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.prefix + name in self._store.blocks
+
+    def __getitem__(self, name: str) -> Block:
+        return self.block(name)
+
+    def block(self, which: Block | Output | str) -> Block:
+        """The block with this name in this scope; blocks and outputs are taken as they are."""
+        if isinstance(which, Output):
+            which = which.block
+        if isinstance(which, Block):
+            if self._store.blocks.get(which.name) is not which:
+                raise _no_block(which.name, "a block of another page, or one that was removed")
+            return which
+        found = self._store.blocks.get(self.prefix + which)
+        if found is None:
+            raise _no_block(self.prefix + which, repr(which))
+        return found
+
+    def output(self, which: Output | Block | str) -> Output:
+        """An output by any of its names: `block`, `block:0`, `block.output`, `block.output[2]`."""
+        if isinstance(which, Output):
+            self.block(which.block)
+            return which
+        if isinstance(which, Block):
+            return self.block(which).output(0)
+        if self.prefix + which in self._store.blocks:
+            return self.block(which).output(0)
+        for mark in (".", ":"):
+            name, found, pin = which.rpartition(mark)
+            if found and self.prefix + name in self._store.blocks:
+                return self.block(name).output(pin)
+        raise _no_block(self.prefix + which, repr(which))
+
+    # Editing
+
+    def add(
+        self,
+        op: str | Op,
+        inputs: Mapping[str, Any] | None = None,
+        attrs: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        position: tuple[float, float] | None = None,
+    ) -> Block:
+        """Put a block on the page. Nothing is checked here except names: `problems()` tells what is wrong."""
+        declared = op if isinstance(op, Op) else registry.OPS.get(op)
+        op_name = declared.name if declared is not None else str(op)
+        block = self._place(Block(self._store, self._free_name(name or self._op_name or op_name), op_name, declared), position)
+        block.attrs.update(attrs or {})
+        for pin, given in (inputs or {}).items():
+            for source in given if isinstance(given, (list, tuple)) else (given,):
+                self._append(block, pin, source)
+        return block
+
+    def use(self, page: str, inputs: Mapping[str, Any] | None = None, *, name: str | None = None) -> Block:
+        """Put a whole page, one of `pages`, on this page as a block."""
+        block = self._place(Block(self._store, self._free_name(name or self._op_name or page), "", None, page), None)
+        for pin, given in (inputs or {}).items():
+            for source in given if isinstance(given, (list, tuple)) else (given,):
+                self._append(block, pin, source)
+        return block
+
+    def _free_name(self, name: str) -> str:
+        for part in name.split("/"):
+            _checked(part)
+        return self.unique_name(self.prefix + name)
+
+    def _place(self, block: Block, position: tuple[float, float] | None) -> Block:
+        store = self._store
+        store.blocks[block.name] = block
+        self._count_scopes(block.name, 1)
+        block.position = position
+        for other in self._waits:
+            block.control.append(other)
+            store.link(other, block)
+        store.touch(block)
+        return block
+
+    def _count_scopes(self, name: str, by: int) -> None:
+        scopes = self._store.scopes
+        at = name.find("/")
+        while at >= 0:
+            scope = name[:at]
+            scopes[scope] = scopes.get(scope, 0) + by
+            if not scopes[scope]:
+                del scopes[scope]
+            at = name.find("/", at + 1)
+
+    def _append(self, block: Block, pin: str, given: Any) -> None:
+        source = self._source(given)
+        block.sources.setdefault(pin, []).append(source)
+        if isinstance(source, Output):
+            self._store.link(source.block, block)
+
+    def _source(self, given: Any) -> Source:
+        if isinstance(given, Value):
+            return given
+        if isinstance(given, (Output, Block)):
+            return self.output(given)
+        return Value(given)
+
+    def remove(self, *blocks: Block | Output | str) -> None:
+        """Take blocks away, with all wires and control edges that start or end there."""
+        for block in [self.block(one) for one in blocks]:
+            for reader in block.readers:
+                for pin, sources in list(reader.sources.items()):
+                    kept = [one for one in sources if not (isinstance(one, Output) and one.block is block)]
+                    self._set_sources(reader, pin, kept)
+                self._set_control(reader, [one for one in reader.control if one is not block])
+            self._forget(block)
+
+    def _forget(self, block: Block) -> None:
+        store = self._store
+        for pin in list(block.sources):
+            self._set_sources(block, pin, [])
+        self._set_control(block, [])
+        store.inputs = [one for one in store.inputs if one is not block]
+        store.outputs = {name: one for name, one in store.outputs.items() if one.block is not block}
+        store.readers.pop(block, None)
+        del store.blocks[block.name]
+        self._count_scopes(block.name, -1)
+        store.touch()
+        store.dirty.discard(block)
+
+    def rename(self, block: Block | str, name: str) -> Block:
+        """Give a block another name in this scope; wires stay. A name that is taken is an error."""
+        found = self.block(block)
+        full = self.prefix + name
+        for part in full.split("/"):
+            _checked(part)
+        if full == found.name:
+            return found
+        if full in self._store.blocks:
+            raise InvalidArgumentError(Fault("VG060", "Page", "name", "be one that no other block has", repr(full)))
+        # The order of blocks is part of the page: rebuilding keeps the block at its place.
+        self._count_scopes(found.name, -1)
+        self._store.blocks = {full if one is found else old: one for old, one in self._store.blocks.items()}
+        found.name = full
+        self._count_scopes(full, 1)
+        self._store.touch(found, *found.readers)
+        return found
+
+    def move(self, block: Block | str, x: float, y: float) -> None:
+        """Put a block somewhere else on the drawing. No run and no inference depends on it."""
+        self.block(block).position = (float(x), float(y))
+
+    def connect(self, source: Any, block: Block | str, pin: str, at: int | None = None) -> None:
+        """Wire an output to a pin, or put a value there.
+
+        A pin that takes one wire takes the new one instead of the old. A list pin takes it as a further entry, or
+        instead of entry `at`.
+        """
+        found = self.block(block)
+        made = self._source(self.output(source) if isinstance(source, str) else source)
+        sources = list(found.sources.get(pin, ()))
+        many = found.op is not None and any(item.name == pin and item.many for item in found.op.inputs)
+        if at is not None and at < len(sources):
+            sources[at] = made
+        elif many:
+            sources.append(made)
+        else:
+            sources = [made]
+        self._set_sources(found, pin, sources)
+
+    def set_value(self, block: Block | str, pin: str, value: Any, dtype: str = "") -> None:
+        """Type a value on a pin; a wire that ends there is taken away."""
+        self._set_sources(self.block(block), pin, [Value(value, dtype)])
+
+    def disconnect(self, block: Block | str, pin: str, at: int | None = None) -> None:
+        """Take a wire or value off a pin; of a list pin, entry `at` alone."""
+        found = self.block(block)
+        sources = found.sources.get(pin, [])
+        self._set_sources(found, pin, [] if at is None else [one for index, one in enumerate(sources) if index != at])
+
+    def _set_sources(self, block: Block, pin: str, sources: list[Source]) -> None:
+        for one in block.sources.get(pin, ()):
+            if isinstance(one, Output):
+                self._store.unlink(one.block, block)
+        if sources:
+            block.sources[pin] = sources
+        else:
+            block.sources.pop(pin, None)
+        for one in sources:
+            if isinstance(one, Output):
+                self._store.link(one.block, block)
+        self._store.touch(block)
+
+    def _set_control(self, block: Block, control: list[Block]) -> None:
+        if control == block.control:
+            return
+        for one in block.control:
+            self._store.unlink(one, block)
+        block.control = control
+        for one in control:
+            self._store.link(one, block)
+        self._store.touch(block)
+
+    def run_after(self, block: Block | str, *others: Block | Output | str) -> None:
+        """Let a block wait for others (a control edge), also where it takes nothing from them."""
+        found = self.block(block)
+        new = dict.fromkeys([*found.control, *(self.block(other) for other in others)])
+        self._set_control(found, list(new))
+
+    def no_longer_after(self, block: Block | str, *others: Block | Output | str) -> None:
+        """Take control edges away."""
+        found = self.block(block)
+        gone = {self.block(other) for other in others}
+        self._set_control(found, [one for one in found.control if one not in gone])
+
+    def set_attr(self, block: Block | str, name: str, value: Any) -> None:
+        """Give an attribute a value; None takes it back to its default."""
+        found = self.block(block)
+        if value is None:
+            found.attrs.pop(name, None)
+        else:
+            found.attrs[name] = value
+        self._store.touch(found)
+
+    # A page as a block
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """The input pins of the page as a block: the chosen Placeholders, else all of them."""
+        return tuple(block.name for block in self.input_blocks)
+
+    @property
+    def input_blocks(self) -> list[Block]:
+        """The Placeholders behind the input pins."""
+        chosen = self._store.inputs
+        return chosen or [block for block in self._store.blocks.values() if block.op_name == "Placeholder"]
+
+    @property
+    def outputs(self) -> Mapping[str, Output]:
+        """The output pins of the page as a block."""
+        return self._store.outputs
+
+    def expose(self, outputs: Mapping[str, Any], inputs: Sequence[Block | Output | str] = ()) -> None:
+        """Say what the pins of the page are where it is used as a block."""
+        self._store.outputs = {_checked(name): self.output(one) for name, one in outputs.items()}
+        self._store.inputs = [self.block(one) for one in inputs]
+        self._store.touch()
+
+    def define(self, name: str, page: Page) -> None:
+        """Make another page available to `use` under a name."""
+        if self._store in _inside(page._store):
+            raise InvalidArgumentError(Fault("VG062", "Page", "page", "not contain the page itself", repr(name)))
+        self._store.pages[_checked(name)] = page._store.root
+        self._store.touch(*(block for block in self._store.blocks.values() if block.uses == name))
+
+    # What follows from the page
+
+    def infer(self) -> Inference:
+        """Element types and shapes of all pins, without running; only what has changed is worked out again."""
+        from voxgrad.graph.infer import infer_page
+
+        return infer_page(self._store)
+
+    def problems(self) -> list[PinProblem]:
+        """Everything that is wrong with the page, with fixes where there are any."""
+        return self.infer().problems()
+
+    def apply(self, fix: Fix | Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+        """Carry out a fix, or edits given as data."""
+        from voxgrad.graph.edits import apply
+
+        apply(self, fix)
+
+    def estimate(self) -> Estimate:
+        """Bytes and operations of every block and the peak of the page, before anything runs."""
+        from voxgrad.graph.estimate import estimate
+
+        return estimate(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The page as plain data; the module's documentation shows the structure."""
+        from voxgrad.graph.data import to_dict
+
+        return to_dict(self._store.root)
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Page:
+        """The page that `to_dict` described. The structure is checked; what the blocks mean is not."""
+        from voxgrad.graph.data import from_dict
+
+        return from_dict(data)
+
+    def __repr__(self) -> str:
+        scope = f", scope {self.prefix[:-1]!r}" if self.prefix else ""
+        return f"<Page {self.name!r}{scope}: {len(self.blocks)} blocks>"
+
+
+def _inside(store: Store) -> list[Store]:
+    """A page and all pages that its blocks can stand for, at any depth."""
+    return [store, *(deep for inner in store.pages.values() for deep in _inside(inner._store))]
+
+
+def _title(name: Any) -> str:
+    if isinstance(name, str) and name and name.isprintable():
+        return name
+    raise InvalidArgumentError(Fault("VG061", "Page", "name", "be printable text", repr(name)[:60]))
+
+
+def _checked(part: Any) -> str:
+    """A part of a block's name: printable, not empty, without the marks that stand between names."""
+    if isinstance(part, str) and part and part.isprintable() and not set(part) & set(":/^") and part == part.strip():
+        return part
+    wanted = "be printable text without ':', '/', '^' or blanks at its ends"
+    raise InvalidArgumentError(Fault("VG061", "Page", "name", wanted, repr(part)[:60]))
+
+
+def _semantics(name: Any) -> str:
+    if name in SEMANTICS:
+        return str(name)
+    raise InvalidArgumentError(Fault("VG003", "Page", "semantics", f"be {' or '.join(map(repr, SEMANTICS))}", repr(name)[:60]))
+
+
+def _no_block(name: str, got: str) -> InvalidArgumentError:
+    return InvalidArgumentError(Fault("VG050", "Page", name, "be a block of this page", got))
