@@ -16,7 +16,7 @@ from voxgrad.graph.page import Page
 MAX_DEPTH = 16
 """Pages inside pages; deeper nesting is an attack or a mistake."""
 
-_PAGE_KEYS = {"name", "semantics", "blocks", "inputs", "outputs", "pages", "notes"}
+_PAGE_KEYS = {"name", "semantics", "blocks", "inputs", "outputs", "targets", "pages", "notes"}
 _BLOCK_KEYS = {"name", "op", "page", "attrs", "inputs", "control", "position"}
 
 
@@ -32,6 +32,8 @@ def to_dict(page: Page) -> dict[str, Any]:
         data["inputs"] = [block.name for block in store.inputs]
     if store.outputs:
         data["outputs"] = {name: output.path for name, output in store.outputs.items()}
+    if store.targets:
+        data["targets"] = [block.name for block in store.targets]
     if store.pages:
         data["pages"] = {name: to_dict(inner) for name, inner in store.pages.items()}
     if store.notes:
@@ -216,15 +218,23 @@ def _output(page: Page, path: Any, place: str, faults: Faults) -> Output | None:
 
 
 def _pins(page: Page, reader: _Reader, faults: Faults) -> None:
-    inputs = reader.get("inputs", list, [], "a list of block names")
-    for index, name in enumerate(inputs):
-        if not isinstance(name, str) or name not in page:
-            faults.add("VG050", reader.at(f"inputs[{index}]"), wanted="be a block of this page", got=_kind(name))
+    known = _block_names(page, reader, "inputs")
+    targets = _block_names(page, reader, "targets")
     outputs = {}
     for name, path in reader.get("outputs", Mapping, {}, "an object").items():
         output = _output(page, path, reader.at(f"outputs.{name}"), faults)
         if output is not None:
             outputs[str(name)] = output
-    known = [name for name in inputs if isinstance(name, str) and name in page]
     if outputs or known:
         _guarded(faults, page.expose, outputs, known)
+    if targets:
+        page.execute(targets)
+
+
+def _block_names(page: Page, reader: _Reader, key: str) -> list[str]:
+    """The names in a list that are blocks of the page; the others are faults."""
+    names = reader.get(key, list, [], "a list of block names")
+    for index, name in enumerate(names):
+        if not isinstance(name, str) or name not in page:
+            reader.faults.add("VG050", reader.at(f"{key}[{index}]"), wanted="be a block of this page", got=_kind(name))
+    return [name for name in names if isinstance(name, str) and name in page]

@@ -20,7 +20,8 @@ shape; there are no results and no code in it; positions are optional; everythin
         {"name": "step", "op": "AssignAdd", "inputs": {...}, "control": ["print"]},
         {"name": "r1", "page": "residual", "inputs": {"x": [{"from": "pool.output"}]}}],
      "inputs": ["x"],                       # Placeholders that are the input pins where the page is used as a block
-     "outputs": {"y": "pool.output"},       # and the outputs that are its output pins
+     "outputs": {"y": "pool.output"},       # and the outputs that are its output pins, and that a run fetches
+     "targets": ["step"],                   # blocks that a run of the page executes besides
      "pages": {"residual": {"name": "residual", "semantics": ..., "blocks": [...]}},
      "notes": [{"text": "...", "position": [10.0, 20.0]}]}    # anything else that belongs to the drawing, kept as it is
 
@@ -32,6 +33,8 @@ lists whose open sizes are names or null, and tensors as NumPy arrays. Names may
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from voxgrad.catalog import registry
@@ -59,6 +62,7 @@ class Store:
         self.counters: dict[str, int] = {}
         self.inputs: list[Block] = []
         self.outputs: dict[str, Output] = {}
+        self.targets: list[Block] = []
         self.pages: dict[str, Page] = {}
         self.notes: list[Any] = []
         self.revision = 0
@@ -310,6 +314,7 @@ class Page:
         self._set_control(block, [])
         store.inputs = [one for one in store.inputs if one is not block]
         store.outputs = {name: one for name, one in store.outputs.items() if one.block is not block}
+        store.targets = [one for one in store.targets if one is not block]
         store.readers.pop(block, None)
         del store.blocks[block.name]
         self._count_scopes(block.name, -1)
@@ -434,6 +439,16 @@ class Page:
         self._store.inputs = [self.block(one) for one in inputs]
         self._store.touch()
 
+    @property
+    def targets(self) -> Sequence[Block]:
+        """The blocks that a run of the page executes besides computing its outputs."""
+        return self._store.targets
+
+    def execute(self, blocks: Sequence[Block | Output | str]) -> None:
+        """Say which blocks a run of the page executes besides computing its outputs."""
+        self._store.targets = [self.block(one) for one in blocks]
+        self._store.touch()
+
     def define(self, name: str, page: Page) -> None:
         """Make another page available to `use` under a name."""
         if self._store in _inside(page._store):
@@ -478,9 +493,28 @@ class Page:
 
         return from_dict(data)
 
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the page file, `*.vox.json`; large constants go into a folder beside it."""
+        _formats("page_file").save(self._store.root, path)
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> Page:
+        """The page in a page file, or in a picture that was drawn from a page."""
+        page = _formats("page_file").load(path)
+        assert isinstance(page, Page)
+        return page
+
+    def _repr_svg_(self) -> str:
+        return str(_formats("picture").draw_svg(self._store.root))
+
     def __repr__(self) -> str:
         scope = f", scope {self.prefix[:-1]!r}" if self.prefix else ""
         return f"<Page {self.name!r}{scope}: {len(self.blocks)} blocks>"
+
+
+def _formats(name: str) -> Any:
+    """A module of the room on the right, looked up when it is asked for: pages stand without their file formats."""
+    return import_module(f"voxgrad.formats.{name}")
 
 
 def _inside(store: Store) -> list[Store]:
