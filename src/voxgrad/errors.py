@@ -131,9 +131,11 @@ class Faults:
         return bool(self.found)
 
     def error(self) -> VoxgradError:
-        """The exception for what was found: the kind of the first fault decides its class."""
+        """The exception for what was found: a mistake outweighs a missing feature, else the first fault decides."""
         first = self.found[0]
-        kind = UnimplementedError if first in self._unimplemented else _CLASS_OF_CODE.get(first.code, InvalidArgumentError)
+        kind = _CLASS_OF_CODE.get(first.code, InvalidArgumentError)
+        if self._unimplemented.issuperset(self.found):
+            kind = UnimplementedError
         return kind(self.found)
 
     def raise_if_any(self) -> None:

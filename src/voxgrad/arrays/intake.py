@@ -98,7 +98,7 @@ def _from_python(op: Op, item: Input, value: Any, bound: dict[str, DType], fault
     dtype = bound.get(item.type, default) if isinstance(item.type, str) else item.type
     if isinstance(item.type, str):
         bound.setdefault(item.type, dtype)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         return array.astype(numpy_type(dtype))
 
 
@@ -116,7 +116,7 @@ def _host_vector(item: Input, value: Any, faults: Faults) -> Spec:
         faults.add("VG002", item.name, wanted="be a vector of integers", got=str(error).splitlines()[0])
         return Spec()
     if array.size == 0:
-        array = array.astype(np.int32)
+        array = np.empty(array.shape, np.int32)
     if array.dtype.kind not in "iu" or (kind is not None and array.dtype.itemsize < 4):
         faults.add("VG011", item.name, wanted="hold int32 or int64", got=f"dtype {array.dtype}")
         return Spec()

@@ -43,14 +43,14 @@ def _problem(call: Call, data: Volume, taps: Sequence[int], names: tuple[str, st
     if 0 in taps[:4]:
         faults.add("VG017", names[1], wanted="have at least one tap and one input channel", got=list(taps))
         return None
-    if channels % group_in:
-        wanted = f"be a multiple of the filter's {group_in} (channel count of {names[0]})"
-        faults.add("VG013", names[0], wanted=wanted, got=channels)
+    if channels == 0 or channels % group_in:
+        wanted = f"have a multiple of the {group_in} input channels of {names[1]}"
+        faults.add("VG013", names[0], wanted=wanted, got=f"{channels} channels")
         return None
-    groups = 1 if channels == 0 else channels // group_in
+    groups = channels // group_in
     if out_channels % groups:
-        wanted = f"have out_channels that divide into {groups} groups ({channels} / {group_in} input channels)"
-        faults.add("VG013", names[1], wanted=wanted, got=out_channels)
+        wanted = f"have output channels that divide into {groups} groups ({channels} / {group_in} input channels)"
+        faults.add("VG013", names[1], wanted=wanted, got=f"{out_channels} output channels")
         return None
     if strides is None or dilations is None:
         return None
