@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC 12 warns about its own avx512fintrin.h
 #define VG_NAMESPACE vg_avx512
 #define VG_VECTOR_BYTES 64
 #include "kernels/all.hpp"

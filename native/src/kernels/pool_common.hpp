@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the pools share: windows cut to the volume, element types, and the split into tasks.
+// What the pools share: which cells a window takes, element types, and the split into tasks.
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
 #include "../../include/voxgrad.h"
 #include "../threads.hpp"
@@ -10,32 +11,89 @@
 
 namespace VG_NAMESPACE {
 
-// A half-open range of cells or of windows along one axis.
 struct Range {
     int64_t lo, hi;
+    int64_t size() const { return hi - lo; }
+    bool operator==(const Range &other) const { return lo == other.lo && hi == other.hi; }
 };
 
-inline Range cells_of(const vg_span &axis, int64_t window) {
-    const int64_t lo = std::max<int64_t>(axis.lo[window], 0);
-    return {lo, std::max(lo, std::min(axis.hi[window], axis.size))};
-}
-inline Range windows_of(const vg_span &axis, int64_t cell) { return {axis.first[cell], axis.last[cell]}; }
+// One axis of a reduction: output o takes the source cells lo[o]..hi[o]-1 that exist. Forward that is a window and its
+// cells, backward a cell and the windows over it.
+struct Reach {
+    int64_t cells, count;
+    const int64_t *lo, *hi;
+
+    Range at(int64_t o) const {
+        const int64_t from = std::clamp<int64_t>(lo[o], 0, cells);
+        return {from, std::clamp<int64_t>(hi[o], from, cells)};
+    }
+    // All the cells that some output of a range takes, and those between.
+    Range at(Range outputs) const {
+        Range all{cells, 0};
+        for (int64_t o = outputs.lo; o < outputs.hi; ++o) {
+            const Range one = at(o);
+            if (one.size() > 0) all = {std::min(all.lo, one.lo), std::max(all.hi, one.hi)};
+        }
+        return all.lo < all.hi ? all : Range{0, 0};
+    }
+    int64_t longest() const {
+        int64_t most = 0;
+        for (int64_t o = 0; o < count; ++o) most = std::max(most, at(o).size());
+        return most;
+    }
+    // How often the average source cell is read.
+    double overlap() const {
+        int64_t total = 0;
+        for (int64_t o = 0; o < count; ++o) total += at(o).size();
+        return static_cast<double>(total) / static_cast<double>(std::max<int64_t>(cells, 1));
+    }
+};
+inline Reach cells_of(const vg_span &axis) { return {axis.size, axis.out, axis.lo, axis.hi}; }
+inline Reach windows_of(const vg_span &axis) { return {axis.out, axis.size, axis.first, axis.last}; }
 
 // The number of cells an average divides by along one axis: all of the window, also what lies outside the volume.
 inline int64_t extent(const vg_span &axis, int64_t window) {
     return std::max<int64_t>(axis.hi[window] - axis.lo[window], 0);
 }
 
-inline int64_t volume(const vg_pool *p) { return p->axis[0].size * p->axis[1].size * p->axis[2].size; }
-inline int64_t windows(const vg_pool *p) { return p->axis[0].out * p->axis[1].out * p->axis[2].out; }
+// Windows at equal steps: window o takes start + o*step .. + taps - 1, cut at the ends of the axis. taps is 0 where the
+// tables are not of this form.
+struct Comb {
+    int64_t start = 0, step = 0, taps = 0;
+    int64_t at(int64_t o) const { return start + o * step; }
+};
 
-// Channels are worked on in blocks small enough for the accumulators to stay in the first-level cache.
-inline constexpr int64_t kBlock = 64;
+inline Comb comb_of(const vg_span &axis) {
+    const Reach reach = cells_of(axis);
+    const int64_t taps = reach.longest();
+    int64_t full = 0;
+    while (full < reach.count && reach.at(full).size() < taps) ++full;
+    if (taps == 0 || full == reach.count) return {};
+    Comb comb;
+    if (full + 1 < reach.count) {
+        comb.step = reach.at(full + 1).lo - reach.at(full).lo;
+    } else if (full > 0) {
+        comb.step = reach.at(full).hi - reach.at(full - 1).hi;
+    } else {
+        comb.step = taps;
+    }
+    if (comb.step < 1) return {};
+    comb.start = reach.at(full).lo - full * comb.step;
+    comb.taps = taps;
+    for (int64_t o = 0; o < reach.count; ++o) {
+        const int64_t from = std::clamp<int64_t>(comb.at(o), 0, reach.cells);
+        if (!(reach.at(o) == Range{from, std::clamp<int64_t>(comb.at(o) + taps, from, reach.cells)})) return {};
+    }
+    return comb;
+}
 
-template <class Body>
-inline bool each_block(int64_t channels, Body &&body) {
-    for (int64_t c = 0; c < channels; c += kBlock) body(c, static_cast<int>(std::min(kBlock, channels - c)));
-    return true;
+// Whether to treat cells x channels as one run in which windows start at every cell (most of them unwanted where the
+// step is over 1), rather than each cell's channels as a run of its own, whose last vector may be mostly empty.
+inline bool prefers_flat(const Comb &comb, int64_t channels, int lane_count) {
+    if (comb.taps == 0) return false;
+    const int64_t padded = (channels + lane_count - 1) / lane_count * lane_count;
+    if (comb.step == 1) return padded != channels && channels < 8 * lane_count;
+    return comb.step * channels * 5 < padded * 4;
 }
 
 template <class T>
@@ -44,7 +102,7 @@ struct Type {
 };
 
 template <class Body>
-inline int32_t with_float(int32_t dtype, Body &&body) {
+inline auto with_float(int32_t dtype, Body &&body) -> decltype(body(Type<float>{})) {
     switch (dtype) {
         case VG_F16: return body(Type<f16>{});
         case VG_BF16: return body(Type<bf16>{});
@@ -55,7 +113,7 @@ inline int32_t with_float(int32_t dtype, Body &&body) {
 }
 
 template <class Body>
-inline int32_t with_number(int32_t dtype, Body &&body) {
+inline auto with_number(int32_t dtype, Body &&body) -> decltype(body(Type<float>{})) {
     switch (dtype) {
         case VG_I8: return body(Type<int8_t>{});
         case VG_I16: return body(Type<int16_t>{});
@@ -65,12 +123,59 @@ inline int32_t with_number(int32_t dtype, Body &&body) {
     }
 }
 
-// One task per row: body(n, d, h, worker) for every image, depth and height.
+inline int64_t pieces(int64_t total, int64_t piece) { return (total + piece - 1) / piece; }
+inline bool cancelled(const vg_run *run) { return run->cancel && *run->cancel; }
+
+// Waking a thread costs some microseconds: each should find at least this many elements to work on.
+inline constexpr int64_t kWorthAThread = 1 << 15;
+inline int32_t useful_threads(int64_t work, int32_t threads) {
+    return static_cast<int32_t>(std::clamp<int64_t>(work / kWorthAThread, 1, std::max<int32_t>(threads, 1)));
+}
+
+// The outputs of a pool cut into blocks of `depths` x `heights` rows x `channels`.
+struct Blocks {
+    int64_t images, depth, height, channel;     // all there are
+    int64_t depths, heights, channels;          // per block
+
+    int64_t count() const {
+        return images * pieces(depth, depths) * pieces(height, heights) * pieces(channel, channels);
+    }
+    struct Block {
+        int64_t image;
+        Range depth, height, channel;
+    };
+    // Neighbours in depth come one after the other: they share source planes.
+    Block at(int64_t index) const {
+        const auto cut = [&](int64_t total, int64_t piece) {
+            const int64_t number = index % pieces(total, piece);
+            index /= pieces(total, piece);
+            return Range{number * piece, std::min(total, (number + 1) * piece)};
+        };
+        Block block;
+        block.channel = cut(channel, channels);
+        block.depth = cut(depth, depths);
+        block.height = cut(height, heights);
+        block.image = index;
+        return block;
+    }
+    // Cut finer until every thread has several blocks to take; where planes are shared between depths, halve those last.
+    void refine(int64_t wanted, bool keep_depth) {
+        while (count() < wanted) {
+            if (depths > 1 && !(keep_depth && heights > 4)) {
+                depths = (depths + 1) / 2;
+            } else if (heights > 1) {
+                heights = (heights + 1) / 2;
+            } else {
+                return;
+            }
+        }
+    }
+};
+
 template <class Body>
-inline int32_t each_row(int64_t images, int64_t depths, int64_t heights, const vg_run *run, Body &&body) {
-    const bool done = vg::parallel(images * depths * heights, run->threads, run->cancel, [&](int64_t index, int worker) {
-        body(index / heights / depths, index / heights % depths, index % heights, worker);
-    });
+inline int32_t each_block(const Blocks &blocks, int32_t threads, const vg_run *run, Body &&body) {
+    const bool done = vg::parallel(blocks.count(), threads, run->cancel,
+                                   [&](int64_t index, int worker) { body(blocks.at(index), worker); });
     return done ? VG_OK : VG_CANCELLED;
 }
 

@@ -4,10 +4,27 @@
 
 #include <limits>
 
-#include "pool_common.hpp"
+#include "pool_reduce.hpp"
 
 namespace VG_NAMESPACE {
 
+
+inline constexpr int64_t kBlock = 64;
+template <class Body>
+inline bool each_channels(int64_t channels, Body &&body) {
+    for (int64_t c = 0; c < channels; c += kBlock) body(c, static_cast<int>(std::min(kBlock, channels - c)));
+    return true;
+}
+inline Range cells_of(const vg_span &a, int64_t o) { return cells_of(a).at(o); }
+inline Range windows_of(const vg_span &a, int64_t o) { return windows_of(a).at(o); }
+inline int64_t windows(const vg_pool *p) { return p->axis[0].out * p->axis[1].out * p->axis[2].out; }
+template <class Body>
+inline int32_t each_row(int64_t images, int64_t depths, int64_t heights, const vg_run *run, Body &&body) {
+    const bool done = vg::parallel(images * depths * heights, run->threads, run->cancel, [&](int64_t index, int worker) {
+        body(index / heights / depths, index / heights % depths, index % heights, worker);
+    });
+    return done ? VG_OK : VG_CANCELLED;
+}
 inline float ordered(f16 v) { return widen(v); }
 inline float ordered(bf16 v) { return widen(v); }
 template <class T>
@@ -22,39 +39,11 @@ inline int64_t position(const vg_pool *p, const int64_t (&window)[3], const int6
     return at;
 }
 
-inline int64_t max_pool_scratch(const vg_pool *, int32_t) { return 0; }
+inline int64_t max_pool_scratch(const vg_pool *p, int32_t threads) { return reduce_scratch<Largest>(p, threads); }
 inline int64_t max_pool_grad_scratch(const vg_pool *p, int32_t) {
     return p->near_ties ? 0 : p->batch * windows(p) * p->channels * 8;
 }
 inline int64_t max_pool_grad_grad_scratch(const vg_pool *, int32_t) { return 0; }
-
-template <class S>
-int32_t max_pool_of(const vg_pool *p, const S *x, S *y, const vg_run *run) {
-    using A = sum_t<S>;
-    const auto &[D, H, W] = p->axis;
-    const int64_t C = p->channels;
-    return each_row(p->batch, D.out, H.out, run, [&](int64_t n, int64_t od, int64_t oh, int) {
-        const Range rd = cells_of(D, od), rh = cells_of(H, oh);
-        for (int64_t ow = 0; ow < W.out; ++ow) {
-            const Range rw = cells_of(W, ow);
-            S *out = y + (((n * D.out + od) * H.out + oh) * W.out + ow) * C;
-            each_block(C, [&](int64_t c, int len) {
-                A best[kBlock];
-                for (int i = 0; i < len; ++i) best[i] = -std::numeric_limits<A>::infinity();
-                for (int64_t d = rd.lo; d < rd.hi; ++d)
-                    for (int64_t h = rh.lo; h < rh.hi; ++h)
-                        for (int64_t w = rw.lo; w < rw.hi; ++w) {
-                            const S *in = x + (((n * D.size + d) * H.size + h) * W.size + w) * C + c;
-                            for (int i = 0; i < len; ++i) {
-                                const A v = widen(in[i]);
-                                best[i] = v > best[i] ? v : best[i];
-                            }
-                        }
-                for (int i = 0; i < len; ++i) narrow(best[i], out + c + i);
-            });
-        }
-    });
-}
 
 // body(o, i, c, len) for the cells of every window in order: windows o and cells i as element offsets.
 template <class S, class Found>
@@ -66,7 +55,7 @@ int32_t first_matches(const vg_pool *p, const S *x, const S *y, const vg_run *ru
         for (int64_t ow = 0; ow < W.out; ++ow) {
             const Range rw = cells_of(W, ow);
             const int64_t o = (((n * D.out + od) * H.out + oh) * W.out + ow) * C;
-            each_block(C, [&](int64_t c, int len) {
+            each_channels(C, [&](int64_t c, int len) {
                 int64_t at[kBlock], cell[kBlock];
                 for (int i = 0; i < len; ++i) at[i] = cell[i] = -1;
                 for (int64_t d = rd.lo; d < rd.hi; ++d)
@@ -107,7 +96,7 @@ int32_t gather(const vg_pool *p, const S *dy, S *dx, const vg_run *run, Takes &&
         for (int64_t w = 0; w < W.size; ++w) {
             const Range rw = windows_of(W, w);
             const int64_t out = (((n * D.size + d) * H.size + h) * W.size + w) * C;
-            each_block(C, [&](int64_t c, int len) {
+            each_channels(C, [&](int64_t c, int len) {
                 A sum[kBlock] = {};
                 for (int64_t od = rd.lo; od < rd.hi; ++od)
                     for (int64_t oh = rh.lo; oh < rh.hi; ++oh)
@@ -141,10 +130,7 @@ int32_t max_pool_grad_grad_of(const vg_pool *p, const S *x, const S *y, const S 
 }
 
 inline int32_t max_pool(const vg_pool *p, const void *x, void *y, const vg_run *run) {
-    return with_float(p->dtype, [&](auto t) {
-        using S = typename decltype(t)::type;
-        return max_pool_of(p, static_cast<const S *>(x), static_cast<S *>(y), run);
-    });
+    return reduce<Largest>(p, x, y, run);
 }
 
 inline int32_t max_pool_grad(const vg_pool *p, const void *x, const void *y, const void *dy, void *dx,

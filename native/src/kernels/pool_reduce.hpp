@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+// One engine for average pooling, its gradient and max pooling: every output joins a box of source cells, axis by axis.
+//
+// Rows (width x channels, contiguous) are joined over depth and height first, element by element, whatever the number
+// of channels; then the joined row over width. Where windows overlap in height, the rows joined over depth are kept in
+// a small ring, so that each is made once. The order in which an output is summed depends on the problem alone, never
+// on how it is cut into blocks.
+#pragma once
+
+#include "pool_common.hpp"
+#include "pool_vector.hpp"
+
+namespace VG_NAMESPACE {
+
+// The joins. weigh(d, h): what a source row is multiplied with. widen_row: further factors of single source cells.
+// finish: from the joined value to the output.
+template <class S>
+struct Largest {
+    using A = sum_t<S>;
+    static constexpr bool weighted = false, divides = false;
+    static constexpr A identity = -std::numeric_limits<A>::infinity();
+    static vec<A> join(vec<A> best, vec<A> v) { return larger<A>(v, best); }
+};
+
+template <class S>
+struct Mean {
+    using A = sum_t<S>;
+    static constexpr bool weighted = false, divides = true;
+    static constexpr A identity = 0;
+    static vec<A> join(vec<A> sum, vec<A> v) { return sum + v; }
+};
+
+template <class S>
+struct Spread {
+    using A = sum_t<S>;
+    static constexpr bool weighted = true, divides = false;
+    static constexpr A identity = 0;
+    static vec<A> join(vec<A> sum, vec<A> v) { return sum + v; }
+};
+
+inline constexpr int64_t kPastBytes = 8 << 20;
+
+struct ReducePlan {
+    bool ring;          // keep the rows joined over depth
+    Comb comb;          // of the width axis, if rows are taken flat
+    bool flat;
+    int64_t tile;       // outputs along the width at a time
+    int64_t row;        // elements of a source row of such a tile, with margins
+    int64_t out_row;    // elements of an output row of it
+    int64_t ring_rows;
+    int32_t threads;
+    Blocks blocks;
+
+    int64_t out_bytes;  // of all outputs
+    int64_t cell_bytes; // of one output cell, or of a whole row where rows are taken flat
+
+    int64_t scratch_elements() const { return (ring ? ring_rows * row : 0) + row + (flat ? row + 2 * out_row : 0); }
+    // Whether to write around the caches: large outputs whose vectors are all aligned.
+    bool goes_past(const void *out) const {
+        return out_bytes >= kPastBytes && (reinterpret_cast<uintptr_t>(out) | cell_bytes) % VG_VECTOR_BYTES == 0;
+    }
+};
+
+inline constexpr int64_t kRowElements = 4096;   // a row of a tile: some of the first-level cache
+inline constexpr int64_t kRingRows = 32;
+inline constexpr int64_t kPlaneBytes = 1 << 18;  // the source rows under a block of heights: some of the second level
+
+template <class S>
+ReducePlan plan_reduce(const vg_pool *p, bool backward, int32_t threads) {
+    using A = sum_t<S>;
+    const auto reach = backward ? windows_of : cells_of;
+    const Reach D = reach(p->axis[0]), H = reach(p->axis[1]), W = reach(p->axis[2]);
+    ReducePlan plan{};
+    plan.comb = comb_of(p->axis[2]);
+    plan.flat = prefers_flat(plan.comb, p->channels, lanes<A>);
+    const int64_t C = p->channels;
+    const int64_t channels = C <= 2048 || plan.flat ? C : 1024;
+
+    const int64_t height_taps = H.longest(), taps = std::max<int64_t>(W.longest(), 1);
+    plan.ring = height_taps <= kRingRows && H.overlap() > 1.5 && D.longest() > 1 && !backward ? true
+                : height_taps <= kRingRows && H.overlap() * D.longest() > 4 && D.longest() > 1;
+    plan.ring_rows = height_taps;
+
+    // Source cells per output along the width: step (forward), 1 / step (backward), plus the taps at the end.
+    const double ratio = static_cast<double>(W.cells) / static_cast<double>(std::max<int64_t>(W.count, 1));
+    const int64_t per_output = std::max<int64_t>(static_cast<int64_t>(std::max(ratio, 1.0) * channels), 1);
+    plan.tile = std::max<int64_t>(std::min(W.count, kRowElements / per_output), 1);
+    int64_t cells = 0;
+    for (int64_t o = 0; o < W.count; o += plan.tile)
+        cells = std::max(cells, W.at(Range{o, std::min(W.count, o + plan.tile)}).size());
+    if (plan.flat && !backward) cells = std::max(cells, (plan.tile - 1) * plan.comb.step + taps);
+    if (plan.flat && backward) cells = std::max(cells, plan.tile + plan.comb.taps);
+    const auto padded = [](int64_t n) { return (n + 31) / 16 * 16; };
+    plan.row = padded(cells * channels);
+    plan.out_row = padded(plan.tile * channels);
+
+    const int64_t rows = D.count * H.count * p->batch;
+    const int64_t row_work = std::max(W.cells, W.count) * C;
+    plan.threads = useful_threads(rows * row_work * std::max<int64_t>(1, D.longest()), threads);
+    plan.blocks = {p->batch, D.count, H.count, C, std::max<int64_t>(D.count, 1), std::max<int64_t>(H.count, 1),
+                   std::max<int64_t>(channels, 1)};
+    plan.out_bytes = rows * W.count * C * static_cast<int64_t>(sizeof(S));
+    plan.cell_bytes = (plan.flat ? W.count * C | plan.tile * C : C) * static_cast<int64_t>(sizeof(S));
+    const bool shared = D.overlap() > 1.2;
+    if (shared) {
+        const int64_t plane_row = std::max<int64_t>(D.longest() * W.cells * C * static_cast<int64_t>(sizeof(S)), 1);
+        const double rows_per = std::max(1.0, static_cast<double>(H.cells) / std::max<int64_t>(H.count, 1));
+        const int64_t heights = static_cast<int64_t>(static_cast<double>(kPlaneBytes) / plane_row / rows_per);
+        plan.blocks.heights = std::clamp<int64_t>(heights, 8, plan.blocks.heights < 8 ? 8 : plan.blocks.heights);
+        plan.blocks.heights = std::min(plan.blocks.heights, std::max<int64_t>(H.count, 1));
+    } else {
+        plan.blocks.depths = 1;
+    }
+    plan.blocks.refine(plan.threads * 8, shared);
+    if (plan.blocks.count() < plan.threads * 2 && !plan.flat && C >= 128) plan.blocks.channels = 64;
+    return plan;
+}
+
+template <class S, template <class> class JoinOf, bool past>
+class Reducer {
+    using A = sum_t<S>;
+    using Join = JoinOf<S>;
+    static constexpr bool backward = Join::weighted;
+    static constexpr int L = lanes<A>;
+
+public:
+    Reducer(const vg_pool *p, const ReducePlan &plan, const S *x, S *y, const vg_run *run)
+        : p_(p), plan_(plan), x_(x), y_(y), run_(run) {
+        const auto reach = backward ? windows_of : cells_of;
+        D = reach(p->axis[0]), H = reach(p->axis[1]), W = reach(p->axis[2]);
+        C = p->channels;
+        const vg_span &wide = p->axis[2];
+        for (int64_t o = 0; o < wide.out; ++o) width_ = std::max(width_, extent(wide, o));
+        while (even_.lo < wide.out && extent(wide, even_.lo) != width_) ++even_.lo;
+        even_.hi = even_.lo;
+        while (even_.hi < wide.out && extent(wide, even_.hi) == width_) ++even_.hi;
+    }
+
+    void block(const Blocks::Block &b, A *scratch) {
+        for (int64_t o = 0; o < W.count && !cancelled(run_); o += plan_.tile)
+            tile(b, {o, std::min(W.count, o + plan_.tile)}, scratch);
+        if (past) end_of_puts_past();
+    }
+
+private:
+    // One range of outputs along the width, and the scratch memory of its rows.
+    struct Tile {
+        Range wide, cells, channel;
+        A *ring, *row, *flat, *all, *counts, *packed;
+        int64_t channels() const { return channel.size(); }
+    };
+
+    Tile make_tile(Range wide, Range channel, A *scratch) const {
+        Tile t{wide, W.at(wide), channel, scratch, nullptr, nullptr, nullptr, nullptr, nullptr};
+        t.row = t.ring + (plan_.ring ? plan_.ring_rows * plan_.row : 0);
+        if (!plan_.flat) return t;
+        t.flat = t.row + plan_.row;
+        t.all = t.row;  // forward the row is joined inside `flat`, so that this is free
+        t.counts = t.flat + plan_.row;
+        t.packed = t.counts + plan_.out_row;
+        std::fill_n(t.flat, plan_.row, Join::identity);
+        if constexpr (Join::divides)
+            for (int64_t o = wide.lo; o < wide.hi; ++o)
+                std::fill_n(t.counts + (o - wide.lo) * C, C, static_cast<A>(extent(p_->axis[2], o)));
+        if ((!backward || plan_.comb.step == 1) && t.cells.size() > 0) t.row = t.flat + offset_in_flat(t);
+        return t;
+    }
+
+    void tile(const Blocks::Block &b, Range wide, A *scratch) {
+        const Tile t = make_tile(wide, b.channel, scratch);
+        for (int64_t od = b.depth.lo; od < b.depth.hi; ++od) {
+            Range depth_before{-1, -1}, height_before{-1, -1};
+            int64_t next = 0;  // the first row that is not yet in the ring
+            for (int64_t oh = b.height.lo; oh < b.height.hi; ++oh) {
+                if (cancelled(run_)) return;
+                const Range rd = D.at(od), rh = H.at(oh);
+                if (!(rd == depth_before && rh == height_before)) join_rows(t, b.image, rd, rh, next);
+                depth_before = rd, height_before = rh;
+                S *out = y_ + (((b.image * D.count + od) * H.count + oh) * W.count + wide.lo) * C + b.channel.lo;
+                const A share = Join::divides ? static_cast<A>(extent(p_->axis[0], od) * extent(p_->axis[1], oh)) : A(0);
+                if (plan_.flat) {
+                    finish_flat(t, share, out);
+                } else {
+                    finish_wide(t, share, out);
+                }
+            }
+        }
+    }
+
+    // ---- depth and height ----
+
+    void join_rows(const Tile &t, int64_t n, Range rd, Range rh, int64_t &next) {
+        if (!plan_.ring) {
+            Stack<S> stack(*this, t, t.row);
+            for (int64_t d = rd.lo; d < rd.hi; ++d)
+                for (int64_t h = rh.lo; h < rh.hi; ++h) stack.add(source(t, n, d, h), C, weight(d, h));
+            stack.finish();
+        } else {
+            for (int64_t h = std::max(next, rh.lo); h < rh.hi; ++h) {
+                Stack<S> stack(*this, t, in_ring(t, h));
+                for (int64_t d = rd.lo; d < rd.hi; ++d) stack.add(source(t, n, d, h), C, weight(d, h));
+                stack.finish();
+            }
+            next = std::max(next, rh.hi);
+            Stack<A> stack(*this, t, t.row);
+            for (int64_t h = rh.lo; h < rh.hi; ++h) stack.add(in_ring(t, h), t.channels(), A(1));
+            stack.finish();
+        }
+        if constexpr (backward) widen_border_cells(t);
+    }
+
+    const S *source(const Tile &t, int64_t n, int64_t d, int64_t h) const {
+        return x_ + (((n * D.cells + d) * H.cells + h) * W.cells + t.cells.lo) * C + t.channel.lo;
+    }
+    A *in_ring(const Tile &t, int64_t h) const { return t.ring + h % plan_.ring_rows * plan_.row; }
+
+    // Backward, a window's gradient is divided by all its cells before it is added, as TensorFlow does: a sum of the
+    // whole might overflow. Along the width by the largest window; smaller ones are corrected afterwards.
+    A weight(int64_t d, int64_t h) const {
+        if constexpr (!backward) return A(1);
+        return A(1) / static_cast<A>(std::max<int64_t>(extent(p_->axis[0], d) * extent(p_->axis[1], h) * width_, 1));
+    }
+    void widen_border_cells(const Tile &t) const {
+        for (int64_t w = t.cells.lo; w < t.cells.hi; ++w) {
+            if (w == even_.lo) w = std::max(even_.lo, std::min(even_.hi, t.cells.hi));
+            if (w >= t.cells.hi) return;
+            const A factor = static_cast<A>(width_) / static_cast<A>(std::max<int64_t>(extent(p_->axis[2], w), 1));
+            A *cell = t.row + (w - t.cells.lo) * t.channels();
+            for (int64_t c = 0; c < t.channels(); ++c) cell[c] *= factor;
+        }
+    }
+
+    // Joins rows four at a time.
+    template <class T>
+    struct Stack {
+        const Reducer &self;
+        const Tile &tile;
+        A *into;
+        bool fresh = true;
+        int count = 0;
+        const T *row[4];
+        int64_t stride = 0;
+        A weight[4];
+
+        Stack(const Reducer &r, const Tile &t, A *to) : self(r), tile(t), into(to) {}
+        void add(const T *source, int64_t channel_stride, A w) {
+            row[count] = source, weight[count] = w, stride = channel_stride;
+            if (++count == 4) flush();
+        }
+        void finish() {
+            if (count || fresh) flush();
+        }
+        void flush() {
+            const int64_t channels = tile.channels(), cells = tile.cells.size();
+            if (stride == channels || cells <= 1) {
+                run(0, 0, cells * channels);
+            } else {
+                for (int64_t w = 0; w < cells; ++w) run(w * stride, w * channels, channels);
+            }
+            fresh = false, count = 0;
+        }
+        void run(int64_t from, int64_t to, int64_t length) {
+            switch (count) {
+                case 0: return step<0>(from, to, length);
+                case 1: return step<1>(from, to, length);
+                case 2: return step<2>(from, to, length);
+                case 3: return step<3>(from, to, length);
+                default: return step<4>(from, to, length);
+            }
+        }
+        template <int n>
+        void step(int64_t from, int64_t to, int64_t length) {
+            if (fresh) {
+                each_vector<L>(length, [&](int64_t i, auto part) {
+                    put(into + to + i, joined<n>(splat<A>(Join::identity), from + i, part), part);
+                });
+            } else {
+                each_vector<L>(length, [&](int64_t i, auto part) {
+                    put(into + to + i, joined<n>(get(into + to + i, part), from + i, part), part);
+                });
+            }
+        }
+        template <int n, class Part>
+        vec<A> joined(vec<A> acc, int64_t at, Part part) const {
+            for (int r = 0; r < n; ++r) {
+                const vec<A> v = get(row[r] + at, part);
+                acc = Join::join(acc, __is_same(T, S) && Join::weighted ? v * splat<A>(weight[r]) : v);
+            }
+            return acc;
+        }
+    };
+
+    // ---- width, a run of channels per output ----
+
+    void finish_wide(const Tile &t, A share, S *out) const {
+        for (int64_t o = t.wide.lo; o < t.wide.hi; ++o, out += C) {
+            const Range rw = W.at(o);
+            const A *cell = t.row + (rw.lo - t.cells.lo) * t.channels();
+            const A count = Join::divides ? std::max(share * static_cast<A>(extent(p_->axis[2], o)), A(1)) : A(1);
+            switch (rw.size()) {
+                case 1: join_cells(t, cell, std::integral_constant<int64_t, 1>{}, count, out); break;
+                case 2: join_cells(t, cell, std::integral_constant<int64_t, 2>{}, count, out); break;
+                case 3: join_cells(t, cell, std::integral_constant<int64_t, 3>{}, count, out); break;
+                default: join_cells(t, cell, rw.size(), count, out);
+            }
+        }
+    }
+    template <class Count>
+    void join_cells(const Tile &t, const A *cell, Count cells, A count, S *out) const {
+        const int64_t channels = t.channels();
+        each_vector<L>(channels, [&](int64_t i, auto part) {
+            vec<A> acc = splat<A>(Join::identity);
+            for (int64_t w = 0; w < cells; ++w) acc = Join::join(acc, get(cell + w * channels + i, part));
+            write(out + i, Join::divides ? acc / splat<A>(count) : acc, part);
+        });
+    }
+    template <class Part>
+    static void write(S *out, vec<A> v, Part part) {
+        if constexpr (past && __is_same(Part, All)) {
+            put_past(out, v);
+        } else {
+            put(out, v, part);
+        }
+    }
+
+    // ---- width, all cells and channels as one run in which a window starts at every cell ----
+
+    // Where the tile's source cells lie in the flat row: forward it begins with the first window, which may start
+    // before the volume; backward with the first window that could reach the first cell.
+    int64_t offset_in_flat(const Tile &t) const {
+        if constexpr (backward) return (plan_.comb.at(t.cells.lo) - (t.wide.lo - plan_.comb.taps + 1)) * C;
+        return (t.cells.lo - plan_.comb.at(t.wide.lo)) * C;
+    }
+    void finish_flat(const Tile &t, A share, S *out) const {
+        const int64_t step = plan_.comb.step, length = t.wide.size() * C;
+        if (backward || step == 1) {
+            if (step > 1) space_out(t);
+            return each_vector<L>(length, [&](int64_t i, auto part) {
+                write(out + i, divided(t, share, i, over_taps(t, i, part), part), part);
+            });
+        }
+        each_vector<L>(((t.wide.size() - 1) * step + 1) * C,
+                       [&](int64_t i, auto part) { put(t.all + i, over_taps(t, i, part), part); });
+        for (int64_t o = 0; o < t.wide.size(); ++o)
+            for (int64_t c = 0; c < C; ++c) t.packed[o * C + c] = t.all[o * step * C + c];
+        each_vector<L>(length, [&](int64_t i, auto part) {
+            write(out + i, divided(t, share, i, get(t.packed + i, part), part), part);
+        });
+    }
+    // Backward: every window's value to where the window starts, with zeros between.
+    void space_out(const Tile &t) const {
+        if (t.cells.size() == 0) return;
+        A *first = t.flat + offset_in_flat(t);
+        for (int64_t w = 0; w < t.cells.size(); ++w)
+            for (int64_t c = 0; c < C; ++c) first[w * plan_.comb.step * C + c] = t.row[w * C + c];
+    }
+    template <class Part>
+    vec<A> over_taps(const Tile &t, int64_t i, Part part) const {
+        vec<A> acc = splat<A>(Join::identity);
+        for (int64_t k = 0; k < plan_.comb.taps; ++k) acc = Join::join(acc, get(t.flat + i + k * C, part));
+        return acc;
+    }
+    template <class Part>
+    vec<A> divided(const Tile &t, A share, int64_t i, vec<A> sum, Part part) const {
+        if constexpr (!Join::divides) return sum;
+        const vec<A> count = get(t.counts + i, part) * splat<A>(share);
+        return sum / larger<A>(count, splat<A>(1));
+    }
+
+    const vg_pool *p_;
+    ReducePlan plan_;
+    const S *x_;
+    S *y_;
+    const vg_run *run_;
+    Reach D, H, W;
+    int64_t C;
+    int64_t width_ = 0;  // cells of the largest window along the width
+    Range even_{0, 0};   // windows known to be of that size
+};
+
+template <template <class> class JoinOf>
+int64_t reduce_scratch(const vg_pool *p, int32_t threads) {
+    return with_float(p->dtype, [&](auto t) -> int64_t {
+        using S = typename decltype(t)::type;
+        const ReducePlan plan = plan_reduce<S>(p, JoinOf<S>::weighted, threads);
+        return plan.scratch_elements() * static_cast<int64_t>(sizeof(sum_t<S>)) * plan.threads;
+    });
+}
+
+template <class S, template <class> class JoinOf, bool past>
+int32_t reduce_with(const vg_pool *p, const ReducePlan &plan, const S *x, S *y, const vg_run *run) {
+    Reducer<S, JoinOf, past> reducer(p, plan, x, y, run);
+    return each_block(plan.blocks, plan.threads, run, [&](const Blocks::Block &block, int worker) {
+        reducer.block(block, static_cast<sum_t<S> *>(run->scratch) + worker * plan.scratch_elements());
+    });
+}
+
+template <template <class> class JoinOf>
+int32_t reduce(const vg_pool *p, const void *x, void *y, const vg_run *run) {
+    return with_float(p->dtype, [&](auto t) -> int32_t {
+        using S = typename decltype(t)::type;
+        const ReducePlan plan = plan_reduce<S>(p, JoinOf<S>::weighted, run->threads);
+        const S *in = static_cast<const S *>(x);
+        S *out = static_cast<S *>(y);
+        if (plan.goes_past(y)) return reduce_with<S, JoinOf, true>(p, plan, in, out, run);
+        return reduce_with<S, JoinOf, false>(p, plan, in, out, run);
+    });
+}
+
+}  // namespace VG_NAMESPACE
