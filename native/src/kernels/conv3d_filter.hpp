@@ -53,7 +53,7 @@ int32_t conv3d_filter_typed(const vg_conv *p, const S *x, const S *dy, S *dw, co
 inline int64_t conv3d_filter_scratch(const vg_conv *, int32_t) { return 0; }
 
 inline int32_t conv3d_filter(const vg_conv *p, const void *x, const void *dy, void *dw, const vg_run *run) {
-    return with_type(p->dtype, [&](auto s) {
+    return with_type<int32_t>(p->dtype, VG_BAD_TYPE, [&](auto s) {
         using S = decltype(s);
         return conv3d_filter_typed(p, static_cast<const S *>(x), static_cast<const S *>(dy), static_cast<S *>(dw), run);
     });

@@ -8,42 +8,109 @@
 
 namespace VG_NAMESPACE {
 
+inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+inline int64_t pieces(int64_t total, int64_t piece) { return (total + piece - 1) / piece; }
+inline int64_t clamp(int64_t v, int64_t low, int64_t high) { return v < low ? low : v > high ? high : v; }
+// Rounds towards minus infinity; b > 0.
+inline int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
+inline int64_t ceil_div(int64_t a, int64_t b) { return -floor_div(-a, b); }
+
+// Lists of integers for pack expansion: std:: templates compiled for a wide instruction set must not be shared with
+// objects compiled for a narrow one.
+template <int...>
+struct int_list {};
+template <int n, int... i>
+struct int_range_of : int_range_of<n - 1, n - 1, i...> {};
+template <int... i>
+struct int_range_of<0, i...> {
+    using type = int_list<i...>;
+};
+template <int n>
+using int_range = typename int_range_of<n>::type;
+
 // Distances, in elements, between neighbours of an activation tensor along each of its axes.
 struct Strides {
     int64_t batch, space[3], channel;
 };
 
-inline Strides strides_of(const vg_conv *p, int64_t channels, const int64_t size[3]) {
+inline Strides strides_of(const vg_conv *p, int64_t channels, int64_t depth, int64_t height, int64_t width) {
     const int64_t last = p->channels_last ? channels : 1;
-    Strides s;
-    s.channel = p->channels_last ? 1 : size[0] * size[1] * size[2];
-    s.space[2] = last;
-    s.space[1] = size[2] * last;
-    s.space[0] = size[1] * size[2] * last;
-    s.batch = size[0] * size[1] * size[2] * channels;
-    return s;
+    return {depth * height * width * channels,
+            {height * width * last, width * last, last},
+            p->channels_last ? 1 : depth * height * width};
 }
 
 inline Strides input_strides(const vg_conv *p) {
-    const int64_t size[3] = {p->axis[0].size, p->axis[1].size, p->axis[2].size};
-    return strides_of(p, p->in_channels, size);
+    return strides_of(p, p->in_channels, p->axis[0].size, p->axis[1].size, p->axis[2].size);
 }
 
 inline Strides output_strides(const vg_conv *p) {
-    const int64_t size[3] = {p->axis[0].out, p->axis[1].out, p->axis[2].out};
-    return strides_of(p, p->out_channels, size);
+    return strides_of(p, p->out_channels, p->axis[0].out, p->axis[1].out, p->axis[2].out);
 }
 
-// Calls body with a value of the storage type that the problem names.
-template <class Body>
-inline int32_t with_type(int32_t dtype, Body &&body) {
+// Hands out pieces of the scratch memory; with a null base it only counts.
+class Arena {
+public:
+    explicit Arena(void *base) : base_(static_cast<char *>(base)) {}
+    template <class T>
+    T *take(int64_t count) {
+        T *here = base_ ? reinterpret_cast<T *>(base_ + used_) : nullptr;
+        used_ += (count * static_cast<int64_t>(sizeof(T)) + 63) / 64 * 64;
+        return here;
+    }
+    int64_t used() const { return used_; }
+
+private:
+    char *base_;
+    int64_t used_ = 0;
+};
+
+// Swaps the off-diagonal s x s squares of every 2s x 2s square, for s and all larger powers of two.
+template <int s, class A, int... i>
+inline void swap_squares(vec<A> *v, int_list<i...> each) {
+    constexpr int n = lanes<A>;
+    if constexpr (s < n) {
+#pragma GCC unroll 16
+        for (int k = 0; k < n; ++k) {
+            if (k & s) continue;
+            const vec<A> a = v[k], b = v[k + s];
+            v[k] = __builtin_shufflevector(a, b, (i & s ? n + i - s : i)...);
+            v[k + s] = __builtin_shufflevector(a, b, (i & s ? n + i : i + s)...);
+        }
+        swap_squares<s * 2, A>(v, each);
+    }
+}
+
+// to[j][i] = from[i][j] for a square of one vector's width.
+template <class S, class T>
+inline void transpose(const S *from, int64_t from_row, T *to, int64_t to_row) {
+    using A = sum_t<S>;
+    vec<A> v[lanes<A>];
+#pragma GCC unroll 16
+    for (int i = 0; i < lanes<A>; ++i) v[i] = load(from + i * from_row);
+    swap_squares<1, A>(v, int_range<lanes<A>>{});
+#pragma GCC unroll 16
+    for (int i = 0; i < lanes<A>; ++i) store(to + i * to_row, v[i]);
+}
+
+// Calls body with a value of the storage type that the problem names; `otherwise` if it names none.
+template <class Result, class Body>
+inline Result with_type(int32_t dtype, Result otherwise, Body &&body) {
     switch (dtype) {
         case VG_F16: return body(f16{});
         case VG_BF16: return body(bf16{});
         case VG_F32: return body(float{});
         case VG_F64: return body(double{});
-        default: return VG_BAD_TYPE;
+        default: return otherwise;
     }
+}
+
+// One parallel region. Work too small to be worth waking a thread for runs on the caller; the result is the same.
+template <class Body>
+inline bool parallel(const vg_run *run, int64_t tasks, double work, Body &&body) {
+    constexpr double worth_a_thread = 1e6;  // about 30 us of multiplications
+    return vg::parallel(tasks, work < worth_a_thread ? 1 : run->threads, run->cancel, static_cast<Body &&>(body));
 }
 
 }  // namespace VG_NAMESPACE

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The register tile of the correlations: a few output voxels by one or two vectors of output channels, summed over
+// all taps and a run of input channels without leaving the registers.
+#pragma once
+
+#include "conv_slab.hpp"
+
+namespace VG_NAMESPACE {
+
+// Input channels lie in blocks of 1, 4 or 16 ("spacing"), so that the distance between neighbouring voxels is a
+// constant of the code: every broadcast is then one instruction with an immediate offset.
+inline constexpr int spacings[] = {1, 4, 16};
+
+// Registers for sums: all but those for the filter vectors and a broadcast.
+inline constexpr int sum_registers = VG_VECTOR_BYTES == 64 ? 28 : 12;
+inline constexpr int most_vectors = 2;
+inline constexpr int most_rows = 4;
+constexpr int most_voxels(int vectors) { return sum_registers / vectors; }
+
+// What a tile reads. `taps` says, per axis, how far the data of tap j lies from the tile's first voxel.
+template <class A>
+struct TileInput {
+    const A *x;                // first voxel of the tile, first channel
+    const A *w;                // filter of these output channels, first tap, first channel
+    const int64_t *taps[3];    // distances in x, per axis
+    int64_t w_tap[3];          // distances in w, per axis
+    Range valid[3];            // the taps that meet any data
+    int64_t blocks;            // blocks of input channels
+    int64_t x_block, w_block;  // distances between them
+    int64_t last;              // channels of the last block
+    int64_t x_row;             // distance between the rows of a tile of several rows
+};
+
+// Where the sums go: channels are contiguous.
+template <class A>
+struct TileOutput {
+    A *y;
+    int64_t column, row;
+    bool add;
+};
+
+template <class A>
+using Tile = void (*)(const TileInput<A> &, const TileOutput<A> &);
+
+template <class A, int spacing, int vectors, int rows, int columns>
+void tile(const TileInput<A> &in, const TileOutput<A> &out) {
+    constexpr int voxels = rows * columns, width = vectors * lanes<A>;
+    vec<A> sum[voxels][vectors] = {};
+    for (int64_t block = 0; block < in.blocks; ++block) {
+        const int64_t channels = block + 1 < in.blocks ? spacing : in.last;
+        for (int64_t d = in.valid[0].from; d < in.valid[0].to; ++d) {
+            for (int64_t h = in.valid[1].from; h < in.valid[1].to; ++h) {
+                const A *line = in.x + block * in.x_block + in.taps[0][d] + in.taps[1][h];
+                const A *tap = in.w + block * in.w_block + d * in.w_tap[0] + h * in.w_tap[1];
+                for (int64_t t = in.valid[2].from; t < in.valid[2].to; ++t) {
+                    const A *x = line + in.taps[2][t];
+                    const A *w = tap + t * in.w_tap[2];
+                    for (int64_t c = 0; c < channels; ++c, w += width) {
+                        vec<A> filter[vectors];
+#pragma GCC unroll 32
+                        for (int v = 0; v < vectors; ++v) filter[v] = load(w + v * lanes<A>);
+#pragma GCC unroll 32
+                        for (int i = 0; i < voxels; ++i) {
+                            const vec<A> value = splat(x[i / columns * in.x_row + i % columns * spacing + c]);
+#pragma GCC unroll 32
+                            for (int v = 0; v < vectors; ++v) sum[i][v] += value * filter[v];
+                        }
+                    }
+                }
+            }
+        }
+    }
+#pragma GCC unroll 32
+    for (int i = 0; i < voxels; ++i) {
+#pragma GCC unroll 32
+        for (int v = 0; v < vectors; ++v) {
+            A *to = out.y + i / columns * out.row + i % columns * out.column + v * lanes<A>;
+            store(to, out.add ? load(to) + sum[i][v] : sum[i][v]);
+        }
+    }
+}
+
+// The tiles of all shapes, by [columns - 1].
+template <class A, int spacing, int vectors, int rows>
+struct Tiles {
+    static constexpr int count = most_voxels(rows == 1 ? vectors : most_vectors) / rows;
+    template <int... i>
+    static Tile<A> pick(int64_t columns, int_list<i...>) {
+        static constexpr Tile<A> table[] = {tile<A, spacing, vectors, rows, i + 1>...};
+        return table[columns - 1];
+    }
+    static Tile<A> pick(int64_t columns) { return pick(columns, int_range<count>{}); }
+};
+
+template <class A, int spacing, int vectors>
+Tile<A> tile_of_rows(int64_t rows, int64_t columns) {
+    if constexpr (spacing == 16) {
+        if (rows == 2) return Tiles<A, spacing, vectors, 2>::pick(columns);
+        if (rows == 3) return Tiles<A, spacing, vectors, 3>::pick(columns);
+        if (rows == 4) return Tiles<A, spacing, vectors, 4>::pick(columns);
+    }
+    return Tiles<A, spacing, vectors, 1>::pick(columns);
+}
+
+template <class A>
+Tile<A> tile_of(int64_t spacing, int64_t vectors, int64_t rows, int64_t columns) {
+    switch (spacing * 2 + vectors) {
+        case 3: return tile_of_rows<A, 1, 1>(rows, columns);
+        case 4: return tile_of_rows<A, 1, 2>(rows, columns);
+        case 9: return tile_of_rows<A, 4, 1>(rows, columns);
+        case 10: return tile_of_rows<A, 4, 2>(rows, columns);
+        case 33: return tile_of_rows<A, 16, 1>(rows, columns);
+        default: return tile_of_rows<A, 16, 2>(rows, columns);
+    }
+}
+
+}  // namespace VG_NAMESPACE
