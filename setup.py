@@ -8,13 +8,14 @@ from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
 
 sys.path.insert(0, str(Path(__file__).parent / "native"))
-import build as native  # noqa: E402
+import build as native
 
 
 class BuildWithKernels(build_py):
     """build_py, after the kernels."""
 
     def run(self) -> None:
+        """Build both."""
         try:
             native.build()
         except RuntimeError as error:
@@ -26,6 +27,7 @@ class BinaryDistribution(Distribution):
     """The library is for one platform, but for every Python."""
 
     def has_ext_modules(self) -> bool:
+        """True where the library is or can be built."""
         return native.PLACE.exists() or native.compiler() is not None
 
 
@@ -36,6 +38,7 @@ try:
         """py3-none-<platform>: nothing here depends on Python's own ABI."""
 
         def get_tag(self) -> tuple[str, str, str]:
+            """The tag without Python's version."""
             return "py3", "none", super().get_tag()[2]
 
     commands = {"build_py": BuildWithKernels, "bdist_wheel": PlatformWheel}

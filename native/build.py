@@ -22,11 +22,28 @@ ROOT = Path(__file__).resolve().parent
 LIBRARY = "libvoxgrad.dylib" if sys.platform == "darwin" else "voxgrad.dll" if os.name == "nt" else "libvoxgrad.so"
 PLACE = ROOT.parent / "src" / "voxgrad" / "kernels" / LIBRARY
 
-COMMON = ["-std=c++20", "-O3", "-fPIC", "-fvisibility=default", "-fno-math-errno", "-ffp-contract=fast", "-pthread", "-Wall", "-Wextra"]
+COMMON = [
+    "-std=c++20",
+    "-O3",
+    "-fPIC",
+    "-fvisibility=default",
+    "-fno-math-errno",
+    "-ffp-contract=fast",
+    "-pthread",
+    "-Wall",
+    "-Wextra",
+]
 ISA = {
     "isa_avx2.cpp": ["-mavx2", "-mfma", "-mf16c"],
-    "isa_avx512.cpp": ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma", "-mf16c",
-                       "-mprefer-vector-width=512"],
+    "isa_avx512.cpp": [
+        "-mavx512f",
+        "-mavx512bw",
+        "-mavx512dq",
+        "-mavx512vl",
+        "-mfma",
+        "-mf16c",
+        "-mprefer-vector-width=512",
+    ],
 }
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-g", "-O1"]
 
@@ -70,7 +87,9 @@ def build(output: Path = PLACE, sanitize: bool = False) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     extra = SANITIZE if sanitize else []
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        jobs = [pool.submit(compile_one, cxx, path, COMMON + extra + ISA.get(path.name, []), cache) for path in sources()]
+        jobs = [
+            pool.submit(compile_one, cxx, path, COMMON + extra + ISA.get(path.name, []), cache) for path in sources()
+        ]
         objects = [str(job.result()) for job in jobs]
     output.parent.mkdir(parents=True, exist_ok=True)
     part = output.with_suffix(f".{os.getpid()}.part")
@@ -81,6 +100,7 @@ def build(output: Path = PLACE, sanitize: bool = False) -> Path:
 
 
 def main() -> None:
+    """The command."""
     parser = argparse.ArgumentParser(description="Build the native kernels.")
     parser.add_argument("--sanitize", action="store_true", help="with AddressSanitizer and UBSan")
     parser.add_argument("--output", type=Path, default=PLACE, help="where to put the library")

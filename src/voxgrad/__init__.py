@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Voxgrad: TensorFlow's 3-D convolution and pooling operators and every gradient of them.
 
-    import voxgrad as vg
-    dx = vg.raw_ops.AvgPool3DGrad(orig_input_shape=[1, 4, 4, 4, 2], grad=g, ksize=[1, 2, 2, 2, 1],
-                                  strides=[1, 2, 2, 2, 1], padding="SAME")
+import voxgrad as vg
+dx = vg.raw_ops.AvgPool3DGrad(orig_input_shape=[1, 4, 4, 4, 2], grad=g, ksize=[1, 2, 2, 2, 1],
+                              strides=[1, 2, 2, 2, 1], padding="SAME")
 """
 
 from voxgrad import compat as compat
 from voxgrad import errors as errors
 from voxgrad import raw_ops as raw_ops
+from voxgrad._version import __version__ as __version__
 from voxgrad.arrays.explain import explain as explain
 from voxgrad.arrays.limits import limits as limits
 from voxgrad.catalog.semantics import semantics as semantics
@@ -19,5 +20,3 @@ from voxgrad.errors import UnimplementedError as UnimplementedError
 from voxgrad.errors import VoxgradError as VoxgradError
 from voxgrad.kernels.cpu import get_num_threads as get_num_threads
 from voxgrad.kernels.cpu import set_num_threads as set_num_threads
-
-from voxgrad._version import __version__ as __version__

@@ -48,7 +48,9 @@ def make_function(op: Op) -> RawOp:
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [
-        inspect.Parameter(item.name, keyword, default=shown_default(item) if isinstance(item, Attr) else inspect.Parameter.empty)
+        inspect.Parameter(
+            item.name, keyword, default=shown_default(item) if isinstance(item, Attr) else inspect.Parameter.empty
+        )
         for item in op.parameters
     ]
     parameters.append(inspect.Parameter("name", keyword, default=None))
@@ -61,4 +63,4 @@ def make_function(op: Op) -> RawOp:
 
 
 globals().update({op.name: make_function(op) for op in FAMILY})
-__all__ = [op.name for op in FAMILY]  # noqa: PLE0604 - names come from the registry
+__all__ = [op.name for op in FAMILY]

@@ -72,7 +72,11 @@ def _check_faults(error: vg.VoxgradError, op: str) -> None:
 def test_all_faults_of_a_call_come_together() -> None:
     with pytest.raises(vg.InvalidArgumentError) as caught:
         vg.raw_ops.AvgPool3D(
-            input=np.ones((2, 2), np.float32), ksize=[1, 0, 2, 2, 1], strides=[1, 1], padding="same", data_format="NDHWC"
+            input=np.ones((2, 2), np.float32),
+            ksize=[1, 0, 2, 2, 1],
+            strides=[1, 1],
+            padding="same",
+            data_format="NDHWC",
         )
     assert {fault.argument for fault in caught.value.faults} == {"input", "ksize[1]", "strides", "padding"}
 

@@ -39,12 +39,16 @@ def test_gradients_equal_differences(op: Op) -> None:
         if op.kernel in ("max_pool_grad", "max_pool_grad_grad"):
             call["orig_output"] = Eager().MaxPool3D(call["orig_input"], **attrs_of(op, call))
         for name in op.linear_in or ("input",):
-            check_gradients(
-                lambda x, name=name: _apply(op, {**call, name: x}),  # type: ignore[misc]
-                lambda x, v, name=name: gradient(op, {**call, name: x}, v)[name],  # type: ignore[misc]
-                call[name],
-                seed=seed,
-            )
+            _check_input(op, call, name, seed)
+
+
+def _check_input(op: Op, call: dict, name: str, seed: int) -> None:  # type: ignore[type-arg]
+    check_gradients(
+        lambda x: _apply(op, {**call, name: x}),
+        lambda x, v: gradient(op, {**call, name: x}, v)[name],
+        call[name],
+        seed=seed,
+    )
 
 
 def test_second_order_through_a_network() -> None:

@@ -36,7 +36,13 @@ def _large_call(op: Op, dtype: DType) -> dict:  # type: ignore[type-arg]
     if op.kernel.startswith("conv"):
         attrs = {"strides": [1, 1, 1, 1, 1], "padding": "SAME"}
         w = np.random.default_rng(1).standard_normal((3, 3, 3, 24, 24)).astype(x.dtype)
-        known = {"input": x, "filter": w, "out_backprop": x, "input_sizes": list(x.shape), "filter_sizes": list(w.shape)}
+        known = {
+            "input": x,
+            "filter": w,
+            "out_backprop": x,
+            "input_sizes": list(x.shape),
+            "filter_sizes": list(w.shape),
+        }
     else:
         attrs = {"ksize": [1, 3, 3, 3, 1], "strides": [1, 1, 1, 1, 1], "padding": "SAME"}
         y = vg.raw_ops.MaxPool3D(input=x, **attrs)

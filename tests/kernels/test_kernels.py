@@ -60,7 +60,13 @@ def _wide_call(op, x, window, stride, layout, random):  # type: ignore[no-untype
     if op.kernel.startswith("conv"):
         w = random.integers(-3, 4, (*window, channels, 7)).astype(np.float32)
         y = vg.raw_ops.Conv3D(input=turn(x), filter=w, **attrs)
-        known = {"input": turn(x), "filter": w, "out_backprop": y, "input_sizes": list(turn(x).shape), "filter_sizes": list(w.shape)}
+        known = {
+            "input": turn(x),
+            "filter": w,
+            "out_backprop": y,
+            "input_sizes": list(turn(x).shape),
+            "filter_sizes": list(w.shape),
+        }
     else:
         attrs["ksize"] = order(window)
         y = vg.raw_ops.MaxPool3D(input=turn(x), **attrs)

@@ -55,7 +55,9 @@ def test_layouts_agree(op: Op, data: st.DataObject) -> None:
     padding=st.sampled_from(geometry.PADDINGS), late=st.booleans(),
 )  # fmt: skip
 @settings(max_examples=400, deadline=None, derandomize=True)
-def test_boxes_are_the_cells_that_taps_read(size: int, window: int, stride: int, dilation: int, padding: str, late: bool) -> None:
+def test_boxes_are_the_cells_that_taps_read(
+    size: int, window: int, stride: int, dilation: int, padding: str, late: bool
+) -> None:
     axis = geometry.axis(size, window, stride, dilation, padding, late_start=late)
     reads = {o: {axis.start(o) + t * dilation for t in range(window)} for o in range(max(axis.out, 0))}
     for o0 in range(max(axis.out, 0)):

@@ -80,15 +80,21 @@ def _torch_refuses(tensor: Any, name: str, faults: Faults) -> bool:
     before = len(faults.found)
     if tensor.requires_grad and torch.is_grad_enabled():
         remedy = f"Pass {name}.detach(), or call it under torch.no_grad()."
-        faults.add("VG031", name, wanted="not require a gradient", got="a tensor with requires_grad=True", remedy=remedy)
+        faults.add(
+            "VG031", name, wanted="not require a gradient", got="a tensor with requires_grad=True", remedy=remedy
+        )
     elif tensor.device.type != "cpu":
-        faults.add("VG032", name, wanted="be on the CPU", got=f"a tensor on {tensor.device}", remedy=f"Pass {name}.cpu().")
+        faults.add(
+            "VG032", name, wanted="be on the CPU", got=f"a tensor on {tensor.device}", remedy=f"Pass {name}.cpu()."
+        )
     elif tensor.layout is not torch.strided or tensor.is_conj() or tensor.is_neg():
         faults.add("VG032", name, wanted="be a dense tensor", got=f"layout {tensor.layout}")
     elif str(tensor.dtype).removeprefix("torch.") not in _TORCH_NAMES:
         faults.add("VG011", name, wanted="hold numbers", got=str(tensor.dtype))
     elif type(tensor).__name__ in ("FakeTensor", "FunctionalTensor"):
-        faults.add("VG032", name, wanted="hold values", got=f"a {type(tensor).__name__}", remedy="Call it outside of tracing.")
+        faults.add(
+            "VG032", name, wanted="hold values", got=f"a {type(tensor).__name__}", remedy="Call it outside of tracing."
+        )
     return len(faults.found) > before
 
 

@@ -34,7 +34,9 @@ class limits:  # noqa: N801 - used like a function, as a context manager
         self._tokens.append(_limit.set(self.bytes))
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         _limit.reset(self._tokens.pop())
 
 
@@ -68,4 +70,10 @@ def check_size(op: str, wanted: int, faults: Faults) -> None:
     limit = current_limit()
     if wanted > limit:
         remedy = "Check the sizes for a typo, or raise the limit with vg.limits(bytes=...)."
-        faults.add("VG020", "output", wanted=f"need at most {limit:,} bytes", got=f"a result of {wanted:,} bytes", remedy=remedy)
+        faults.add(
+            "VG020",
+            "output",
+            wanted=f"need at most {limit:,} bytes",
+            got=f"a result of {wanted:,} bytes",
+            remedy=remedy,
+        )

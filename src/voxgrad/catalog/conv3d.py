@@ -10,8 +10,19 @@ from typing import Any
 from voxgrad.catalog import dtypes, geometry
 from voxgrad.catalog.model import Attr, Call, Input, Law, Node, Op, Output
 from voxgrad.catalog.problem import (
-    DATA_FORMATS, FILTER_SHAPE, Problem, Volume, countable, filter_shape, is_channels_last, same_shape, sizes,
-    spatial_attr, stated_volume, volume, window_axes,
+    DATA_FORMATS,
+    FILTER_SHAPE,
+    Problem,
+    Volume,
+    countable,
+    filter_shape,
+    is_channels_last,
+    same_shape,
+    sizes,
+    spatial_attr,
+    stated_volume,
+    volume,
+    window_axes,
 )  # fmt: skip
 from voxgrad.errors import Faults
 
@@ -34,7 +45,9 @@ _LAWS = (
 )
 
 
-def _problem(call: Call, data: Volume, taps: Sequence[int], names: tuple[str, str], shape: Any, faults: Faults) -> Problem | None:
+def _problem(
+    call: Call, data: Volume, taps: Sequence[int], names: tuple[str, str], shape: Any, faults: Faults
+) -> Problem | None:
     """What the three ops share. `names` are the arguments that give the data and the filter."""
     strides = spatial_attr(call, "strides", faults, pool=False)
     dilations = spatial_attr(call, "dilations", faults, pool=False)
@@ -59,7 +72,19 @@ def _problem(call: Call, data: Volume, taps: Sequence[int], names: tuple[str, st
     if axes is None:
         return None
     dtype = next(spec.dtype for item in call.op.inputs if not item.host and (spec := call.inputs[item.name]))
-    problem = Problem(call.op.name, call.op.kernel, dtype, dtype, (), is_channels_last(call), batch, channels, out_channels, groups, axes)
+    problem = Problem(
+        call.op.name,
+        call.op.kernel,
+        dtype,
+        dtype,
+        (),
+        is_channels_last(call),
+        batch,
+        channels,
+        out_channels,
+        groups,
+        axes,
+    )
     return _with_output(problem, shape, faults)
 
 
@@ -144,7 +169,9 @@ CONV3D = Op(
     summary="3-D convolution (cross-correlation) of a volume with a filter.",
     inputs=(
         Input("input", "T", "The volume.", _DATA, layout="data"),
-        Input("filter", "T", "The filter; in_channels divides the channels of the volume.", FILTER_SHAPE, layout="filter"),
+        Input(
+            "filter", "T", "The filter; in_channels divides the channels of the volume.", FILTER_SHAPE, layout="filter"
+        ),
     ),
     attrs=_ATTRS,
     outputs=(Output("output", "T", "The convolved volume.", "[N, D', H', W', out_channels]", layout="data"),),

@@ -29,7 +29,9 @@ def docstring(op: Op) -> str:
         blocks.append(_wrapped(op.doc))
     if op.example:
         blocks.append("Example:\n" + textwrap.indent(op.example, "    "))
-    blocks.append("Args:\n" + "\n".join(_argument(op, item) for item in op.parameters) + "\n    name: Ignored; for tf.raw_ops.")
+    blocks.append(
+        "Args:\n" + "\n".join(_argument(op, item) for item in op.parameters) + "\n    name: Ignored; for tf.raw_ops."
+    )
     blocks.append("Returns:\n" + "\n".join(_result(op, item) for item in op.outputs))
     if op.laws:
         blocks.append("Edges:\n" + "\n".join(_wrapped(f"{law.name}: {law.text}", "    ") for law in op.laws))
@@ -38,7 +40,9 @@ def docstring(op: Op) -> str:
 
 def _argument(op: Op, item: Input | Attr) -> str:
     if isinstance(item, Attr):
-        kind = " or ".join(map(str, item.choices)) or {"ints": f"list of {item.length} ints" if item.length else "list of ints"}.get(item.kind, item.kind)
+        kind = " or ".join(map(str, item.choices)) or {
+            "ints": f"list of {item.length} ints" if item.length else "list of ints"
+        }.get(item.kind, item.kind)
         default = "" if item.required else f" Default {shown_default(item)!r}."
         return _wrapped(f"{item.name}: {kind}. {item.doc}{default}", "    ")
     shape = f" {item.shape}" if item.shape else ""

@@ -104,7 +104,14 @@ def coverings(axis: Axis) -> tuple[array[int], array[int]]:
 
 
 def axis(
-    size: int, window: int, stride: int, dilation: int, padding: str, *, late_start: bool = False, overreach: bool = False
+    size: int,
+    window: int,
+    stride: int,
+    dilation: int,
+    padding: str,
+    *,
+    late_start: bool = False,
+    overreach: bool = False,
 ) -> Axis:
     """The axis for TensorFlow's padding rule.
 

@@ -18,10 +18,13 @@ _LAWS = (
     *LAWS,
     Law(
         "ties",
-        "The first cell of the window, in depth, height, width order, that equals the maximum takes the whole gradient. "
-        "Under tf_cpu every cell closer than 1e-5 to it takes it in MaxPool3DGrad.",
+        "The first cell of the window, in depth, height, width order, that equals the maximum takes the whole "
+        "gradient. Under tf_cpu every cell closer than 1e-5 to it takes it in MaxPool3DGrad.",
     ),
-    Law("nan", "NaN never wins a comparison; the maximum of a window of NaN alone is -inf, and nobody takes its gradient."),
+    Law(
+        "nan",
+        "NaN never wins a comparison; the maximum of a window of NaN alone is -inf, and nobody takes its gradient.",
+    ),
 )
 
 

@@ -8,7 +8,15 @@ from dataclasses import replace
 from voxgrad.catalog import geometry
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Attr, Call, Law
-from voxgrad.catalog.problem import DATA_FORMATS, Problem, Volume, countable, is_channels_last, spatial_attr, window_axes
+from voxgrad.catalog.problem import (
+    DATA_FORMATS,
+    Problem,
+    Volume,
+    countable,
+    is_channels_last,
+    spatial_attr,
+    window_axes,
+)
 from voxgrad.errors import Faults
 
 DATA = "[N, D, H, W, C], or [N, C, D, H, W] for NCDHW"

@@ -94,7 +94,9 @@ def check_types(op: Op, specs: Mapping[str, Spec], faults: Faults) -> None:
             first, wanted = bound.setdefault(item.type, (item.name, dtype))
             if wanted != dtype:
                 remedy = f"Cast it, e.g. with {item.name}.astype(...), or cast {first}."
-                faults.add("VG011", item.name, wanted=f"have the type of {first}, {wanted}", got=dtype.name, remedy=remedy)
+                faults.add(
+                    "VG011", item.name, wanted=f"have the type of {first}, {wanted}", got=dtype.name, remedy=remedy
+                )
 
 
 def is_channels_last(call: Call) -> bool:
@@ -115,7 +117,12 @@ def spatial_attr(call: Call, name: str, faults: Faults, *, pool: bool) -> tuple[
         if values[index] != 1:
             remedy = f"Entry {index} is the {what} entry of {call.attrs.get('data_format', DATA_FORMATS[0])}."
             faults.add(
-                "VG007", f"{name}[{index}]", wanted=f"be 1 ({what})", got=values[index], remedy=remedy, unimplemented=pool
+                "VG007",
+                f"{name}[{index}]",
+                wanted=f"be 1 ({what})",
+                got=values[index],
+                remedy=remedy,
+                unimplemented=pool,
             )
             fine = False
     for index, value in enumerate(values):
@@ -127,7 +134,7 @@ def spatial_attr(call: Call, name: str, faults: Faults, *, pool: bool) -> tuple[
 
 def volume(call: Call, name: str, faults: Faults) -> Volume | None:
     """A rank-5 tensor input, split into batch, spatial sizes and channels."""
-    shape = call.inputs[name].shape
+    shape: tuple[int, ...] | None = call.inputs[name].shape
     if shape is None:
         return None
     if len(shape) != 5:
@@ -139,7 +146,7 @@ def volume(call: Call, name: str, faults: Faults) -> Volume | None:
 
 def filter_shape(call: Call, name: str, faults: Faults) -> tuple[int, ...] | None:
     """The shape of a rank-5 filter input."""
-    shape = call.inputs[name].shape
+    shape: tuple[int, ...] | None = call.inputs[name].shape
     if shape is not None and len(shape) != 5:
         faults.add("VG010", name, wanted=f"have rank 5, {FILTER_SHAPE}", got=f"rank {len(shape)}, shape {list(shape)}")
         return None
@@ -150,7 +157,9 @@ def sizes(call: Call, name: str, faults: Faults) -> tuple[int, ...] | None:
     """A host vector that states the shape of the result: five sizes, none negative, a countable product."""
     spec = call.inputs[name]
     if spec.shape is not None and len(spec.shape) != 1:
-        faults.add("VG014", name, wanted="be a vector of 5 sizes", got=f"rank {len(spec.shape)}, shape {list(spec.shape)}")
+        faults.add(
+            "VG014", name, wanted="be a vector of 5 sizes", got=f"rank {len(spec.shape)}, shape {list(spec.shape)}"
+        )
         return None
     values: tuple[int, ...] | None = spec.value
     if values is None:
@@ -163,7 +172,9 @@ def sizes(call: Call, name: str, faults: Faults) -> tuple[int, ...] | None:
             faults.add("VG014", f"{name}[{index}]", wanted="be 0 or more", got=value)
             return None
     if math.prod(values) > MAX_ELEMENTS:
-        faults.add("VG015", name, wanted="state fewer than 2**63 elements", got=f"{list(values)}, {math.prod(values)} elements")
+        faults.add(
+            "VG015", name, wanted="state fewer than 2**63 elements", got=f"{list(values)}, {math.prod(values)} elements"
+        )
         return None
     return tuple(values)
 

@@ -40,5 +40,7 @@ class semantics:  # noqa: N801 - used like a function, as a context manager
         self._tokens.append(_current.set(self.name))
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         _current.reset(self._tokens.pop())

@@ -122,7 +122,9 @@ def set_num_threads(count: int) -> None:
     """
     global _threads
     if not isinstance(count, int) or not 1 <= count <= 1024:
-        raise InvalidArgumentError(Fault("VG003", "set_num_threads", "count", "be an integer from 1 to 1024", repr(count)))
+        raise InvalidArgumentError(
+            Fault("VG003", "set_num_threads", "count", "be an integer from 1 to 1024", repr(count))
+        )
     _threads = count
 
 

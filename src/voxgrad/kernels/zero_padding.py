@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 def add_skipped_products(problem: Problem, tensors: list[Array], result: Array) -> None:
     """Put NaN where a padded cell meets a value that is not finite."""
     if problem.kernel == "conv3d" and not (finite := np.isfinite(tensors[1])).all():
-        _spoil_outputs(problem, ~finite.all(axis=3), result)
+        _spoil_outputs(problem, np.asarray(~finite.all(axis=3)), result)
     elif problem.kernel == "conv3d_filter":
         # Without dilation every window has a real cell, so a value in dy that is not finite shows in the small result.
         dilated = any(axis.dilation > 1 for axis in problem.axes)
@@ -53,7 +53,7 @@ def _spoil_outputs(problem: Problem, bad: Array, y: Array) -> None:
 def _spoil_taps(problem: Problem, bad: Array, dw: Array) -> None:
     """`bad` marks the values of dy that are not finite."""
     view = bad if problem.channels_last else np.moveaxis(bad, 1, -1)
-    per_position = view.any(axis=0)
+    per_position = np.asarray(view.any(axis=0))
     for tap, mask in _skipped(problem):
         dw[tap][:, per_position[mask].any(axis=0)] = np.nan
 
@@ -61,5 +61,6 @@ def _spoil_taps(problem: Problem, bad: Array, dw: Array) -> None:
 def has_padding(problem: Problem) -> bool:
     """True where some window reaches beyond the data."""
     return math.prod(problem.output_extent) > 0 and any(
-        axis.before > 0 or axis.start(axis.out - 1) + (axis.window - 1) * axis.dilation >= axis.size for axis in problem.axes
+        axis.before > 0 or axis.start(axis.out - 1) + (axis.window - 1) * axis.dilation >= axis.size
+        for axis in problem.axes
     )

@@ -48,10 +48,8 @@ def max_pool_grad(problem: Problem, x: Array, y: Array, dy: Array) -> Array:
     """dy goes to the first cell that equals y, or to every cell near it."""
     dx = np.zeros(_full(problem))
     for output, cells, _ in windows(problem):
-        if problem.near_ties:
-            takes = _near(problem, x[cells], y[output])
-        else:
-            takes = first_match(x[cells], y[output])
+        match = _near if problem.near_ties else first_match
+        takes = match(problem, x[cells], y[output])
         dx[cells] += np.where(takes, dy[output][:, None, None, None, :], 0)
     return dx
 
@@ -60,15 +58,17 @@ def max_pool_grad_grad(problem: Problem, x: Array, y: Array, grad: Array) -> Arr
     """The value of grad at the first cell that equals y; 0 where none does."""
     out = np.zeros(_pooled(problem), grad.dtype)
     for output, cells, _ in windows(problem):
-        out[output] = np.where(first_match(x[cells], y[output]), grad[cells], 0).sum(axis=(1, 2, 3), dtype=grad.dtype)
+        out[output] = np.where(first_match(problem, x[cells], y[output]), grad[cells], 0).sum(
+            axis=(1, 2, 3), dtype=grad.dtype
+        )
     return out
 
 
-def first_match(window: Array, value: Array) -> Array:
+def first_match(problem: Problem, window: Array, value: Array) -> Array:
     """True at the first cell, in depth, height, width order, that equals `value`; per batch and channel."""
     batch, depth, height, width, channels = window.shape
     equal = (window == value[:, None, None, None, :]).reshape(batch, depth * height * width, channels)
-    first = equal & (equal.cumsum(axis=1) == 1)
+    first: Array = equal & (equal.cumsum(axis=1) == 1)
     return first.reshape(batch, depth, height, width, channels)
 
 
@@ -77,7 +77,8 @@ def _near(problem: Problem, window: Array, value: Array) -> Array:
     precision = {"half": np.float16, "bfloat16": ml_dtypes.bfloat16}.get(problem.dtype.name, problem.dtype.name)
     with np.errstate(invalid="ignore"):
         distance = (window - value[:, None, None, None, :]).astype(precision)
-    return np.abs(distance) < np.asarray(NEAR, precision)
+    near: Array = np.abs(distance) < np.asarray(NEAR, precision)
+    return near
 
 
 def windows(problem: Problem) -> Iterator[tuple[Index, Index, int]]:

@@ -67,7 +67,9 @@ def draw_call(
     data = (batch, *sizes, channels) if layout == problem.DATA_FORMATS[0] else (batch, channels, *sizes)
     if is_conv:
         attrs["dilations"] = _ordered([d for *_, d in axes], layout)
-        tensors = _conv_tensors(op, attrs, data, (*(k for _, k, *_ in axes), inner, outer * groups), dtype, style, random)
+        tensors = _conv_tensors(
+            op, attrs, data, (*(k for _, k, *_ in axes), inner, outer * groups), dtype, style, random
+        )
     else:
         attrs["ksize"] = _ordered([k for _, k, *_ in axes], layout)
         tensors = _pool_tensors(op, attrs, data, dtype, style, random)
@@ -103,11 +105,14 @@ def _conv_tensors(
     op: Op, attrs: dict[str, Any], data: tuple[int, ...], taps: tuple[int, ...], dtype: DType, style: str,
     random: np.random.Generator,
 ) -> dict[str, Any]:  # fmt: skip
-    forward = problem.parse(OPS["Conv3D"], {"input": Spec(dtype, data), "filter": Spec(dtype, taps)}, attrs, "documented")
+    forward = problem.parse(
+        OPS["Conv3D"], {"input": Spec(dtype, data), "filter": Spec(dtype, taps)}, attrs, "documented"
+    )
     shapes = {"input": data, "filter": taps, "out_backprop": forward.output_shape}
     stated = {"input_sizes": list(data), "filter_sizes": list(taps)}
     return {
-        item.name: stated[item.name] if item.host else values(shapes[item.name], dtype, style, random) for item in op.inputs
+        item.name: stated[item.name] if item.host else values(shapes[item.name], dtype, style, random)
+        for item in op.inputs
     }
 
 

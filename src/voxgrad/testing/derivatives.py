@@ -83,4 +83,6 @@ def check_gradients(
         difference = (np.asarray(function(x + step * u)) - np.asarray(function(x - step * u))) / (2 * step)
         numeric, exact = float((difference * v).sum()), float((analytic * u).sum())
         scale = max(1.0, abs(numeric))
-        assert abs(numeric - exact) <= tolerance * scale, f"directional derivative {exact!r}, difference quotient {numeric!r}"
+        assert abs(numeric - exact) <= tolerance * scale, (
+            f"directional derivative {exact!r}, difference quotient {numeric!r}"
+        )

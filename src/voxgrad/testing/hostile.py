@@ -27,10 +27,17 @@ from voxgrad.testing.calls import SeededChooser, draw_call
 from voxgrad.testing.compare import EPSILON
 
 LIMIT = 2**22
-ODD_NUMBERS: list[Any] = [0, -1, 1, 2, 3, 7, 2**31 - 1, 2**31, -(2**31), 2**62, 2**63, -(2**63), 2**64, 10**30, True, 1.5, "2", None]
-ODD_VALUES: list[Any] = [None, "", "SAME", b"VALID", "same", "NHWC", 3, -1, 1.5, [], [[]], {}, (), object(), np.float32(2), "\x00",
-                         [1, 1, 1, 1, 1], [1, 2, 2, 2, 1], [0] * 5, np.array([1, 1, 1, 1, 1]), float("nan"), [None] * 5, 10**400]  # fmt: skip
-ODD_TYPES = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int32, np.int64, np.uint8, np.bool_, np.complex64, ">f4", "U1", object]
+ODD_NUMBERS: list[Any] = [
+    0, -1, 1, 2, 3, 7, 2**31 - 1, 2**31, -(2**31), 2**62, 2**63, -(2**63), 2**64, 10**30, True, 1.5, "2", None,
+]  # fmt: skip
+ODD_VALUES: list[Any] = [
+    None, "", "SAME", b"VALID", "same", "NHWC", 3, -1, 1.5, [], [[]], {}, (), object(), np.float32(2), "\x00",
+    [1, 1, 1, 1, 1], [1, 2, 2, 2, 1], [0] * 5, np.array([1, 1, 1, 1, 1]), float("nan"), [None] * 5, 10**400,
+]  # fmt: skip
+ODD_TYPES: list[Any] = [
+    np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int32, np.int64, np.uint8, np.bool_, np.complex64,
+    ">f4", "U1", object,
+]  # fmt: skip
 
 
 def odd_list(pick: random.Random) -> list[Any]:
@@ -73,8 +80,10 @@ def spoil(call: dict[str, Any], op: Op, pick: random.Random) -> dict[str, Any]:
             spoiled[item.name] = odd_array(pick)
         elif kind == 6:
             spoiled[pick.choice(["name", "nmae", "data_format", "T"])] = pick.choice(ODD_VALUES)
-        elif isinstance(current, np.ndarray) and current.ndim == 5 and current.dtype != object:
-            spoiled[item.name] = current.astype(pick.choice(ODD_TYPES[:4])) if pick.random() < 0.5 else current[:, :, ::-1]
+        elif isinstance(current, np.ndarray) and current.ndim == 5 and current.dtype.kind in "fV":
+            spoiled[item.name] = (
+                current.astype(pick.choice(ODD_TYPES[:4])) if pick.random() < 0.5 else current[:, :, ::-1]
+            )
     return spoiled
 
 
@@ -86,7 +95,11 @@ def is_right(op: Op, call: dict[str, Any], result: Any) -> bool:
         if result.dtype != numpy_type(plan.problem.output_dtype) or result.shape != exact.shape:
             return False
         value, rounded = result.astype(np.float64), exact.astype(result.dtype).astype(np.float64)
-        slack = 64 * EPSILON.get(plan.problem.output_dtype, 0.0) * max(1.0, float(np.abs(np.nan_to_num(rounded)).max(initial=0)))
+        slack = (
+            64
+            * EPSILON.get(plan.problem.output_dtype, 0.0)
+            * max(1.0, float(np.abs(np.nan_to_num(rounded)).max(initial=0)))
+        )
         same = (value == rounded) | (np.isnan(value) & np.isnan(rounded)) | (np.abs(value - rounded) <= slack)
     return bool(same.all())
 

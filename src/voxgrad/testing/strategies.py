@@ -31,13 +31,13 @@ class _Drawn:
 
 
 @st.composite
-def calls(draw: st.DrawFn, op: Op, dtype: DType, **options: Any) -> dict[str, Any]:
+def calls(draw: st.DrawFn, /, op: Op, dtype: DType, **options: Any) -> dict[str, Any]:
     """Valid calls of an op; options as for `draw_call`."""
     return draw_call(op, _Drawn(draw), dtype=dtype, **options)
 
 
 @st.composite
-def odd_memory(draw: st.DrawFn, array: Array) -> Array:
+def odd_memory(draw: st.DrawFn, /, array: Array) -> Array:
     """The same values in other memory: cut from a larger array, reversed, Fortran order, big-endian, read-only."""
     form = draw(st.sampled_from(("plain", "cut", "reversed", "fortran", "big-endian", "read-only")))
     return in_memory(array, form)

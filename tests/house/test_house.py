@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The house rules: imports point one way, the package is light, what is generated is current, docs run."""
+
+import ast
+import inspect
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import voxgrad as vg
+from voxgrad.catalog.registry import FAMILY
+from voxgrad.errors import CODES
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "voxgrad"
+
+# Rooms from left to right; a room knows those on its left. The last line may import everything.
+ROOMS = [
+    ["errors", "_version"],
+    ["catalog"],
+    ["reference", "kernels"],
+    ["arrays"],
+    ["raw_ops", "compat", "graph", "ops", "torch"],
+    ["formats", "volumes"],
+    ["studio", "cli", "testing"],
+    ["__main__"],
+]
+RANK = {room: rank for rank, rooms in enumerate(ROOMS) for room in rooms}
+
+
+def room_of(path: Path) -> str:
+    first = path.relative_to(PACKAGE).parts[0]
+    return first.removesuffix(".py")
+
+
+def imported_rooms(path: Path) -> set[str]:
+    """The rooms that a file imports, also inside functions."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "voxgrad" and len(parts) > 1 and parts[1] in RANK:
+                found.add(parts[1])
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_one_way(path: Path) -> None:
+    room = room_of(path)
+    if room == "__init__":
+        return
+    assert room in RANK, f"{room} is no room of the house"
+    for other in imported_rooms(path) - {room}:
+        assert RANK[other] < RANK[room] or (RANK[other] == RANK[room] == 4), f"{room} must not know {other}"
+
+
+def test_import_is_light() -> None:
+    """Nothing but NumPy and ml_dtypes: no framework, no server, and nothing that needs one."""
+    code = "import sys, voxgrad; print(' '.join(sorted({name.split('.')[0] for name in sys.modules})))"
+    loaded = set(
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    )
+    heavy = {
+        "torch",
+        "jax",
+        "dask",
+        "distributed",
+        "fastapi",
+        "starlette",
+        "uvicorn",
+        "tensorflow",
+        "scipy",
+        "zarr",
+        "nibabel",
+        "rich",
+    }
+    assert not loaded & heavy
+
+
+def test_dependencies_are_few() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert {text.split(">")[0] for text in project["dependencies"]} == {"numpy", "ml_dtypes"}
+
+
+@pytest.mark.parametrize("op", FAMILY, ids=lambda op: op.name)
+def test_functions_follow_their_declaration(op) -> None:  # type: ignore[no-untyped-def]
+    function = getattr(vg.raw_ops, op.name)
+    signature = inspect.signature(function)
+    assert list(signature.parameters) == [item.name for item in op.parameters] + ["name"]
+    assert all(one.kind is inspect.Parameter.KEYWORD_ONLY for one in signature.parameters.values())
+    assert op.summary in function.__doc__
+    for law in op.laws:
+        assert law.name in function.__doc__
+    exec(op.example, {"np": np, "vg": vg})
+
+
+@pytest.mark.parametrize("op", FAMILY, ids=lambda op: op.name)
+def test_examples_print_what_they_say(op, capsys: pytest.CaptureFixture[str]) -> None:  # type: ignore[no-untyped-def]
+    exec(op.example, {"np": np, "vg": vg})
+    said = op.example.rsplit("# ", 1)[1]
+    assert "".join(capsys.readouterr().out.split()) == "".join(said.split())
+
+
+def test_every_code_in_use_is_in_the_catalogue() -> None:
+    used = set()
+    for path in PACKAGE.rglob("*.py"):
+        used |= {
+            word
+            for word in path.read_text().replace('"', " ").replace("'", " ").split()
+            if word.startswith("VG") and word[2:].isdigit()
+        }
+    assert used <= set(CODES), used - set(CODES)
+
+
+def test_errors_survive_a_trip_between_processes() -> None:
+    import pickle
+
+    with pytest.raises(vg.InvalidArgumentError) as caught:
+        vg.raw_ops.MaxPool3D(input=1, ksize=[1] * 5, strides=[1] * 5, padding="SAME")
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert type(again) is type(caught.value)
+    assert again.faults == caught.value.faults
