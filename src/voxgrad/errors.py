@@ -31,6 +31,10 @@ CODES: dict[str, str] = {
     "VG032": "An array on a device or in a form that has no kernel here.",
     "VG033": "An output buffer that does not fit the result.",
     "VG040": "A run that was cancelled.",
+    "VG041": "A variable that was read before it had a value.",
+    "VG042": "A queue or a reader that has nothing left, or is closed.",
+    "VG043": "A value for which the op has no result: an index out of range, an integer division by zero.",
+    "VG044": "A page's own check that failed: Assert or CheckNumerics.",
     "VG050": "A name that does not exist.",
     "VG051": "A file that cannot be read or written.",
     "VG052": "A text that is no value; the message points at the character.",
@@ -97,6 +101,14 @@ class UnimplementedError(VoxgradError, NotImplementedError):
     """The call means something that no kernel offers."""
 
 
+class FailedPreconditionError(VoxgradError):
+    """The session is not in a state in which the op can run: a variable without a value."""
+
+
+class OutOfRangeError(VoxgradError):
+    """A queue or a reader has nothing left to give."""
+
+
 class CancelledError(VoxgradError):
     """The run was stopped before it had finished."""
 
@@ -107,6 +119,8 @@ _CLASS_OF_CODE: dict[str, type[VoxgradError]] = {
     "VG020": ResourceExhaustedError,
     "VG032": UnimplementedError,
     "VG040": CancelledError,
+    "VG041": FailedPreconditionError,
+    "VG042": OutOfRangeError,
 }
 
 

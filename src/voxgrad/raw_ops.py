@@ -14,10 +14,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from voxgrad.arrays.execute import execute
+from voxgrad.arrays import execute, ordinary
 from voxgrad.catalog.describe import docstring, shown_default
 from voxgrad.catalog.model import Attr, Op
-from voxgrad.catalog.registry import FAMILY
+from voxgrad.catalog.registry import FAMILY, OPS, ORDINARY
 from voxgrad.errors import Faults
 
 RawOp = Callable[..., Any]
@@ -43,8 +43,10 @@ def bind(op: Op, positional: tuple[Any, ...], given: dict[str, Any]) -> dict[str
 def make_function(op: Op) -> RawOp:
     """The function of an op, with its signature and documentation."""
 
+    run = execute.execute if op.problem is not None else ordinary.execute
+
     def function(*positional: Any, **arguments: Any) -> Any:
-        return execute(op, bind(op, positional, arguments))
+        return run(op, bind(op, positional, arguments))
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [
@@ -62,5 +64,23 @@ def make_function(op: Op) -> RawOp:
     return function
 
 
+def callable_at_once(op: Op) -> bool:
+    """True for ops that need no session: no variables, queues, files or fed values."""
+    return not op.stateful and op.name not in _SESSION_ONLY
+
+
+_SESSION_ONLY = ("Placeholder",)
+__all__ = [op.name for op in (*FAMILY, *ORDINARY) if callable_at_once(op)]
 globals().update({op.name: make_function(op) for op in FAMILY})
-__all__ = [op.name for op in FAMILY]
+
+
+def __getattr__(name: str) -> RawOp:
+    """Functions of ordinary ops are made when they are first asked for, which keeps the import quick."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    function = globals()[name] = make_function(OPS[name])
+    return function
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

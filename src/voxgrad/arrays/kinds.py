@@ -16,29 +16,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from voxgrad.catalog import dtypes
-from voxgrad.catalog.dtypes import DType
 from voxgrad.errors import Faults
-
-_NUMPY_OF: dict[DType, np.dtype[Any]] = {
-    dtypes.HALF: np.dtype(np.float16),
-    dtypes.BFLOAT16: np.dtype(ml_dtypes.bfloat16),
-} | {
-    dtype: np.dtype(dtype.name)
-    for dtype in dtypes.ALL
-    if dtype.kind in ("float", "int", "uint", "bool", "complex") and dtype not in (dtypes.HALF, dtypes.BFLOAT16)
-}
-_DTYPE_OF = {numpy_type: dtype for dtype, numpy_type in _NUMPY_OF.items()}
-
-
-def numpy_type(dtype: DType) -> np.dtype[Any]:
-    """The NumPy type of an element type."""
-    return _NUMPY_OF[dtype]
-
-
-def dtype_of(numpy_type: np.dtype[Any]) -> DType | None:
-    """The element type of a NumPy type of either byte order, or None."""
-    return _DTYPE_OF.get(numpy_type) or _DTYPE_OF.get(numpy_type.newbyteorder("="))
+from voxgrad.kernels.element_types import NUMBERS
+from voxgrad.kernels.element_types import dtype_of as dtype_of
+from voxgrad.kernels.element_types import numpy_type as numpy_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +79,7 @@ def _torch_refuses(tensor: Any, name: str, faults: Faults) -> bool:
     return len(faults.found) > before
 
 
-_TORCH_NAMES = {"float16", "bfloat16", *(dtype.name for dtype in _NUMPY_OF)}
+_TORCH_NAMES = {"float16", "bfloat16", *(dtype.name for dtype in NUMBERS)}
 
 
 def _torch_view(tensor: Any) -> np.ndarray[Any, Any]:

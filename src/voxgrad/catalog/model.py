@@ -29,8 +29,9 @@ class Input:
     """A tensor argument.
 
     `type` names one of the op's type variables, or is a fixed element type. A `host` input is a small vector of
-    integers whose values decide shapes. `many` marks a list of tensors. `layout` says how the dimensions of a tensor
-    are ordered: "data" follows data_format, "filter" never changes, "" has no order.
+    integers whose values decide shapes. `many` marks a list of tensors, of one type unless `mixed`. A `ref` input needs
+    the variable itself, not its value. `layout` says how the dimensions of a tensor are ordered: "data" follows
+    data_format, "filter" never changes, "" has no order.
     """
 
     name: str
@@ -40,6 +41,8 @@ class Input:
     host: bool = False
     many: bool = False
     layout: str = ""
+    mixed: bool = False
+    ref: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +64,10 @@ class Attr:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A result. `type`, `many` and `layout` as in Input.
+    """A result. `type` (which may also name an attribute), `many`, `mixed` and `layout` as in Input.
 
-    Of a `many` output, `count` names the attribute that says how many there are: an integer, or a list by its length.
+    Of a `many` output, `count` names the attribute that says how many there are: an integer, or a list by its length;
+    or the `many` input that it goes with. A `ref` output is a variable: a reader gets its value at that time.
     """
 
     name: str
@@ -73,6 +77,8 @@ class Output:
     many: bool = False
     layout: str = ""
     count: str = ""
+    mixed: bool = False
+    ref: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +91,10 @@ class Law:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What is known of a tensor before it is computed. None means unknown; `value` holds a host vector's integers."""
+    """What is known of a tensor before it is computed. None means unknown.
+
+    `value` holds the elements of a small constant in row-major order, integers or symbols for shapes.
+    """
 
     dtype: DType | None = None
     shape: Shape | None = None
@@ -94,12 +103,16 @@ class Spec:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An op with the specs of its inputs and its canonical attributes, ready to be validated."""
+    """An op with the specs of its inputs and its canonical attributes, ready to be validated.
+
+    A `many` input is a tuple of specs. `block` names the caller, for sizes that only a run can tell.
+    """
 
     op: Op
     inputs: Mapping[str, Any]
     attrs: Mapping[str, Any]
     semantics: str = "documented"
+    block: str = ""
 
 
 class Node(Protocol):
@@ -115,7 +128,10 @@ class Node(Protocol):
 
 Gradient = Callable[[Any, Node, Sequence[Any]], Sequence[Any]]
 """`gradient(build, node, dys)` returns one value or None per input. `build.<Op>(*inputs, **attrs)` makes an op:
-a block on a page, or a number at once, whichever the builder stands for."""
+a block on a page, or a number at once, whichever the builder stands for. It returns one value, or a tuple with one
+entry per output. Lists of tensors (`many`) are lists in `node.inputs`, `node.outputs`, `dys` and in what is returned.
+A Python number or list given for an input becomes a constant of the type that the other inputs ask for. A `dy` is None
+where nothing depends on that output."""
 
 
 @dataclass(frozen=True)
@@ -123,8 +139,10 @@ class Op:
     """The declaration of an op.
 
     `types` gives each type variable its element types. `infer(call, faults)` returns the specs of the outputs, or
-    None after noting faults. `problem(call, faults)` does the same for the windowed family, whose kernels need a
-    canonical problem; `kernel` is what the reference and the kernels of every device call it. `linear_in` names the inputs in which the op is linear: there its gradient is its transpose.
+    None after noting faults; a `many` output has a tuple of specs. `problem(call, faults)` does the same for the
+    windowed family, whose kernels need a canonical problem. `kernel` is what the reference and the kernels of every
+    device call it; of an ordinary op it is "module.function" in `voxgrad.kernels.arraywise`. `linear_in` names the
+    inputs in which the op is linear: there its gradient is its transpose.
     """
 
     name: str

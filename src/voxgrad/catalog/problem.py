@@ -12,7 +12,7 @@ from voxgrad.catalog import attributes, geometry
 from voxgrad.catalog.dims import shapes_differ
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.geometry import Axis
-from voxgrad.catalog.model import Call, Op, Spec
+from voxgrad.catalog.model import Call, Input, Op, Spec
 from voxgrad.errors import Faults
 
 DATA_FORMATS = ("NDHWC", "NCDHW")
@@ -79,24 +79,29 @@ def parse(op: Op, specs: Mapping[str, Spec], attrs: Mapping[str, Any], semantics
     return problem
 
 
-def check_types(op: Op, specs: Mapping[str, Spec], faults: Faults) -> None:
+def check_types(op: Op, specs: Mapping[str, Any], faults: Faults) -> None:
     """Every tensor has an allowed type, and those of one type variable agree."""
     bound: dict[str, tuple[str, DType]] = {}
     for item in op.inputs:
-        dtype = specs[item.name].dtype
-        if dtype is None:
-            continue
-        allowed = op.allowed(item.type)
-        if dtype not in allowed:
-            listed = ", ".join(one.name for one in allowed)
-            faults.add("VG011", item.name, wanted=f"be of type {listed}", got=dtype.name)
-        elif isinstance(item.type, str):
-            first, wanted = bound.setdefault(item.type, (item.name, dtype))
-            if wanted != dtype:
-                remedy = f"Cast it, e.g. with {item.name}.astype(...), or cast {first}."
-                faults.add(
-                    "VG011", item.name, wanted=f"have the type of {first}, {wanted}", got=dtype.name, remedy=remedy
-                )
+        for name, dtype in _named_types(item, specs[item.name]):
+            allowed = op.allowed(item.type)
+            if dtype not in allowed:
+                listed = ", ".join(one.name for one in allowed)
+                faults.add("VG011", name, wanted=f"be of type {listed}", got=dtype.name)
+            elif isinstance(item.type, str) and not item.mixed:
+                first, wanted = bound.setdefault(item.type, (name, dtype))
+                if wanted != dtype:
+                    remedy = f"Cast it, e.g. with {name}.astype(...), or cast {first}."
+                    faults.add(
+                        "VG011", name, wanted=f"have the type of {first}, {wanted}", got=dtype.name, remedy=remedy
+                    )
+
+
+def _named_types(item: Input, given: Any) -> list[tuple[str, DType]]:
+    """The known types of an input, or of each entry of a list."""
+    if not item.many:
+        return [(item.name, given.dtype)] if given.dtype is not None else []
+    return [(f"{item.name}[{index}]", spec.dtype) for index, spec in enumerate(given) if spec.dtype is not None]
 
 
 def is_channels_last(call: Call) -> bool:

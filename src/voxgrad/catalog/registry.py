@@ -5,21 +5,42 @@ from __future__ import annotations
 
 import difflib
 
-from voxgrad.catalog import avg_pool3d, conv3d, max_pool3d
+from voxgrad.catalog import (
+    array,
+    avg_pool3d,
+    conv3d,
+    core,
+    math,
+    matrix,
+    max_pool3d,
+    reductions,
+    state,
+    training,
+)  # fmt: skip
 from voxgrad.catalog.model import Op
 from voxgrad.errors import Fault, InvalidArgumentError
 
 FAMILY: tuple[Op, ...] = (*conv3d.OPS, *avg_pool3d.OPS, *max_pool3d.OPS)
 """The 3-D windowed family, closed under differentiation."""
 
-OPS: dict[str, Op] = {op.name: op for op in FAMILY}
+ORDINARY: tuple[Op, ...] = tuple(
+    op for module in (core, array, math, matrix, reductions, state, training) for op in module.OPS
+)
+"""The ops that pages need beside the family; they run on any array library."""
+
+OPS: dict[str, Op] = {op.name: op for op in (*FAMILY, *ORDINARY)}
 """Every op under its name."""
+
+ALIASES: dict[str, str] = {alias: op.name for op in ORDINARY for alias in op.aliases}
+"""The names of enuSpace's blocks that are not the names of their ops."""
 
 
 def find(name: str) -> Op:
-    """The op with this name; the error for a wrong one names the nearest."""
+    """The op with this name or alias; the error for a wrong one names the nearest."""
     if name in OPS:
         return OPS[name]
+    if name in ALIASES:
+        return OPS[ALIASES[name]]
     near = difflib.get_close_matches(name, OPS, n=3, cutoff=0.5)
     remedy = f"Did you mean {' or '.join(near)}?" if near else "`voxgrad ops` lists them."
     raise InvalidArgumentError(Fault("VG050", "catalog", "op", "be the name of an op", repr(name), remedy))

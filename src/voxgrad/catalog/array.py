@@ -1,0 +1,407 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shapes: what they are, and tensors in other shapes or filled afresh."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from voxgrad.catalog import dtypes
+from voxgrad.catalog.dims import all_known, differ, known
+from voxgrad.catalog.gradients import conj, nothing, of_unary
+from voxgrad.catalog.model import Attr, Call, Input, Law, Node, Op, Output, Shape, Spec
+from voxgrad.catalog.shapes import (
+    axis_in,
+    broadcast_shapes,
+    elements,
+    has_rank,
+    length,
+    like,
+    scalar_value,
+    shaped,
+    size_of,
+    specs,
+    stated_shape,
+    text,
+    unknown,
+    unknowns,
+)  # fmt: skip
+from voxgrad.errors import Faults
+
+ANY = {"T": dtypes.ALL}
+INDEX32 = {"Tidx": dtypes.INT32}
+_OUT_TYPE = Attr("out_type", "type", "The type of the numbers.", dtypes.INT32, choices=dtypes.INDEX)
+_COUNTED = {"T": dtypes.ALL, "out_type": dtypes.INDEX}
+
+
+def _shape_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+    return (_shape_spec(call, call.inputs["input"].shape),)
+
+
+def _shape_spec(call: Call, shape: Shape | None) -> Spec:
+    rank = unknown(call, "rank") if shape is None else len(shape)
+    return Spec(call.attrs.get("out_type"), (rank,), shape)
+
+
+def _shapes_infer(call: Call, faults: Faults) -> tuple[Any, ...] | None:
+    return (tuple(_shape_spec(call, spec.shape) for spec in call.inputs["input"]),)
+
+
+def _size_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+    shape = call.inputs["input"].shape
+    return specs(call, (), value=None if shape is None else (size_of(shape),))
+
+
+def _rank_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+    shape = call.inputs["input"].shape
+    return specs(call, (), value=None if shape is None else (len(shape),))
+
+
+def _reshape_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+    spec, source = call.inputs["shape"], call.inputs["tensor"]
+    if spec.shape is not None and len(spec.shape) != 1:
+        faults.add("VG014", "shape", wanted="be a vector of sizes", got=f"shape {text(spec.shape)}")
+        return None
+    wanted = elements(spec)
+    if wanted is None:
+        rank = length(spec)
+        return specs(call, None if rank is None else unknowns(call, rank, "size"))
+    shape = _resolved(call, wanted, source.shape, faults)
+    return None if faults else specs(call, shape, value=source.value)
+
+
+def _resolved(call: Call, wanted: tuple[Any, ...], source: Shape | None, faults: Faults) -> Shape | None:
+    """The wanted shape with its -1 worked out."""
+    open_ = [index for index, size in enumerate(wanted) if known(size) and size == -1]
+    if len(open_) > 1 or any(known(size) and size < -1 for size in wanted):
+        faults.add("VG014", "shape", wanted="hold sizes, and -1 at most once", got=text(wanted))
+        return None
+    rest = size_of([size for index, size in enumerate(wanted) if index not in open_])
+    if source is None:
+        return tuple(unknown(call, "rest") if index in open_ else size for index, size in enumerate(wanted))
+    total = size_of(source)
+    if not open_:
+        if differ(total, rest):
+            faults.add("VG012", "shape", wanted=f"hold {total} elements, as {text(source)} does", got=text(wanted))
+        return wanted
+    exact = known(rest) and known(total)
+    if exact and (rest == 0 or total % rest):
+        faults.add("VG012", "shape", wanted=f"divide the {total} elements of {text(source)}", got=text(wanted))
+        return None
+    missing = total // rest if (known(rest) and rest) or not known(rest) else unknown(call, "rest")
+    return tuple(missing if index in open_ else size for index, size in enumerate(wanted))
+
+
+def _expand_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+    source, axis = call.inputs["input"], scalar_value(call.inputs["axis"])
+    if source.shape is None:
+        return specs(call, None)
+    rank = len(source.shape) + 1
+    if axis is None:
+        return specs(call, unknowns(call, rank, "size"))
+    at = axis_in(call, "axis", axis, rank, faults)
+    return None if at is None else specs(call, (*source.shape[:at], 1, *source.shape[at:]), value=source.value)
+
+
+def _squeeze_rule(call: Call, faults: Faults) -> Shape | None:
+    shape, axes = call.inputs["input"].shape, call.attrs.get("axis")
+    if shape is None or axes is None:
+        return None
+    if not axes:
+        # A symbol may turn out to be 1: then only a run knows the rank.
+        return tuple(size for size in shape if size != 1) if all_known(shape) else None
+    gone = {axis_in(call, "axis", axis, len(shape), faults) for axis in axes}
+    for axis in gone:
+        if axis is not None and differ(shape[axis], 1):
+            faults.add("VG012", f"input dimension {axis}", wanted="be 1 to be squeezed", got=shape[axis])
+    return tuple(size for index, size in enumerate(shape) if index not in gone)
+
+
+def _transpose_rule(call: Call, faults: Faults) -> Shape | None:
+    shape, perm = call.inputs["x"].shape, elements(call.inputs["perm"])
+    if perm is None or shape is None:
+        rank = len(shape) if shape is not None else length(call.inputs["perm"])
+        return None if rank is None else unknowns(call, rank, "size")
+    if sorted(axis % len(shape) if shape else axis for axis in perm) != list(range(len(shape))):
+        faults.add("VG003", "perm", wanted=f"name each of the axes 0 to {len(shape) - 1} once", got=text(perm))
+        return None
+    return tuple(shape[axis] for axis in perm)
+
+
+def _broadcast_to_rule(call: Call, faults: Faults) -> Shape | None:
+    wanted, source = stated_shape(call, "shape", faults), call.inputs["input"].shape
+    if wanted is None or source is None:
+        return wanted
+    made = broadcast_shapes(source, wanted)
+    if made is None or (all_known(made) and all_known(wanted) and made != wanted):
+        faults.add("VG012", "input", wanted=f"broadcast to {text(wanted)}", got=text(source))
+    return wanted
+
+
+def _broadcast_args_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+    left, right = (elements(call.inputs[name]) for name in ("s0", "s1"))
+    if left is None or right is None:
+        lengths = [length(call.inputs[name]) for name in ("s0", "s1")]
+        rank = unknown(call, "rank") if None in lengths else max(lengths)
+        return specs(call, (rank,))
+    made = broadcast_shapes(left, right)
+    if made is None:
+        faults.add("VG012", "s1", wanted=f"broadcast with {text(left)}", got=text(right))
+        return None
+    return specs(call, (len(made),), value=made)
+
+
+def _gradient_args_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+    left, right = (elements(call.inputs[name]) for name in ("s0", "s1"))
+    if left is not None and right is not None and all_known(left) and all_known(right):
+        if broadcast_shapes(left, right) is None:
+            faults.add("VG012", "s1", wanted=f"broadcast with {text(left)}", got=text(right))
+            return None
+        axes = reduced_axes(left, right)
+        dtype = call.inputs["s0"].dtype
+        return tuple(Spec(dtype, (len(one),), one) for one in axes)
+    return specs(call, (unknown(call, "r0"),), (unknown(call, "r1"),))
+
+
+def reduced_axes(a: Sequence[int], b: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The axes of the broadcast shape along which each of two shapes was repeated."""
+    rank = max(len(a), len(b))
+    left, right = (1,) * (rank - len(a)) + tuple(a), (1,) * (rank - len(b)) + tuple(b)
+    first = [index for index in range(rank) if left[index] == 1 and (right[index] != 1 or index < rank - len(a))]
+    second = [index for index in range(rank) if right[index] == 1 and (left[index] != 1 or index < rank - len(b))]
+    both = [index for index in range(rank) if left[index] == right[index] == 1]
+    # Where both are 1, TensorFlow names the axis for both: the sum over it changes nothing.
+    return tuple(sorted({*first, *both})), tuple(sorted({*second, *both}))
+
+
+def _fill_rule(call: Call, faults: Faults) -> Shape | None:
+    has_rank(call, "value", 0, faults)
+    return stated_shape(call, "dims", faults)
+
+
+def _permutation_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+    has_rank(call, "x", 1, faults)
+    values = elements(call.inputs["x"])
+    inverse = None
+    if values is not None:
+        if sorted(values) != list(range(len(values))):
+            faults.add("VG003", "x", wanted=f"hold each of 0 to {len(values) - 1} once", got=text(values))
+            return None
+        inverse = tuple(values.index(index) for index in range(len(values)))
+    return None if faults else specs(call, call.inputs["x"].shape, value=inverse)
+
+
+def _bitcast_rule(call: Call, faults: Faults) -> Shape | None:
+    source, target = call.inputs["input"], call.attrs.get("type")
+    if source.shape is None or source.dtype is None or target is None:
+        return None
+    old, new = source.dtype.itemsize, target.itemsize
+    if old >= new:
+        return source.shape if old == new else (*source.shape, old // new)
+    if not source.shape or differ(source.shape[-1], new // old):
+        wanted = f"have a last dimension of {new // old} to become {target.name}"
+        faults.add("VG012", "input", wanted=wanted, got=text(source.shape))
+        return None
+    return tuple(source.shape[:-1])
+
+
+def _reshape_back(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
+    rest = [None] * (len(node.inputs) - 1)
+    return (build.Reshape(dys[0], build.Shape(node.inputs[0])), *rest)
+
+
+def _transpose_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
+    return build.Transpose(dys[0], build.InvertPermutation(node.inputs[1])), None
+
+
+def _conjugate_transpose_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
+    back = build.Transpose(conj(build, dys[0]), build.InvertPermutation(node.inputs[1]))
+    return back, None
+
+
+def _broadcast_to_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
+    x, shape = node.inputs
+    source = build.Shape(x)
+    axes, _ = build.BroadcastGradientArgs(source, build.Cast(shape, DstT=dtypes.INT32))
+    return build.Reshape(build.Sum(dys[0], axes), source), None
+
+
+def _fill_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
+    return None, build.Sum(dys[0], build.Range(0, build.Rank(dys[0]), 1))
+
+
+def _diag_rule(call: Call, faults: Faults) -> Shape | None:
+    shape = call.inputs["diagonal"].shape
+    return None if shape is None else (*shape, *shape)
+
+
+def _diag_part_rule(call: Call, faults: Faults) -> Shape | None:
+    shape = call.inputs["input"].shape
+    if shape is None:
+        return None
+    half = len(shape) // 2
+    if len(shape) % 2 or not shape or any(differ(a, b) for a, b in zip(shape[:half], shape[half:], strict=True)):
+        faults.add("VG012", "input", wanted="have an even rank with equal halves", got=text(shape))
+    return tuple(shape[:half])
+
+
+def _matrix_diag_rule(call: Call, faults: Faults) -> Shape | None:
+    if not has_rank(call, "diagonal", 1, faults, at_least=True):
+        return None
+    shape = call.inputs["diagonal"].shape
+    return (*shape, shape[-1])
+
+
+def smaller(call: Call, a: Any, b: Any) -> Any:
+    """The smaller of two sizes."""
+    if a <= b:
+        return a
+    return b if b <= a else unknown(call, "min")
+
+
+def _matrix_diag_part_rule(call: Call, faults: Faults) -> Shape | None:
+    if not has_rank(call, "input", 2, faults, at_least=True):
+        return None
+    shape = call.inputs["input"].shape
+    return (*shape[:-2], smaller(call, shape[-2], shape[-1]))
+
+
+def _set_diag_rule(call: Call, faults: Faults) -> Shape | None:
+    if not has_rank(call, "input", 2, faults, at_least=True):
+        return None
+    shape, diagonal = call.inputs["input"].shape, call.inputs["diagonal"].shape
+    wanted = (*shape[:-2], smaller(call, shape[-2], shape[-1]))
+    if diagonal is not None and (
+        len(diagonal) != len(wanted) or any(differ(a, b) for a, b in zip(diagonal, wanted, strict=True))
+    ):
+        faults.add("VG012", "diagonal", wanted=f"have the shape of the diagonal, {text(wanted)}", got=text(diagonal))
+    return tuple(shape)
+
+
+def _set_diag_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
+    diagonal = node.inputs[1]
+    return build.MatrixSetDiag(dys[0], build.ZerosLike(diagonal)), build.MatrixDiagPart(dys[0])
+
+
+def _band_rule(call: Call, faults: Faults) -> Shape | None:
+    has_rank(call, "input", 2, faults, at_least=True)
+    return call.inputs["input"].shape
+
+
+def _band_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
+    return build.MatrixBandPart(dys[0], *node.inputs[1:]), None, None
+
+
+_DIAG_TYPES = {"T": (*dtypes.FLOATING, *dtypes.INDEX, *dtypes.COMPLEX)}
+_FILLED = (*dtypes.NUMBER, dtypes.BOOL)
+_BITS = (*dtypes.FLOATING, *dtypes.INTEGERS, *dtypes.COMPLEX)
+
+OPS = (
+    Op("Shape", "array", "The shape of a tensor, as a vector.", (Input("input", "T", "Any tensor."),), (_OUT_TYPE,),
+       (Output("output", "out_type", "Its sizes.", "[rank]"),), _COUNTED, infer=_shape_infer, kernel="array.shape",
+       gradient=nothing, example="print(vg.raw_ops.Shape(input=np.zeros((2, 3))))  # [2 3]"),
+    Op("ShapeN", "array", "The shapes of several tensors.", (Input("input", "T", "Tensors.", many=True),), (_OUT_TYPE,),
+       (Output("output", "out_type", "The sizes of each.", many=True, count="input"),), _COUNTED, infer=_shapes_infer,
+       kernel="array.shapes", gradient=nothing),
+    Op("Size", "array", "The number of elements.", (Input("input", "T", "Any tensor."),), (_OUT_TYPE,),
+       (Output("output", "out_type", "How many elements it has.", "[]"),), _COUNTED, infer=_size_infer,
+       kernel="array.size", gradient=nothing),
+    Op("Rank", "array", "The number of dimensions.", (Input("input", "T", "Any tensor."),),
+       outputs=(Output("output", dtypes.INT32, "How many dimensions it has.", "[]"),), types=ANY, infer=_rank_infer,
+       kernel="array.rank", gradient=nothing),
+    Op("Reshape", "array", "The same elements, in row-major order, in another shape.",
+       (Input("tensor", "T", "Any tensor."),
+        Input("shape", "Tshape", "The new sizes; one may be -1 and is worked out.", "[rank]", host=True)),
+       outputs=(Output("output", "T", "The reshaped tensor.", "shape"),),
+       types={"T": dtypes.ALL, "Tshape": dtypes.INDEX}, type_defaults={"Tshape": dtypes.INT32}, infer=_reshape_infer,
+       kernel="array.reshape", gradient=_reshape_back, linear_in=("tensor",),
+       laws=(Law("empty", "-1 needs a product of the other sizes that is not 0."),)),
+    Op("ExpandDims", "array", "A new dimension of size 1.",
+       (Input("input", "T", "Any tensor."),
+        Input("axis", "Tdim", "Where it goes, in [-rank - 1, rank].", "[]", host=True)),
+       outputs=(Output("output", "T", "The tensor with one more dimension."),),
+       types={"T": dtypes.ALL, "Tdim": dtypes.INDEX}, type_defaults={"Tdim": dtypes.INT32}, infer=_expand_infer,
+       kernel="array.expand_dims", gradient=_reshape_back, linear_in=("input",)),
+    Op("Squeeze", "array", "Without dimensions of size 1.", (Input("input", "T", "Any tensor."),),
+       (Attr("axis", "ints", "The dimensions to drop; all of size 1 where empty.", ()),),
+       (Output("output", "T", "The tensor with fewer dimensions."),), ANY, infer=shaped(_squeeze_rule),
+       kernel="array.squeeze", gradient=_reshape_back, linear_in=("input",)),
+    Op("Transpose", "array", "Dimensions in another order.",
+       (Input("x", "T", "Any tensor."), Input("perm", "Tperm", "For each new dimension, the old one.", "[rank]", host=True)),
+       outputs=(Output("y", "T", "The transposed tensor: size i is size perm[i] of x."),),
+       types={"T": dtypes.ALL, "Tperm": dtypes.INDEX}, type_defaults={"Tperm": dtypes.INT32},
+       infer=shaped(_transpose_rule), kernel="array.transpose", gradient=_transpose_gradient, linear_in=("x",)),
+    Op("ConjugateTranspose", "array", "Dimensions in another order, and each element's complex conjugate.",
+       (Input("x", "T", "Any tensor."), Input("perm", "Tperm", "For each new dimension, the old one.", "[rank]", host=True)),
+       outputs=(Output("y", "T", "The transposed tensor."),),
+       types={"T": dtypes.ALL, "Tperm": dtypes.INDEX}, type_defaults={"Tperm": dtypes.INT32},
+       infer=shaped(_transpose_rule), kernel="array.conjugate_transpose", gradient=_conjugate_transpose_gradient),
+    Op("BroadcastTo", "array", "The tensor repeated along dimensions of size 1 until it has a shape.",
+       (Input("input", "T", "The tensor."), Input("shape", "Tidx", "The wanted shape.", "[rank]", host=True)),
+       outputs=(Output("output", "T", "The repeated tensor.", "shape"),),
+       types={"T": dtypes.ALL, "Tidx": dtypes.INDEX}, type_defaults=INDEX32, infer=shaped(_broadcast_to_rule),
+       kernel="array.broadcast_to", gradient=_broadcast_to_gradient, linear_in=("input",)),
+    Op("BroadcastArgs", "array", "The shape to which two shapes broadcast.",
+       (Input("s0", "T", "A shape.", "[rank]", host=True), Input("s1", "T", "Another shape.", "[rank]", host=True)),
+       outputs=(Output("r0", "T", "The common shape.", "[rank]"),), types={"T": dtypes.INDEX},
+       type_defaults={"T": dtypes.INT32}, infer=_broadcast_args_infer, kernel="array.broadcast_args",
+       gradient=nothing, aliases=("BroadcastDynamicShape",)),
+    Op("BroadcastGradientArgs", "array", "The axes over which the gradients of two broadcast tensors are summed.",
+       (Input("s0", "T", "The shape of the left tensor.", "[rank]", host=True),
+        Input("s1", "T", "The shape of the right tensor.", "[rank]", host=True)),
+       outputs=(Output("r0", "T", "Axes of the left gradient.", "[axes]"),
+                Output("r1", "T", "Axes of the right gradient.", "[axes]")),
+       types={"T": dtypes.INDEX}, type_defaults={"T": dtypes.INT32}, infer=_gradient_args_infer,
+       kernel="array.broadcast_gradient_args", gradient=nothing),
+    Op("Fill", "array", "A tensor with one value everywhere.",
+       (Input("dims", "index_type", "The shape.", "[rank]", host=True), Input("value", "T", "The value.", "[]")),
+       outputs=(Output("output", "T", "The filled tensor.", "dims"),),
+       types={"T": dtypes.ALL, "index_type": dtypes.INDEX}, type_defaults={"index_type": dtypes.INT32},
+       infer=shaped(_fill_rule), kernel="array.fill", gradient=_fill_gradient, linear_in=("value",)),
+    Op("ZerosLike", "array", "Zeros in the shape and type of a tensor.", (Input("x", "T", "Any tensor."),),
+       outputs=(Output("y", "T", "Zeros; empty texts for strings.", "shape of x"),), types=ANY, infer=like("x"),
+       kernel="array.zeros_like", gradient=nothing),
+    Op("OnesLike", "array", "Ones in the shape and type of a tensor.", (Input("x", "T", "Any tensor."),),
+       outputs=(Output("y", "T", "Ones.", "shape of x"),), types={"T": _FILLED}, infer=like("x"),
+       kernel="array.ones_like", gradient=nothing),
+    Op("InvertPermutation", "array", "The permutation that undoes another.",
+       (Input("x", "T", "Each of 0 to n - 1 once.", "[n]", host=True),),
+       outputs=(Output("y", "T", "y[x[i]] = i.", "[n]"),), types={"T": dtypes.INDEX},
+       type_defaults={"T": dtypes.INT32}, infer=_permutation_infer, kernel="array.invert_permutation",
+       gradient=nothing),
+    Op("Bitcast", "array", "The same bytes, read as another type.", (Input("input", "T", "Any tensor of numbers."),),
+       (Attr("type", "type", "The type to read them as.", choices=_BITS),),
+       (Output("output", "type", "A last dimension appears or goes where the sizes of the types differ."),),
+       {"T": _BITS, "type": _BITS}, infer=shaped(_bitcast_rule), kernel="array.bitcast"),
+    Op("Diag", "array", "A tensor with its values on the diagonal, zeros elsewhere.",
+       (Input("diagonal", "T", "The values."),),
+       outputs=(Output("output", "T", "The diagonal tensor.", "shape of diagonal, twice"),), types=_DIAG_TYPES,
+       infer=shaped(_diag_rule), kernel="array.diag", gradient=of_unary(lambda build, x, y, dy: build.DiagPart(dy)),
+       linear_in=("diagonal",)),
+    Op("DiagPart", "array", "The diagonal of a tensor whose shape is one shape twice.",
+       (Input("input", "T", "The tensor."),),
+       outputs=(Output("diagonal", "T", "Its diagonal.", "the first half of the shape"),), types=_DIAG_TYPES,
+       infer=shaped(_diag_part_rule), kernel="array.diag_part",
+       gradient=of_unary(lambda build, x, y, dy: build.Diag(dy)), linear_in=("input",)),
+    Op("MatrixDiag", "array", "Square matrices with their values on the diagonal.",
+       (Input("diagonal", "T", "The values.", "[..., n]"),),
+       outputs=(Output("output", "T", "The matrices.", "[..., n, n]"),), types=ANY, infer=shaped(_matrix_diag_rule),
+       kernel="array.matrix_diag", gradient=of_unary(lambda build, x, y, dy: build.MatrixDiagPart(dy)),
+       linear_in=("diagonal",)),
+    Op("MatrixDiagPart", "array", "The diagonals of matrices.", (Input("input", "T", "The matrices.", "[..., m, n]"),),
+       outputs=(Output("diagonal", "T", "Their diagonals.", "[..., min(m, n)]"),), types=ANY,
+       infer=shaped(_matrix_diag_part_rule), kernel="array.matrix_diag_part",
+       gradient=lambda build, node, dys: (build.MatrixSetDiag(build.ZerosLike(node.inputs[0]), dys[0]),),
+       linear_in=("input",)),
+    Op("MatrixSetDiag", "array", "Matrices with another diagonal.",
+       (Input("input", "T", "The matrices.", "[..., m, n]"), Input("diagonal", "T", "The values.", "[..., min(m, n)]")),
+       outputs=(Output("output", "T", "The matrices with the new diagonals.", "[..., m, n]"),), types=ANY,
+       infer=shaped(_set_diag_rule), kernel="array.matrix_set_diag", gradient=_set_diag_gradient),
+    Op("MatrixBandPart", "array", "Matrices with zeros outside a band around the diagonal.",
+       (Input("input", "T", "The matrices.", "[..., m, n]"),
+        Input("num_lower", "Tindex", "Sub-diagonals to keep; negative: all.", "[]", host=True),
+        Input("num_upper", "Tindex", "Super-diagonals to keep; negative: all.", "[]", host=True)),
+       outputs=(Output("band", "T", "The banded matrices.", "[..., m, n]"),),
+       types={"T": dtypes.ALL, "Tindex": dtypes.INDEX}, type_defaults={"Tindex": dtypes.INT64},
+       infer=shaped(_band_rule), kernel="array.matrix_band_part", gradient=_band_gradient, linear_in=("input",)),
+)  # fmt: skip

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums, means and extremes over axes, running sums, and sums over segments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from voxgrad.catalog import dtypes
+from voxgrad.catalog.dims import differ
+from voxgrad.catalog.dtypes import DType
+from voxgrad.catalog.gradients import conj, nothing
+from voxgrad.catalog.model import Attr, Call, Gradient, Input, Law, Node, Op, Output, Shape, Spec
+from voxgrad.catalog.shapes import (
+    axis_in,
+    check_same,
+    elements,
+    has_rank,
+    length,
+    scalar_value,
+    shaped,
+    size_of,
+    specs,
+    text,
+    unknown,
+    unknowns,
+)  # fmt: skip
+from voxgrad.errors import Faults
+
+_AXES = Input(
+    "axis", "Tidx", "The axes to go over, in [-rank, rank); none keeps the tensor as it is.", "[axes]", host=True
+)
+_KEEP = Attr("keep_dims", "bool", "Keep reduced axes with size 1.", False)
+_TIDX = {"Tidx": dtypes.INDEX}
+
+
+def _reduced(call: Call, faults: Faults) -> Shape | None:
+    shape, spec = call.inputs["input"].shape, call.inputs["axis"]
+    keep, axes = call.attrs.get("keep_dims"), elements(spec)
+    if shape is None:
+        return None
+    if axes is None:
+        count = 1 if spec.shape == () else length(spec)
+        if keep or count == 0:
+            return unknowns(call, len(shape), "size")
+        return None if count is None else unknowns(call, max(0, len(shape) - count), "size")
+    gone = [axis_in(call, "axis", axis, len(shape), faults) for axis in axes]
+    if len(set(gone)) < len(gone) and None not in gone:
+        faults.add("VG003", "axis", wanted="name no axis twice", got=text(axes))
+    if keep:
+        return tuple(1 if index in gone else size for index, size in enumerate(shape))
+    return tuple(size for index, size in enumerate(shape) if index not in gone)
+
+
+def _product_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+    """Prod of a known vector is the number of elements of a shape: worth following."""
+    shape = _reduced(call, faults)
+    values = elements(call.inputs["input"])
+    known = None if values is None or shape != () else (size_of(values),)
+    return None if faults else specs(call, shape, value=known)
+
+
+def _kept_shape(build: Any, x: Any, axes: Any) -> Any:
+    """The shape of x with 1 at the reduced axes."""
+    shape, rank = build.Shape(x), build.Rank(x)
+    positive = build.FloorMod(build.AddV2(build.Cast(axes, DstT=dtypes.INT32), rank), rank)
+    return build.DynamicStitch(
+        [build.Range(0, rank, 1), build.Reshape(positive, [-1])],
+        [shape, build.OnesLike(build.Reshape(positive, [-1]))],
+    )
+
+
+def _spread(build: Any, node: Node, value: Any) -> Any:
+    """A reduced value in a shape that broadcasts with the input."""
+    x, axes = node.inputs
+    return value if node.attrs["keep_dims"] else build.Reshape(value, _kept_shape(build, x, axes))
+
+
+def _sum_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
+    return build.BroadcastTo(_spread(build, node, dys[0]), build.Shape(node.inputs[0])), None
+
+
+def _mean_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
+    spread, _ = _sum_gradient(build, node, dys)
+    x, y = node.inputs[0], node.outputs[0]
+    count = build.FloorDiv(build.Size(x), build.Maximum(build.Size(y), 1))
+    return build.RealDiv(spread, build.Cast(count, DstT=getattr(dys[0], "dtype", dtypes.FLOAT32))), None
+
+
+def _extreme_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
+    x, axes = node.inputs
+    dy, y = (_spread(build, node, value) for value in (dys[0], node.outputs[0]))
+    winners = build.Cast(build.Equal(y, x), DstT=getattr(dys[0], "dtype", dtypes.FLOAT32))
+    count = build.Sum(winners, axes, keep_dims=True)
+    return build.Mul(build.RealDiv(winners, count), dy), None
+
+
+def _prod_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
+    """The product of all others: running products from both ends, so that zeros need no division."""
+    x, axes = node.inputs
+    dy = build.BroadcastTo(_spread(build, node, dys[0]), build.Shape(x))
+    rank = build.Rank(x)
+    positive = build.FloorMod(build.AddV2(build.Reshape(build.Cast(axes, DstT=dtypes.INT32), [-1]), rank), rank)
+    kept, _ = build.ListDiff(build.Range(0, rank, 1), positive)
+    order = build.ConcatV2([positive, kept], 0)
+    shape = build.Shape(x)
+    reduced = build.Prod(build.GatherV2(shape, positive, 0), [0])
+    others = build.Prod(build.GatherV2(shape, kept, 0), [0])
+    turned = build.Transpose(x, order)
+    flat = conj(build, build.Reshape(turned, build.Pack([reduced, others])))
+    left = build.Cumprod(flat, 0, exclusive=True)
+    right = build.Cumprod(flat, 0, exclusive=True, reverse=True)
+    rest = build.Reshape(build.Mul(left, right), build.Shape(turned))
+    return build.Mul(dy, build.Transpose(rest, build.InvertPermutation(order))), None
+
+
+def _reduction(name: str, summary: str, kernel: str, types: tuple[DType, ...], gradient: Gradient | None,
+               *laws: Law, **more: Any) -> Op:  # fmt: skip
+    """An op that reduces axes."""
+    more.setdefault("infer", shaped(_reduced))
+    return Op(
+        name, "math", summary, (Input("input", "T", "The tensor."), _AXES), (_KEEP,),
+        (Output("output", "T", "The reduced tensor.", "the sizes of the other axes"),), {"T": types, **_TIDX},
+        {"Tidx": dtypes.INT32}, kernel=f"reductions.{kernel}", gradient=gradient, laws=laws, **more,
+    )  # fmt: skip
+
+
+def _logical_reduction(name: str, summary: str, kernel: str, empty: str) -> Op:
+    return Op(
+        name, "math", summary, (Input("input", dtypes.BOOL, "Truth values."), _AXES), (_KEEP,),
+        (Output("output", dtypes.BOOL, "The reduced tensor.", "the sizes of the other axes"),), _TIDX,
+        {"Tidx": dtypes.INT32}, infer=shaped(_reduced), kernel=f"reductions.{kernel}",
+        laws=(Law("empty", f"Over nothing the result is {empty}."),),
+    )  # fmt: skip
+
+
+def _arg_rule(call: Call, faults: Faults) -> Shape | None:
+    shape, axis = call.inputs["input"].shape, scalar_value(call.inputs["dimension"])
+    has_rank(call, "dimension", 0, faults)
+    if shape is None:
+        return None
+    if axis is None:
+        return unknowns(call, max(0, len(shape) - 1), "size")
+    at = axis_in(call, "dimension", axis, len(shape), faults)
+    if at is not None and shape[at] == 0:
+        faults.add("VG017", "input", wanted=f"have elements along axis {at}", got=text(shape))
+    return tuple(size for index, size in enumerate(shape) if index != at)
+
+
+def _arg(name: str, summary: str, kernel: str, wide: bool) -> Op:
+    outs = (dtypes.INT16, dtypes.UINT16, *dtypes.INDEX) if wide else dtypes.INDEX
+    axes = (dtypes.INT16, *dtypes.INDEX) if wide else dtypes.INDEX
+    return Op(
+        name, "math", summary,
+        (Input("input", "T", "The tensor."), Input("dimension", "Tidx", "The axis, in [-rank, rank).", "[]", host=True)),
+        (Attr("output_type", "type", "The type of the positions.", dtypes.INT64, choices=outs),),
+        (Output("output", "output_type", "Positions along the axis.", "the sizes of the other axes"),),
+        {"T": (*dtypes.REAL, dtypes.BOOL), "Tidx": axes, "output_type": outs}, {"Tidx": dtypes.INT32},
+        infer=shaped(_arg_rule), kernel=f"reductions.{kernel}", gradient=nothing,
+        laws=(Law("ties", "The first of equal elements wins."), Law("nan", "A NaN is never chosen, unless it comes first.")),
+    )  # fmt: skip
+
+
+def _running_rule(call: Call, faults: Faults) -> Shape | None:
+    shape, axis = call.inputs["x"].shape, scalar_value(call.inputs["axis"])
+    if shape is not None and axis is not None:
+        axis_in(call, "axis", axis, len(shape), faults)
+    return shape
+
+
+def _cumsum_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
+    attrs = {"exclusive": node.attrs["exclusive"], "reverse": not node.attrs["reverse"]}
+    return build.Cumsum(dys[0], node.inputs[1], **attrs), None
+
+
+def _cumprod_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
+    x, axis = node.inputs
+    exclusive, reverse = node.attrs["exclusive"], node.attrs["reverse"]
+    product = build.Cumprod(x, axis, exclusive=exclusive, reverse=reverse)
+    total = build.Cumsum(build.Mul(conj(build, product), dys[0]), axis, exclusive=exclusive, reverse=not reverse)
+    return build.RealDiv(total, conj(build, x)), None
+
+
+def _running(name: str, summary: str, kernel: str, gradient: Gradient, *laws: Law) -> Op:
+    return Op(
+        name, "math", summary,
+        (Input("x", "T", "The tensor."), Input("axis", "Tidx", "The axis, in [-rank, rank).", "[]", host=True)),
+        (Attr("exclusive", "bool", "Leave out the element itself: start with the empty result.", False),
+         Attr("reverse", "bool", "Run from the last element to the first.", False)),
+        (Output("out", "T", "The running results.", "shape of x"),), {"T": dtypes.NUMBER, **_TIDX},
+        {"Tidx": dtypes.INT32}, infer=shaped(_running_rule), kernel=f"reductions.{kernel}", gradient=gradient, laws=laws,
+    )  # fmt: skip
+
+
+def _segment_rule(call: Call, faults: Faults) -> Shape | None:
+    has_rank(call, "segment_ids", 1, faults)
+    if not has_rank(call, "data", 1, faults, at_least=True):
+        return None
+    ids, shape = call.inputs["segment_ids"], call.inputs["data"].shape
+    if ids.shape is not None and len(ids.shape) == 1 and differ(ids.shape[0], shape[0]):
+        faults.add("VG012", "segment_ids", wanted=f"have one entry per row of data, {shape[0]}", got=text(ids.shape))
+    known = elements(ids)
+    rows = unknown(call, "segments") if known is None else max(known, default=-1) + 1
+    return (rows, *shape[1:])
+
+
+def _unsorted_rule(call: Call, faults: Faults) -> Shape | None:
+    data, ids = call.inputs["data"].shape, call.inputs["segment_ids"].shape
+    has_rank(call, "num_segments", 0, faults)
+    if data is None or ids is None:
+        return None
+    check_same("segment_ids", ids, tuple(data[: len(ids)]), "the first sizes of data", faults)
+    count = scalar_value(call.inputs["num_segments"])
+    return (unknown(call, "segments") if count is None else count, *data[len(ids) :])
+
+
+def _segment_sum_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
+    return build.GatherV2(dys[0], node.inputs[1], 0), None
+
+
+def _segment_mean_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
+    data, ids = node.inputs
+    rank, rows = build.Rank(data), build.Shape(ids)
+    ones = build.Fill(build.ConcatV2([rows, build.Fill(build.ExpandDims(build.Sub(rank, 1), 0), 1)], 0),
+                      build.Cast(1, DstT=getattr(data, "dtype", dtypes.FLOAT32)))  # fmt: skip
+    scaled = build.RealDiv(dys[0], build.SegmentSum(ones, ids))
+    return build.GatherV2(scaled, ids, 0), None
+
+
+def _segment_extreme_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
+    data, ids = node.inputs[:2]
+    zeros = build.ZerosLike(data)
+    winners = build.Equal(data, build.GatherV2(node.outputs[0], ids, 0))
+    kind = getattr(data, "dtype", dtypes.FLOAT32)
+    marks = build.Cast(winners, DstT=kind)
+    count = build.SegmentSum(marks, ids) if len(node.inputs) == 2 else build.UnsortedSegmentSum(marks, *node.inputs[1:])
+    shared = build.GatherV2(build.RealDiv(dys[0], count), ids, 0)
+    return build.Select(winners, shared, zeros), *([None] * (len(node.inputs) - 1))
+
+
+def _unsorted_sum_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
+    """Rows of the gradient by id; dropped rows (negative ids) get zeros."""
+    data, ids = node.inputs[:2]
+    gathered = build.GatherV2(dys[0], build.Maximum(ids, build.ZerosLike(ids)), 0)
+    kept = build.GreaterEqual(ids, build.ZerosLike(ids))
+    ones = build.Fill(build.ExpandDims(build.Sub(build.Rank(data), build.Rank(ids)), 0), 1)
+    mask = build.Reshape(kept, build.ConcatV2([build.Shape(ids), ones], 0))
+    return build.SelectV2(mask, gathered, build.ZerosLike(gathered)), None, None
+
+
+_SORTED = (Law("order", "segment_ids are sorted and start at 0; a gap in them leaves a segment of its empty value."),)
+_DROPPED = (Law("negative", "Rows with a negative id are dropped."),)
+_IDS = {"Tindices": dtypes.INDEX}
+
+
+def _segment(name: str, what: str, kernel: str, types: tuple[DType, ...], gradient: Gradient | None) -> Op:
+    return Op(
+        name, "math", f"The {what} of each segment of rows.",
+        (Input("data", "T", "The rows.", "[n, ...]"),
+         Input("segment_ids", "Tindices", "The segment of every row, sorted.", "[n]")),
+        outputs=(Output("output", "T", f"The {what} per segment.", "[last id + 1, ...]"),), types={"T": types, **_IDS},
+        infer=shaped(_segment_rule), kernel=f"reductions.{kernel}", gradient=gradient, laws=_SORTED,
+    )  # fmt: skip
+
+
+def _unsorted(name: str, what: str, kernel: str, types: tuple[DType, ...], gradient: Gradient | None) -> Op:
+    indices = (dtypes.INT16, *dtypes.INDEX) if name == "UnsortedSegmentSum" else dtypes.INDEX
+    return Op(
+        name, "math", f"The {what} of each segment; ids in any order.",
+        (Input("data", "T", "The data.", "[ids shape, ...]"),
+         Input("segment_ids", "Tindices", "The segment of every entry; its shape starts that of data."),
+         Input("num_segments", "Tnumsegments", "How many segments there are.", "[]", host=True)),
+        outputs=(Output("output", "T", f"The {what} per segment.", "[num_segments, ...]"),),
+        types={"T": types, "Tindices": indices, "Tnumsegments": dtypes.INDEX}, type_defaults={"Tnumsegments": dtypes.INT32},
+        infer=shaped(_unsorted_rule), kernel=f"reductions.{kernel}", gradient=gradient, laws=_DROPPED,
+    )  # fmt: skip
+
+
+_NAN_LAW = Law("nan", "NaN in, NaN out.")
+_SUMMED = Law("precision", "half and bfloat16 are summed in float32 and rounded once.")
+
+OPS = (
+    _reduction("Sum", "The sum over axes.", "sum", dtypes.NUMBER, _sum_gradient, _SUMMED,
+               Law("empty", "The sum of nothing is 0."), linear_in=("input",),
+               example="print(vg.raw_ops.Sum(input=np.array([[1, 2], [3, 4]]), axis=[0]))  # [4 6]"),
+    _reduction("Prod", "The product over axes.", "prod", dtypes.NUMBER, _prod_gradient,
+               Law("empty", "The product of nothing is 1."), infer=_product_infer),
+    _reduction("Mean", "The mean over axes.", "mean", dtypes.NUMBER, _mean_gradient, _SUMMED,
+               Law("empty", "The mean of nothing is NaN; of integers, 0."),
+               Law("integers", "Integers are summed in their own type and divided towards zero."), linear_in=("input",)),
+    _reduction("Max", "The largest element over axes.", "max", dtypes.REAL, _extreme_gradient, _NAN_LAW,
+               Law("ties", "Equal largest elements share the gradient evenly."),
+               Law("empty", "The maximum of nothing is the lowest value of the type.")),
+    _reduction("Min", "The smallest element over axes.", "min", dtypes.REAL, _extreme_gradient, _NAN_LAW,
+               Law("ties", "Equal smallest elements share the gradient evenly."),
+               Law("empty", "The minimum of nothing is the highest value of the type.")),
+    _logical_reduction("All", "Whether all are true.", "all", "True"),
+    _logical_reduction("Any", "Whether one is true.", "any", "False"),
+    _arg("ArgMax", "The position of the largest element along an axis.", "arg_max", True),
+    _arg("ArgMin", "The position of the smallest element along an axis.", "arg_min", False),
+    _running("Cumsum", "The running sum along an axis.", "cumsum", _cumsum_gradient),
+    _running("Cumprod", "The running product along an axis.", "cumprod", _cumprod_gradient,
+             Law("gradient", "It divides by x, as TensorFlow's: NaN where x has zeros.")),
+    _segment("SegmentSum", "sum", "segment_sum", dtypes.NUMBER, _segment_sum_gradient),
+    _segment("SegmentMean", "mean", "segment_mean", dtypes.NUMBER, _segment_mean_gradient),
+    _segment("SegmentProd", "product", "segment_prod", dtypes.NUMBER, None),
+    _segment("SegmentMax", "maximum", "segment_max", dtypes.REAL, _segment_extreme_gradient),
+    _segment("SegmentMin", "minimum", "segment_min", dtypes.REAL, _segment_extreme_gradient),
+    _unsorted("UnsortedSegmentSum", "sum", "unsorted_sum", dtypes.NUMBER, _unsorted_sum_gradient),
+    _unsorted("UnsortedSegmentProd", "product", "unsorted_prod", dtypes.NUMBER, None),
+    _unsorted("UnsortedSegmentMax", "maximum", "unsorted_max", dtypes.REAL, _segment_extreme_gradient),
+    _unsorted("UnsortedSegmentMin", "minimum", "unsorted_min", dtypes.REAL, _segment_extreme_gradient),
+)  # fmt: skip

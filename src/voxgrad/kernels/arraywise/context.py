@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an op may know beside its inputs: the session's state, the block's name, the folder for files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from voxgrad.catalog.model import Op
+from voxgrad.errors import FailedPreconditionError, Fault, UnimplementedError
+
+Windowed = Callable[[Op, Mapping[str, Any]], Any]
+"""Runs an op of the 3-D family on arguments by name."""
+
+
+class _Dead:
+    """The value on a branch that is not taken."""
+
+    def __repr__(self) -> str:
+        return "DEAD"
+
+    def __reduce__(self) -> str:
+        return "DEAD"
+
+
+DEAD = _Dead()
+
+
+@dataclass(slots=True)
+class State:
+    """What a session keeps between runs, by name: variables, queues and readers, random generators, counters."""
+
+    variables: dict[str, Any] = field(default_factory=dict)
+    resources: dict[str, Any] = field(default_factory=dict)
+    generators: dict[str, Any] = field(default_factory=dict)
+    counters: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A variable of a session. Whoever reads `value` gets what it holds at that time."""
+
+    state: State
+    name: str
+
+    @property
+    def ready(self) -> bool:
+        """True once it was assigned."""
+        return self.name in self.state.variables
+
+    @property
+    def value(self) -> Any:
+        """What it holds; reading it before the first assignment is an error."""
+        try:
+            return self.state.variables[self.name]
+        except KeyError:
+            remedy = "Run its Assign block first, or give the variable an initial value."
+            fault = Fault("VG041", "Variable", self.name, "have a value before it is read", "none", remedy)
+            raise FailedPreconditionError(fault) from None
+
+    def assign(self, value: Any) -> Ref:
+        """Set it and return it."""
+        self.state.variables[self.name] = value
+        return self
+
+
+def value_of(value: Any) -> Any:
+    """The value of a variable, or the value itself."""
+    return value.value if type(value) is Ref else value
+
+
+def _to_terminal(line: str) -> None:
+    sys.stderr.write(line + "\n")
+
+
+@dataclass(slots=True)
+class Context:
+    """Where an op runs.
+
+    `folder` is the only place where files are read and written; None allows none. `place` puts a fresh NumPy array
+    where the session's arrays live. `windowed` runs the 3-D ops that the 2-D ones stand on. `log` takes what Print says.
+    """
+
+    state: State = field(default_factory=State)
+    block: str = ""
+    folder: Path | None = None
+    cancel: Any = None
+    place: Callable[[Any], Any] | None = None
+    windowed: Windowed | None = None
+    log: Callable[[str], None] = _to_terminal
+
+    def run_windowed(self, op: Op, arguments: Mapping[str, Any]) -> Any:
+        """The result of an op of the 3-D family."""
+        runner = self.windowed or _windowed
+        if runner is None:
+            fault = Fault(
+                "VG032", op.name, "op", "have a kernel here", "none", "Import voxgrad, which brings the kernels."
+            )
+            raise UnimplementedError(fault)
+        return runner(op, arguments)
+
+
+_windowed: Windowed | None = None
+
+
+def use_windowed(runner: Windowed) -> None:
+    """Set what runs the 3-D family where a context does not say."""
+    global _windowed
+    _windowed = runner

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the function of an op and calls it on arrays."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from voxgrad.catalog.dtypes import BFLOAT16, FLOAT32, HALF, DType
+from voxgrad.catalog.model import Op
+from voxgrad.errors import Faults
+from voxgrad.kernels.arraywise import namespace
+from voxgrad.kernels.arraywise.context import DEAD, Context, Ref
+
+_LOW = (HALF, BFLOAT16)
+
+
+@dataclass(slots=True)
+class Run:
+    """One evaluation, as the function of an op sees it: array namespace, attributes, context."""
+
+    op: Op
+    xp: Any
+    like: Any
+    attrs: Mapping[str, Any]
+    context: Context
+
+    def make(self, values: Any, dtype: DType) -> Any:
+        """A fresh array beside the inputs, or where the session keeps its arrays."""
+        made = namespace.array_like(values, dtype, self.like)
+        return self.context.place(made) if self.like is None and self.context.place is not None else made
+
+    def native(self, dtype: DType) -> Any:
+        """The namespace's type object for an element type."""
+        return namespace.native_type(self.xp, dtype)
+
+    def fail(self, argument: str, *, wanted: str, got: object, code: str = "VG043", remedy: str = "") -> None:
+        """Raise the fault of a value that only a run can see."""
+        faults = Faults(self.op.name)
+        faults.add(code, argument, wanted=wanted, got=got, remedy=remedy)
+        faults.raise_if_any()
+
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A function `f(run, *inputs)`. `widen`: half and bfloat16 go in as float32 and come back rounded once.
+
+    `dead`: it wants to see dead inputs.
+    """
+
+    function: Function
+    widen: bool = False
+    dead: bool = False
+
+
+KERNELS: dict[str, Kernel] = {}
+"""Functions by "module.name", as far as their modules were needed."""
+
+
+def add_kernel(module: str, name: str, function: Function, *, widen: bool = False, dead: bool = False) -> None:
+    """Register a function under the short name of its module."""
+    KERNELS[f"{module.rpartition('.')[2]}.{name}"] = Kernel(function, widen, dead)
+
+
+def kernel(*, widen: bool = False, dead: bool = False, name: str = "") -> Callable[[Function], Function]:
+    """Register the decorated function as `<module>.<name>`."""
+
+    def register(function: Function) -> Function:
+        add_kernel(function.__module__, name or function.__name__, function, widen=widen, dead=dead)
+        return function
+
+    return register
+
+
+@cache
+def find_kernel(path: str) -> Kernel:
+    """The kernel that a declaration names; its module is imported at the first use."""
+    importlib.import_module(f"voxgrad.kernels.arraywise.{path.partition('.')[0]}")
+    return KERNELS[path]
+
+
+def evaluate(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], context: Context) -> tuple[Any, ...]:
+    """The results of an op: one per output. `attrs` are canonical, `inputs` as the package says."""
+    found = find_kernel(op.kernel)
+    if not found.dead and _any_dead(inputs):
+        return (DEAD,) * len(op.outputs)
+    values = [value if item.ref else _read(value) for item, value in zip(op.inputs, inputs, strict=True)]
+    like = namespace.first_array(value.value if type(value) is Ref and value.ready else value for value in values)
+    xp = namespace.numpy_namespace if like is None else namespace.namespace_of(like)
+    if xp is not namespace.numpy_namespace:
+        values = [_beside(value, like) for value in values]
+    run = Run(op, xp, like, attrs, context)
+    with np.errstate(all="ignore"):
+        results = _widened(found, run, values) if found.widen else found.function(run, *values)
+    outs = (results,) if len(op.outputs) == 1 else tuple(results or ())
+    return tuple(np.asarray(out) if isinstance(out, np.generic) else out for out in outs)
+
+
+def _any_dead(inputs: Sequence[Any]) -> bool:
+    for value in inputs:
+        if value is DEAD or (isinstance(value, (list, tuple)) and any(one is DEAD for one in value)):
+            return True
+    return False
+
+
+def _read(value: Any) -> Any:
+    """The value of a variable, also inside a list of inputs."""
+    if type(value) is Ref:
+        return value.value
+    return [_read(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def _beside(value: Any, like: Any) -> Any:
+    """NumPy constants beside tensors of another library join them; text and host values stay."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return namespace.moved_to(value, like)
+    if isinstance(value, list):
+        return [_beside(one, like) for one in value]
+    if namespace.is_torch(value) and value.device != like.device:
+        return value.to(like.device)
+    return value
+
+
+def _widened(found: Kernel, run: Run, values: list[Any]) -> Any:
+    low = next((dtype for value in values for dtype in _types(value) if dtype in _LOW), None)
+    if low is None:
+        return found.function(run, *values)
+    wide = [_recast(value, _LOW, FLOAT32) for value in values]
+    return _recast(found.function(run, *wide), (FLOAT32,), low)
+
+
+def _types(value: Any) -> list[DType]:
+    if isinstance(value, (list, tuple)):
+        return [dtype for one in value for dtype in _types(one)]
+    return [namespace.element_type(value)] if hasattr(value, "dtype") else []
+
+
+def _recast(value: Any, types: tuple[DType, ...], dtype: DType) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_recast(one, types, dtype) for one in value)
+    if hasattr(value, "dtype") and namespace.element_type(value) in types:
+        return namespace.cast(value, dtype)
+    return value

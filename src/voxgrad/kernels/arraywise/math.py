@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elementwise arithmetic, comparison and logic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from voxgrad.catalog.dtypes import BOOL, FLOAT64, STRING, DType
+from voxgrad.kernels.arraywise.evaluation import Run, add_kernel, kernel
+from voxgrad.kernels.arraywise.namespace import Array, cast, element_type, is_numpy, is_torch, moved_to, to_numpy
+
+_DIRECT = {
+    "abs": "abs", "negative": "negative", "square": "square", "sqrt": "sqrt", "exp": "exp", "expm1": "expm1",
+    "log": "log", "log1p": "log1p", "sin": "sin", "cos": "cos", "tan": "tan", "sinh": "sinh", "cosh": "cosh",
+    "tanh": "tanh", "asin": "asin", "acos": "acos", "atan": "atan", "asinh": "asinh", "acosh": "acosh",
+    "atanh": "atanh", "sign": "sign", "round": "round", "ceil": "ceil", "floor": "floor", "isnan": "isnan",
+    "isinf": "isinf", "isfinite": "isfinite", "real": "real", "imag": "imag", "conj": "conj", "complex_abs": "abs",
+    "add": "add", "subtract": "subtract", "multiply": "multiply", "atan2": "atan2",
+    "equal": "equal", "not_equal": "not_equal", "less": "less", "less_equal": "less_equal", "greater": "greater",
+    "greater_equal": "greater_equal", "logical_and": "logical_and", "logical_or": "logical_or",
+    "logical_not": "logical_not",
+}  # fmt: skip
+"""Kernels that are one function of the array API standard."""
+
+
+def _direct(standard: str) -> Any:
+    def function(run: Run, *inputs: Array) -> Array:
+        return getattr(run.xp, standard)(*inputs)
+
+    return function
+
+
+for _name, _standard in _DIRECT.items():
+    add_kernel(__name__, _name, _direct(_standard), widen=True)
+
+
+def is_integer(array: Array) -> bool:
+    """True for arrays of integers."""
+    return element_type(array).kind in ("int", "uint")
+
+
+def refuse_zeros(run: Run, y: Array) -> None:
+    """An integer division by zero has no result."""
+    if is_integer(y) and bool(run.xp.any(y == 0)):
+        run.fail("y", wanted="have no zeros in an integer division", got="a zero")
+
+
+def where(run: Run, condition: Array, x: Array, y: Array) -> Array:
+    """Elements of x or y; Python numbers take the type of the other side."""
+    if not hasattr(x, "dtype"):
+        x = run.xp.full_like(y, x)
+    if not hasattr(y, "dtype"):
+        y = run.xp.full_like(x, y)
+    return run.xp.where(condition, x, y)
+
+
+@kernel(widen=True)
+def divide(run: Run, x: Array, y: Array) -> Array:
+    """x / y, integers towards zero."""
+    return truncated(run, x, y) if is_integer(x) else run.xp.divide(x, y)
+
+
+def truncated(run: Run, x: Array, y: Array) -> Array:
+    """Integer division towards zero."""
+    refuse_zeros(run, y)
+    if is_torch(x):
+        return run.xp.div(x, y, rounding_mode="trunc")
+    floor = x // y
+    # Where the remainder is not 0, a negative quotient was rounded one too low.
+    return floor + ((floor < 0) & (floor * y != x)).astype(floor.dtype)
+
+
+@kernel(widen=True)
+def truncate_divide(run: Run, x: Array, y: Array) -> Array:
+    """x / y towards zero."""
+    return truncated(run, x, y) if is_integer(x) else run.xp.trunc(x / y)
+
+
+@kernel(widen=True)
+def floor_divide(run: Run, x: Array, y: Array) -> Array:
+    """x / y towards negative infinity."""
+    refuse_zeros(run, y)
+    return run.xp.floor_divide(x, y) if is_integer(x) else run.xp.floor(x / y)
+
+
+@kernel(widen=True)
+def floor_mod(run: Run, x: Array, y: Array) -> Array:
+    """The remainder with the sign of y."""
+    refuse_zeros(run, y)
+    if is_integer(x):
+        return run.xp.remainder(x, y)
+    rest = run.xp.fmod(x, y)
+    return where(run, (rest != 0) & ((y < 0) != (rest < 0)), rest + y, rest)
+
+
+@kernel(widen=True)
+def truncate_mod(run: Run, x: Array, y: Array) -> Array:
+    """The remainder with the sign of x."""
+    refuse_zeros(run, y)
+    return run.xp.fmod(x, y)
+
+
+@kernel(widen=True)
+def divide_no_nan(run: Run, x: Array, y: Array) -> Array:
+    """x / y, 0 where y is 0."""
+    return where(run, y == 0, 0, run.xp.divide(x, y))
+
+
+@kernel(widen=True)
+def multiply_no_nan(run: Run, x: Array, y: Array) -> Array:
+    """x * y, 0 where y is 0."""
+    return where(run, y == 0, 0, x * y)
+
+
+@kernel(widen=True)
+def power(run: Run, x: Array, y: Array) -> Array:
+    """x ** y."""
+    if is_integer(y) and bool(run.xp.any(y < 0)):
+        run.fail("y", wanted="have no negative powers of integers", got="a negative power")
+    return run.xp.pow(x, y)
+
+
+@kernel(widen=True)
+def maximum(run: Run, x: Array, y: Array) -> Array:
+    """The larger one, NaN if either is."""
+    return run.xp.maximum(x, y)
+
+
+@kernel(widen=True)
+def minimum(run: Run, x: Array, y: Array) -> Array:
+    """The smaller one, NaN if either is."""
+    return run.xp.minimum(x, y)
+
+
+@kernel(widen=True)
+def squared_difference(run: Run, x: Array, y: Array) -> Array:
+    """conj(x - y) * (x - y)."""
+    gap = x - y
+    return run.xp.conj(gap) * gap if element_type(gap).kind == "complex" else gap * gap
+
+
+@kernel(widen=True)
+def xlogy(run: Run, x: Array, y: Array) -> Array:
+    """x * log(y), 0 where x is 0."""
+    return where(run, x == 0, 0, x * run.xp.log(y))
+
+
+@kernel(widen=True)
+def xdivy(run: Run, x: Array, y: Array) -> Array:
+    """x / y, 0 where x is 0."""
+    return where(run, x == 0, 0, x / y)
+
+
+@kernel(widen=True)
+def reciprocal(run: Run, x: Array) -> Array:
+    """1 / x."""
+    if is_integer(x):
+        return truncated(run, run.xp.ones_like(x), x)
+    return 1 / x
+
+
+@kernel(widen=True)
+def rsqrt(run: Run, x: Array) -> Array:
+    """1 / sqrt(x)."""
+    return 1 / run.xp.sqrt(x)
+
+
+@kernel(widen=True)
+def sigmoid(run: Run, x: Array) -> Array:
+    """1 / (1 + exp(-x)), without overflow on either side."""
+    if element_type(x).kind == "complex":
+        return 1 / (1 + run.xp.exp(-x))
+    small = run.xp.exp(-run.xp.abs(x))
+    return where(run, x >= 0, 1 / (1 + small), small / (1 + small))
+
+
+def conjugate(run: Run, x: Array) -> Array:
+    """The complex conjugate; real arrays as they are."""
+    return run.xp.conj(x) if element_type(x).kind == "complex" else x
+
+
+@kernel(widen=True)
+def sqrt_grad(run: Run, y: Array, dy: Array) -> Array:
+    """The gradient of Sqrt."""
+    return dy * 0.5 / conjugate(run, y)
+
+
+@kernel(widen=True)
+def rsqrt_grad(run: Run, y: Array, dy: Array) -> Array:
+    """The gradient of Rsqrt."""
+    y = conjugate(run, y)
+    return dy * -0.5 * y * y * y
+
+
+@kernel(widen=True)
+def reciprocal_grad(run: Run, y: Array, dy: Array) -> Array:
+    """The gradient of Reciprocal."""
+    y = conjugate(run, y)
+    return -dy * y * y
+
+
+@kernel(widen=True)
+def sigmoid_grad(run: Run, y: Array, dy: Array) -> Array:
+    """The gradient of Sigmoid."""
+    y = conjugate(run, y)
+    return dy * y * (1 - y)
+
+
+@kernel(widen=True)
+def tanh_grad(run: Run, y: Array, dy: Array) -> Array:
+    """The gradient of Tanh."""
+    y = conjugate(run, y)
+    return dy * (1 - y * y)
+
+
+@kernel(widen=True)
+def approximate_equal(run: Run, x: Array, y: Array) -> Array:
+    """|x - y| < tolerance."""
+    return run.xp.abs(x - y) < run.attrs["tolerance"]
+
+
+def _equality(name: str, otherwise: bool) -> None:
+    def function(run: Run, x: Array, y: Array) -> Array:
+        if not run.attrs.get("incompatible_shape_error", True) and not _broadcastable(x.shape, y.shape):
+            return run.make(otherwise, BOOL)
+        return cast(getattr(run.xp, name)(x, y), BOOL)
+
+    add_kernel(__name__, name, function, widen=True)
+
+
+def _broadcastable(a: Any, b: Any) -> bool:
+    return all(one == two or 1 in (one, two) for one, two in zip(reversed(a), reversed(b), strict=False))
+
+
+_equality("equal", False)
+_equality("not_equal", True)
+
+
+@kernel(name="cast")
+def cast_to(run: Run, x: Array) -> Array:
+    """The values in the type of the attribute DstT."""
+    source, target = element_type(x), run.attrs["DstT"]
+    if source == target:
+        return x
+    if target.kind == "bool":
+        return x != 0
+    if source.kind == "complex" and target.kind != "complex":
+        x = run.xp.real(x)
+    if source.kind == "float" and target.kind in ("int", "uint"):
+        return _float_to_integer(x, target)
+    if run.attrs["Truncate"] and source.kind == target.kind == "float":
+        return _truncate_float(x, target)
+    if target is STRING or source is STRING:
+        run.fail("DstT", wanted="be a type of numbers", got=target.name)
+    return cast(x, target)
+
+
+def _float_to_integer(x: Array, target: DType) -> Array:
+    """Towards zero, through a 64-bit integer as C does; NaN and what does not fit are whatever that gives."""
+    if target.itemsize < 4 and is_numpy(x):
+        return (
+            x.astype(np.float32 if element_type(x).itemsize < 4 else x.dtype)
+            .astype(np.int32)
+            .astype(cast(x[..., None][:0], target).dtype)
+        )
+    return cast(x, target)
+
+
+def _truncate_float(x: Array, target: DType) -> Array:
+    """The neighbour nearer to zero, by rounding and stepping back where that went outwards."""
+    wide = to_numpy(x)
+    near = to_numpy(cast(wide, target))
+    outwards = np.abs(near.astype(np.float64)) > np.abs(wide.astype(np.float64))
+    bits = near.view(np.uint16 if target.itemsize == 2 else np.uint32)
+    made: Array = np.where(outwards, bits - 1, bits).astype(bits.dtype).view(near.dtype)
+    return moved_to(made, x)
+
+
+@kernel()
+def select(run: Run, condition: Array, x: Array, y: Array) -> Array:
+    """x or y; a condition vector chooses whole rows."""
+    if condition.ndim == 1 and x.ndim > 1:
+        condition = condition.reshape((-1,) + (1,) * (x.ndim - 1))
+    return run.xp.where(condition, x, y)
+
+
+@kernel()
+def select_v2(run: Run, condition: Array, t: Array, e: Array) -> Array:
+    """t or e, all three broadcast."""
+    return run.xp.where(condition, t, e)
+
+
+@kernel(widen=True)
+def add_n(run: Run, inputs: list[Array]) -> Array:
+    """The sum of all inputs, from the first to the last."""
+    total = inputs[0]
+    for one in inputs[1:]:
+        total = total + one
+    return total
+
+
+@kernel(widen=True)
+def clip_by_value(run: Run, t: Array, low: Array, high: Array) -> Array:
+    """t between two bounds."""
+    return run.xp.minimum(run.xp.maximum(t, low), high)
+
+
+@kernel(widen=True)
+def cross(run: Run, a: Array, b: Array) -> Array:
+    """The cross product over the last dimension."""
+    (a0, a1, a2), (b0, b1, b2) = ((v[..., 0], v[..., 1], v[..., 2]) for v in (a, b))
+    return run.xp.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axis=-1)
+
+
+@kernel(name="complex")
+def make_complex(run: Run, real: Array, imag: Array) -> Array:
+    """real + i * imag, in parts so that infinities stay where they are."""
+    if is_torch(real):
+        return run.xp.complex(*run.xp.broadcast_tensors(real, imag))
+    made = np.empty(
+        np.broadcast_shapes(real.shape, imag.shape), np.complex128 if element_type(real) is FLOAT64 else np.complex64
+    )
+    made.real, made.imag = real, imag
+    return made
+
+
+@kernel()
+def angle(run: Run, x: Array) -> Array:
+    """The angle of a complex number."""
+    return run.xp.atan2(run.xp.imag(x), run.xp.real(x))

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums, means and extremes over axes, running sums, and sums over segments."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from voxgrad.kernels.arraywise.evaluation import Run, add_kernel, kernel
+from voxgrad.kernels.arraywise.math import is_integer, truncated
+from voxgrad.kernels.arraywise.namespace import (
+    Array,
+    cast,
+    element_type,
+    integer,
+    integers,
+    is_numpy,
+    moved_to,
+    to_numpy,
+)  # fmt: skip
+
+
+def _axes(x: Array, axis: Array) -> tuple[int, ...]:
+    return tuple(sorted({one % len(x.shape) for one in integers(axis)})) if len(x.shape) else ()
+
+
+def _total(name: str) -> Any:
+    def function(run: Run, x: Array, axis: Array) -> Array:
+        over = _axes(x, axis)
+        if not over:
+            return x
+        return getattr(run.xp, name)(x, axis=over, keepdims=run.attrs["keep_dims"], dtype=x.dtype)
+
+    return function
+
+
+add_kernel(__name__, "sum", _total("sum"), widen=True)
+
+
+@kernel(widen=True)
+def prod(run: Run, x: Array, axis: Array) -> Array:
+    """The product over axes, one axis at a time: not every library takes several."""
+    for one in sorted(_axes(x, axis), reverse=True):
+        x = run.xp.prod(x, axis=one, keepdims=run.attrs["keep_dims"], dtype=x.dtype)
+    return x
+
+
+@kernel(widen=True)
+def mean(run: Run, x: Array, axis: Array) -> Array:
+    """The mean over axes."""
+    over = _axes(x, axis)
+    count = math.prod(x.shape[one] for one in over)
+    total = _total("sum")(run, x, axis)
+    if is_integer(x):
+        return truncated(run, total, run.xp.full_like(total, count)) if count else total
+    return total / count if count else total * math.nan
+
+
+def _extreme(name: str) -> Any:
+    def function(run: Run, x: Array, axis: Array) -> Array:
+        over, keep = _axes(x, axis), run.attrs["keep_dims"]
+        if not over:
+            return x
+        if any(x.shape[one] == 0 for one in over):
+            shape = [1 if one in over else n for one, n in enumerate(x.shape) if keep or one not in over]
+            return run.make(np.full(shape, lowest(x, name)), element_type(x))
+        return getattr(run.xp, name)(x, axis=over, keepdims=keep)
+
+    return function
+
+
+def lowest(x: Array, name: str) -> Any:
+    """What the maximum ("max") or the minimum ("min") of nothing is, in the type of x."""
+    sign = -1 if name == "max" else 1
+    if not is_integer(x):
+        return sign * math.inf
+    info = np.iinfo(to_numpy(x[..., None][:0] if len(x.shape) == 0 else x[:0]).dtype)
+    return info.min if name == "max" else info.max
+
+
+add_kernel(__name__, "max", _extreme("max"), widen=True)
+add_kernel(__name__, "min", _extreme("min"), widen=True)
+
+
+def _truth(name: str) -> Any:
+    def function(run: Run, x: Array, axis: Array) -> Array:
+        over = _axes(x, axis)
+        return getattr(run.xp, name)(x, axis=over, keepdims=run.attrs["keep_dims"]) if over else x
+
+    return function
+
+
+add_kernel(__name__, "all", _truth("all"))
+add_kernel(__name__, "any", _truth("any"))
+
+
+def _position(name: str) -> Any:
+    def function(run: Run, x: Array, axis: Array) -> Array:
+        along = integer(axis)
+        if element_type(x).kind == "bool":
+            x = run.xp.astype(x, run.xp.uint8)
+        if element_type(x).kind == "float":
+            worst = lowest(x, "max" if name == "argmax" else "min")
+            first_is_nan = run.xp.isnan(run.xp.take(x, run.xp.asarray([0]), axis=along))
+            filled = run.xp.where(run.xp.isnan(x), run.xp.full_like(x, worst), x)
+            found = getattr(run.xp, name)(filled, axis=along)
+            found = run.xp.where(run.xp.squeeze(first_is_nan, axis=along), run.xp.zeros_like(found), found)
+        else:
+            found = getattr(run.xp, name)(x, axis=along)
+        return cast(np.asarray(found) if is_numpy(found) else found, run.attrs["output_type"])
+
+    return function
+
+
+add_kernel(__name__, "arg_max", _position("argmax"), widen=True)
+add_kernel(__name__, "arg_min", _position("argmin"), widen=True)
+
+
+def _running(name: str, empty: int) -> Any:
+    def function(run: Run, x: Array, axis: Array) -> Array:
+        along = integer(axis) % max(1, len(x.shape))
+        if x.shape[along] == 0:
+            return x
+        if run.attrs["reverse"]:
+            x = run.xp.flip(x, axis=along)
+        out = getattr(run.xp, name)(x, axis=along, dtype=x.dtype)
+        if run.attrs["exclusive"]:
+            inner = [slice(None)] * len(x.shape)
+            inner[along] = slice(0, -1)
+            start = [n if index != along else 1 for index, n in enumerate(x.shape)]
+            first = run.make(np.full(start, empty), element_type(x))
+            out = run.xp.concat([first, out[tuple(inner)]], axis=along)
+        return run.xp.flip(out, axis=along) if run.attrs["reverse"] else out
+
+    return function
+
+
+add_kernel(__name__, "cumsum", _running("cumulative_sum", 0), widen=True)
+add_kernel(__name__, "cumprod", _running("cumulative_prod", 1), widen=True)
+
+_SCATTER = {
+    "sum": (np.add, 0, "sum"), "prod": (np.multiply, 1, "prod"), "max": (np.maximum, "max", "amax"),
+    "min": (np.minimum, "min", "amin"),
+}  # fmt: skip
+"""Per kind: the NumPy ufunc, the value of an empty segment, torch's name."""
+
+
+def scattered(run: Run, data: Array, ids: Array, count: int, kind: str) -> Array:
+    """Rows of `data` combined by id into `count` rows; rows with a negative id are dropped."""
+    ufunc, empty, reduce = _SCATTER[kind]
+    if isinstance(empty, str):
+        low = lowest(data, empty)
+        if element_type(data).kind == "float":
+            # TensorFlow starts from the lowest finite number.
+            low = math.copysign(float(_finite(data)), low)
+        empty = low
+    flat_ids = to_numpy(ids).reshape(-1)
+    rows = run.xp.reshape(data, (flat_ids.size, *data.shape[len(ids.shape) :]))
+    if flat_ids.size and int(flat_ids.max()) >= count:
+        run.fail("segment_ids", wanted=f"be below {count}", got=int(flat_ids.max()))
+    keep = flat_ids >= 0
+    if is_numpy(data):
+        out = np.full((count, *rows.shape[1:]), empty, dtype=rows.dtype)
+        ufunc.at(out, flat_ids[keep], rows[keep])
+        return out
+    chosen = moved_to(np.flatnonzero(keep), data)
+    kept = run.xp.take(rows, chosen, axis=0)
+    out = run.xp.full((count, *rows.shape[1:]), empty, dtype=rows.dtype, device=data.device)
+    index = moved_to(flat_ids[keep].astype(np.int64), data)
+    if not kept.numel():
+        return out
+    index = index.reshape((-1,) + (1,) * (len(kept.shape) - 1)).expand_as(kept)
+    return out.scatter_reduce(0, index, kept, reduce)
+
+
+def _finite(x: Array) -> Any:
+    return np.finfo(np.float32 if element_type(x).itemsize < 8 else np.float64).max
+
+
+def _sorted_count(run: Run, ids: Array) -> int:
+    values = to_numpy(ids)
+    if values.size and (values[0] < 0 or bool((np.diff(values) < 0).any())):
+        run.fail("segment_ids", wanted="be sorted and not negative", got=values.tolist())
+    return int(values[-1]) + 1 if values.size else 0
+
+
+def _segments(kind: str) -> Any:
+    def function(run: Run, data: Array, ids: Array) -> Array:
+        count = _sorted_count(run, ids)
+        out = scattered(run, data, ids, count, kind)
+        if kind in ("max", "min"):
+            out = _with_zero_gaps(run, out, ids, count)
+        return out
+
+    return function
+
+
+def _with_zero_gaps(run: Run, out: Array, ids: Array, count: int) -> Array:
+    """Sorted segments that no row belongs to are 0."""
+    gaps = np.setdiff1d(np.arange(count), to_numpy(ids))
+    for row in gaps.tolist():
+        out[row] = 0
+    return out
+
+
+for _kind in _SCATTER:
+    add_kernel(__name__, f"segment_{_kind}", _segments(_kind), widen=True)
+
+
+@kernel(widen=True)
+def segment_mean(run: Run, data: Array, ids: Array) -> Array:
+    """The mean per segment; 0 for a gap."""
+    count = _sorted_count(run, ids)
+    total = scattered(run, data, ids, count, "sum")
+    sizes = np.maximum(np.bincount(to_numpy(ids).astype(np.int64), minlength=count), 1)
+    divisor = run.make(sizes.reshape((-1,) + (1,) * (len(total.shape) - 1)), element_type(data))
+    return truncated(run, total, divisor) if is_integer(data) else total / divisor
+
+
+def _unsorted(kind: str) -> Any:
+    def function(run: Run, data: Array, ids: Array, num_segments: Array) -> Array:
+        return scattered(run, data, ids, integer(num_segments), kind)
+
+    return function
+
+
+for _kind in _SCATTER:
+    add_kernel(__name__, f"unsorted_{_kind}", _unsorted(_kind), widen=True)
