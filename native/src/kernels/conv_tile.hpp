@@ -24,7 +24,7 @@ struct TileInput {
     const A *w;                // filter of these output channels, first tap, first channel
     const int64_t *taps[3];    // distances in x, per axis
     int64_t w_tap[3];          // distances in w, per axis
-    Range valid[3];            // the taps that meet any data
+    Interval valid[3];            // the taps that meet any data
     int64_t blocks;            // blocks of input channels
     int64_t x_block, w_block;  // distances between them
     int64_t last;              // channels of the last block
