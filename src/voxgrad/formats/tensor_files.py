@@ -7,6 +7,7 @@ import importlib
 import io
 import math
 import os
+import secrets
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -185,7 +186,7 @@ def _write_nifti(path: Path, array: Array, like: str | None) -> None:
 
 def replace_file(path: Path, data: bytes | memoryview) -> None:
     """Write a file so that a crash at any moment leaves the old one or the new one."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         with temporary.open("xb") as stream:
             stream.write(data)

@@ -1,0 +1,352 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where everything of a page stands on a drawing: boxes, pins, wires, texts. Both kinds of pictures draw this."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from voxgrad.catalog.model import Spec
+from voxgrad.formats.picture.palette import type_class
+from voxgrad.graph.block import Block, Output, Source
+from voxgrad.graph.page import Page
+
+Point = tuple[float, float]
+
+ADVANCE = 6.6
+"""Width of a character of 11 px in a monospaced font."""
+ROW = 16.0
+HEAD = 34.0
+PAD = 10.0
+GAP = 56.0
+MARGIN = 28.0
+MAX_TEXT = 44
+
+
+@dataclass(frozen=True, slots=True)
+class PinMark:
+    """A pin: where it is, what form its type gives it, and the text beside it."""
+
+    at: Point
+    type: str
+    form: str
+    label: str
+    right: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A block on the drawing."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    title: str
+    subtitle: str
+    pins: tuple[PinMark, ...]
+    lines: tuple[str, ...]
+    wrong: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A wire as a cubic curve; dashed for gradients, thin for control edges."""
+
+    points: tuple[Point, Point, Point, Point]
+    type: str
+    dashed: bool
+    control: bool = False
+
+
+@dataclass(slots=True)
+class Drawing:
+    """A whole page, in pixels from the top left corner."""
+
+    title: str
+    width: float = 0.0
+    height: float = 0.0
+    boxes: list[Box] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    notes: list[tuple[Point, str]] = field(default_factory=list)
+
+
+def lay_out(page: Page) -> Drawing:
+    """The drawing of a page."""
+    inference = page.infer()
+    wrong = {problem.block for problem in page.problems()}
+    blocks = page.blocks
+    sizes = {block: _size(block, _rows(block, inference.spec)) for block in blocks}
+    places = _places(blocks, sizes)
+    drawing = Drawing(page.name)
+    pins: dict[tuple[Block, str, bool], Point] = {}
+    for block in blocks:
+        box = _box(block, places[block], sizes[block], _rows(block, inference.spec), block.name in wrong)
+        drawing.boxes.append(box)
+        names = [*_input_names(block), *block.output_names]
+        for name, pin in zip(names, box.pins, strict=True):
+            pins[block, name, pin.right] = pin.at
+    drawing.lines = [*_wires(blocks, pins, inference.spec), *_control_lines(blocks, drawing.boxes)]
+    _finish(drawing, page.notes)
+    return drawing
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    inputs: tuple[tuple[str, str, str], ...]
+    """Per input pin: label, type class, form."""
+    outputs: tuple[tuple[str, str, str], ...]
+    lines: tuple[str, ...]
+
+
+def _input_names(block: Block) -> list[str]:
+    declared = [item.name for item in block.op.inputs] if block.op else list(block.input_names)
+    return [*declared, *(name for name in block.sources if name not in declared)]
+
+
+def _rows(block: Block, spec_of: Any) -> _Rows:
+    hosts = {item.name for item in block.op.inputs if item.host} if block.op else set()
+    inputs = []
+    for name in _input_names(block):
+        sources = block.sources.get(name, [])
+        typed = [one for one in sources if not isinstance(one, Output)]
+        label = f"{name} = {_short(typed[0].value)}" if len(sources) == 1 and typed else name
+        first = next((spec_of(one) for one in sources if isinstance(one, Output)), Spec())
+        kind = type_class(first.dtype)
+        inputs.append((_cut(label), kind, "diamond" if name in hosts else _form(kind)))
+    outputs = []
+    for index, name in enumerate(block.output_names):
+        spec = spec_of(Output(block, index))
+        kind = type_class(spec.dtype)
+        outputs.append((_cut(f"{name} {_spec_text(spec)}".strip()), kind, _form(kind)))
+    lines = tuple(_cut(f"{name}: {_short(value)}") for name, value in block.attrs.items())
+    return _Rows(tuple(inputs), tuple(outputs), lines)
+
+
+def _form(kind: str) -> str:
+    return {"float": "circle", "int": "square", "bool": "ring"}.get(kind, "circle")
+
+
+def _spec_text(spec: Spec) -> str:
+    """The type and shape of an output as the chip beside its pin shows them."""
+    if spec.dtype is None:
+        return ""
+    return f"{spec.dtype.name}" + (
+        "" if spec.shape is None else f"[{','.join(_size_text(size) for size in spec.shape)}]"
+    )
+
+
+def _size_text(size: Any) -> str:
+    return "?" if size is None else str(size)
+
+
+def _short(value: Any) -> str:
+    """A value in few characters."""
+    if isinstance(value, np.ndarray):
+        if value.size > 6:
+            return f"{value.dtype.name} [{','.join(map(str, value.shape))}]"
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return "{" + ",".join(_short(item) for item in value) + "}"
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _cut(text: str) -> str:
+    text = "".join(char if char.isprintable() else " " for char in text)
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 3] + "..."
+
+
+def _size(block: Block, rows: _Rows) -> tuple[float, float]:
+    """Width and height of the box that holds all its texts."""
+    pairs = max(len(rows.inputs), len(rows.outputs))
+    widths = [len(_cut(block.name)) * ADVANCE * 1.1, len(block.op_name or block.uses) * ADVANCE]
+    for index in range(pairs):
+        left = len(rows.inputs[index][0]) if index < len(rows.inputs) else 0
+        right = len(rows.outputs[index][0]) if index < len(rows.outputs) else 0
+        widths.append((left + right) * ADVANCE + (16 if left and right else 0))
+    widths += [len(line) * ADVANCE for line in rows.lines]
+    return max(96.0, max(widths) + 2 * PAD), HEAD + ROW * (pairs + len(rows.lines)) + PAD
+
+
+def _box(block: Block, place: Point, size: tuple[float, float], rows: _Rows, wrong: bool) -> Box:
+    x, y = place
+    pins = [
+        PinMark((x, y + HEAD + ROW * (index + 0.5)), kind, form, label, right=False)
+        for index, (label, kind, form) in enumerate(rows.inputs)
+    ] + [
+        PinMark((x + size[0], y + HEAD + ROW * (index + 0.5)), kind, form, label, right=True)
+        for index, (label, kind, form) in enumerate(rows.outputs)
+    ]
+    subtitle = block.op_name or f"page {block.uses}"
+    return Box(x, y, *size, _cut(block.name), subtitle, tuple(pins), rows.lines, wrong)
+
+
+def _places(blocks: Sequence[Block], sizes: dict[Block, tuple[float, float]]) -> dict[Block, Point]:
+    """The stored positions, spread until no boxes overlap; without them, columns from left to right."""
+    if blocks and all(block.position is not None for block in blocks):
+        for scale in (1.0, 1.25, 1.5, 2.0, 2.5, 3.0):
+            spread = {block: _scaled(block.position, scale) for block in blocks}
+            if not _overlap([(*spread[block], *sizes[block]) for block in blocks]):
+                return spread
+    return _columns(blocks, sizes)
+
+
+def _scaled(position: Point | None, scale: float) -> Point:
+    assert position is not None
+    return position[0] * scale, position[1] * scale
+
+
+def _overlap(boxes: list[tuple[float, float, float, float]]) -> bool:
+    """True if any two boxes touch; boxes are compared in the order of x, so few pairs are looked at."""
+    active: list[tuple[float, float, float, float]] = []
+    for box in sorted(boxes):
+        active = [one for one in active if one[0] + one[2] + 8 > box[0]]
+        if any(one[1] < box[1] + box[3] + 8 and box[1] < one[1] + one[3] + 8 for one in active):
+            return True
+        active.append(box)
+    return False
+
+
+def _columns(blocks: Sequence[Block], sizes: dict[Block, tuple[float, float]]) -> dict[Block, Point]:
+    """Every block right of all that it reads; within a column, near the middle of what it reads."""
+    depth = _depths(blocks)
+    columns: dict[int, list[Block]] = {}
+    for block in blocks:
+        columns.setdefault(depth[block], []).append(block)
+    places: dict[Block, Point] = {}
+    x = 0.0
+    for _, column in sorted(columns.items()):
+        column.sort(key=lambda block: _wish(block, places))
+        y = 0.0
+        for block in column:
+            places[block] = (x, y)
+            y += sizes[block][1] + 22
+        x += max(sizes[block][0] for block in column) + GAP
+    return places
+
+
+def _wish(block: Block, places: dict[Block, Point]) -> float:
+    rows = [places[one.block][1] for one in _read_by(block) if one.block in places]
+    return sum(rows) / len(rows) if rows else 0.0
+
+
+def _read_by(block: Block) -> Iterable[Output]:
+    return (one for sources in block.sources.values() for one in sources if isinstance(one, Output))
+
+
+def _depths(blocks: Sequence[Block]) -> dict[Block, int]:
+    """The length of the longest path to each block; wires that close a ring are not followed."""
+    depth: dict[Block, int] = {}
+    for start in blocks:
+        stack: list[tuple[Block, bool]] = [(start, False)]
+        open_: set[Block] = set()
+        while stack:
+            block, ready = stack.pop()
+            if ready:
+                open_.discard(block)
+                depth[block] = max((depth.get(one, -1) for one in _before(block)), default=-1) + 1
+            elif block not in depth and block not in open_:
+                open_.add(block)
+                stack.append((block, True))
+                stack += [(one, False) for one in _before(block) if one not in depth]
+    return depth
+
+
+def _before(block: Block) -> list[Block]:
+    return [*(one.block for one in _read_by(block)), *block.control]
+
+
+def _wires(blocks: Sequence[Block], pins: dict[tuple[Block, str, bool], Point], spec_of: Any) -> list[Line]:
+    lines = []
+    for block in blocks:
+        for name, sources in block.sources.items():
+            end = pins[block, name, False]
+            for source in sources:
+                start = _start(source, pins)
+                if start is not None and isinstance(source, Output):
+                    dashed = "gradients" in block.name.split("/")[0]
+                    lines.append(Line(_curve(start, end), type_class(spec_of(source).dtype), dashed))
+    return lines
+
+
+def _start(source: Source, pins: dict[tuple[Block, str, bool], Point]) -> Point | None:
+    return pins.get((source.block, source.pin, True)) if isinstance(source, Output) else None
+
+
+def _control_lines(blocks: Sequence[Block], boxes: Sequence[Box]) -> list[Line]:
+    box_of = dict(zip(blocks, boxes, strict=True))
+    lines = []
+    for block in blocks:
+        for other in block.control:
+            one, two = box_of[other], box_of[block]
+            start, end = (one.x + one.width, one.y + HEAD / 2), (two.x, two.y + HEAD / 2)
+            lines.append(Line(_curve(start, end), "other", True, control=True))
+    return lines
+
+
+def _curve(start: Point, end: Point) -> tuple[Point, Point, Point, Point]:
+    reach = max(28.0, abs(end[0] - start[0]) / 2)
+    return start, (start[0] + reach, start[1]), (end[0] - reach, end[1]), end
+
+
+def _finish(drawing: Drawing, notes: Sequence[Any]) -> None:
+    """Move everything into view and set the size of the picture."""
+    for note in notes:
+        text, position = (note.get("text"), note.get("position")) if isinstance(note, dict) else (None, None)
+        if isinstance(text, str) and text.strip() and _is_point(position):
+            shown = "".join(char if char.isprintable() or char == "\n" else " " for char in text.strip("\n"))
+            drawing.notes.append(((float(position[0]), float(position[1])), shown))  # type: ignore[index]
+    points = [(box.x, box.y) for box in drawing.boxes]
+    points += [(box.x + box.width, box.y + box.height) for box in drawing.boxes]
+    points += [point for line in drawing.lines for point in line.points]
+    _place_notes(drawing, points)
+    left = min((x for x, _ in points), default=0.0) - MARGIN
+    top = min((y for _, y in points), default=0.0) - MARGIN - 24
+    _shift(drawing, -left, -top)
+    drawing.width = math.ceil(max((x for x, _ in points), default=200.0) - left + MARGIN)
+    drawing.height = math.ceil(max((y for _, y in points), default=40.0) - top + MARGIN)
+
+
+def _place_notes(drawing: Drawing, points: list[Point]) -> None:
+    """Notes stand below the blocks, where they hide nothing."""
+    bottom = max((y for _, y in points), default=0.0) + 24
+    left = min((x for x, _ in points), default=0.0)
+    placed = []
+    for _, text in drawing.notes:
+        lines = text.splitlines()
+        placed.append(((left, bottom + 12), text))
+        points.append((left + max(map(len, lines)) * ADVANCE, bottom + ROW * len(lines)))
+        bottom += ROW * len(lines) + 8
+    drawing.notes = placed
+
+
+def _is_point(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and len(value) == 2 and all(isinstance(one, (int, float)) for one in value)
+
+
+def _shift(drawing: Drawing, dx: float, dy: float) -> None:
+    def moved(point: Point) -> Point:
+        return point[0] + dx, point[1] + dy
+
+    drawing.boxes = [
+        Box(
+            box.x + dx, box.y + dy, box.width, box.height, box.title, box.subtitle,
+            tuple(PinMark(moved(pin.at), pin.type, pin.form, pin.label, pin.right) for pin in box.pins),
+            box.lines, box.wrong,
+        )
+        for box in drawing.boxes
+    ]  # fmt: skip
+    drawing.lines = [
+        Line((moved(a), moved(b), moved(c), moved(d)), line.type, line.dashed, line.control)
+        for line in drawing.lines
+        for a, b, c, d in [line.points]
+    ]
+    drawing.notes = [(moved(point), text) for point, text in drawing.notes]

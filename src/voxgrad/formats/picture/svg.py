@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The drawing as SVG: plain shapes and texts, a style for each theme, no script."""
+
+from __future__ import annotations
+
+from xml.sax.saxutils import escape
+
+from voxgrad.formats.picture.embed import svg_metadata
+from voxgrad.formats.picture.layout import HEAD, PAD, ROW, Box, Drawing, Line, PinMark, lay_out
+from voxgrad.formats.picture.palette import DARK, LIGHT, THEMES, Palette
+from voxgrad.graph.page import Page
+
+_FONT = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;font-size:11px"
+
+
+def draw_svg(page: Page, theme: str = "auto", embed: bool = True) -> str:
+    """The page as SVG text. The theme is "light", "dark", or "auto": whichever the viewer prefers."""
+    drawing = lay_out(page)
+    size = f'width="{drawing.width:g}" height="{drawing.height:g}" viewBox="0 0 {drawing.width:g} {drawing.height:g}"'
+    label = _quoted(_summary(drawing))
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="vg" {size} role="img" aria-label="{label}">',
+        f"<title>{escape(drawing.title)}</title>",
+        f"<style>{_style(theme)}</style>",
+        svg_metadata(page) if embed else "",
+        '<rect class="vg-page" width="100%" height="100%"/>',
+        f'<text class="vg-title" x="{PAD}" y="22">{escape(drawing.title)}</text>',
+        *(_line(line) for line in drawing.lines),
+        *(_box(box) for box in drawing.boxes),
+        *(_note(point, text) for point, text in drawing.notes),
+        "</svg>",
+    ]
+    return "\n".join(part for part in parts if part) + "\n"
+
+
+def _summary(drawing: Drawing) -> str:
+    return f"{drawing.title}: {len(drawing.boxes)} blocks, {len(drawing.lines)} wires"
+
+
+def _quoted(text: str) -> str:
+    return escape(text, {'"': "&quot;"})
+
+
+def _style(theme: str) -> str:
+    if theme != "auto":
+        return _rules(THEMES[theme])
+    return f"{_rules(LIGHT)}@media (prefers-color-scheme: dark){{{_rules(DARK)}}}"
+
+
+def _rules(palette: Palette) -> str:
+    rules = {
+        ".vg text": f"{_FONT};fill:{palette.text}",
+        ".vg .vg-title": "font-weight:600;font-size:14px",
+        ".vg .vg-page": f"fill:{palette.page}",
+        ".vg .vg-box": f"fill:{palette.block};stroke:{palette.frame}",
+        ".vg .vg-head": f"fill:{palette.head}",
+        ".vg .vg-name": "font-weight:600",
+        ".vg .vg-muted": f"fill:{palette.muted}",
+        ".vg .vg-note": f"fill:{palette.note}",
+        ".vg .vg-wrong": f"stroke:{palette.wrong};stroke-width:2",
+        ".vg .vg-wire": "fill:none;stroke-width:1.6",
+        ".vg .vg-ring": f"fill:{palette.block};stroke-width:2",
+    }
+    rules |= {f".vg .vg-{name}": f"--vg:{colour}" for name, colour in palette.types.items()}
+    text = "".join(f"{selector}{{{body}}}" for selector, body in rules.items())
+    return text + ".vg .vg-wire,.vg .vg-ring{stroke:var(--vg)}.vg .vg-pin{fill:var(--vg)}"
+
+
+def _line(line: Line) -> str:
+    (x0, y0), (x1, y1), (x2, y2), (x3, y3) = line.points
+    dash = ' stroke-dasharray="2 4"' if line.control else ' stroke-dasharray="6 4"' if line.dashed else ""
+    curve = f"M{x0:.1f} {y0:.1f}C{x1:.1f} {y1:.1f} {x2:.1f} {y2:.1f} {x3:.1f} {y3:.1f}"
+    return f'<path class="vg-wire vg-{line.type}" d="{curve}"{dash}/>'
+
+
+def _box(box: Box) -> str:
+    wrong = " vg-wrong" if box.wrong else ""
+    x, y, width = box.x, box.y, box.width
+    rows = max([sum(not pin.right for pin in box.pins), sum(pin.right for pin in box.pins)])
+    parts = [
+        "<g>",
+        f'<rect class="vg-box{wrong}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{box.height:.1f}" rx="6"/>',
+        f'<rect class="vg-head" x="{x + 1:.1f}" y="{y + 1:.1f}" width="{width - 2:.1f}" height="{HEAD - 4}" rx="5"/>',
+        _text("vg-name", x + PAD, y + 13, box.title),
+        _text("vg-muted", x + PAD, y + 26, box.subtitle),
+        *(_pin(pin) for pin in box.pins),
+        *(
+            _text("vg-muted", x + PAD, y + HEAD + ROW * (rows + index) + 12, line)
+            for index, line in enumerate(box.lines)
+        ),
+        "</g>",
+    ]
+    return "".join(parts)
+
+
+def _text(style: str, x: float, y: float, text: str) -> str:
+    return f'<text class="{style}" x="{x:.1f}" y="{y:.1f}">{escape(text)}</text>'
+
+
+def _pin(pin: PinMark) -> str:
+    x, y = pin.at
+    anchor = ' text-anchor="end"' if pin.right else ""
+    text_x = x - PAD if pin.right else x + PAD
+    text = f'<text x="{text_x:.1f}" y="{y + 4:.1f}"{anchor}>{escape(pin.label)}</text>'
+    if pin.form == "square":
+        mark = f'<rect class="vg-pin vg-{pin.type}" x="{x - 4:.1f}" y="{y - 4:.1f}" width="8" height="8"/>'
+    elif pin.form == "diamond":
+        points = f"{x - 5:.1f},{y:.1f} {x:.1f},{y - 5:.1f} {x + 5:.1f},{y:.1f} {x:.1f},{y + 5:.1f}"
+        mark = f'<polygon class="vg-pin vg-{pin.type}" points="{points}"/>'
+    else:
+        style = "vg-ring" if pin.form == "ring" else "vg-pin"
+        mark = f'<circle class="{style} vg-{pin.type}" cx="{x:.1f}" cy="{y:.1f}" r="4"/>'
+    return mark + text
+
+
+def _note(point: tuple[float, float], text: str) -> str:
+    spans = "".join(
+        f'<tspan x="{point[0]:.1f}" y="{point[1] + ROW * index:.1f}" xml:space="preserve">{escape(line) or " "}</tspan>'
+        for index, line in enumerate(text.splitlines())
+    )
+    return f'<text class="vg-note">{spans}</text>'
