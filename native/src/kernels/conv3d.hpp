@@ -4,7 +4,7 @@
 
 #include "conv_direct.hpp"
 
-namespace VG_NAMESPACE {
+namespace VG_NAMESPACE::conv {
 
 inline Correlation forward_of(const vg_conv *p) {
     Correlation c = {};
@@ -38,4 +38,4 @@ inline int32_t conv3d(const vg_conv *p, const void *x, const void *w, void *y, c
     });
 }
 
-}  // namespace VG_NAMESPACE
+}  // namespace VG_NAMESPACE::conv

@@ -4,7 +4,7 @@
 
 #include "conv_common.hpp"
 
-namespace VG_NAMESPACE {
+namespace VG_NAMESPACE::conv {
 
 template <class S>
 int32_t conv3d_filter_typed(const vg_conv *p, const S *x, const S *dy, S *dw, const vg_run *run) {
@@ -59,4 +59,4 @@ inline int32_t conv3d_filter(const vg_conv *p, const void *x, const void *dy, vo
     });
 }
 
-}  // namespace VG_NAMESPACE
+}  // namespace VG_NAMESPACE::conv

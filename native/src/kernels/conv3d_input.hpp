@@ -5,7 +5,7 @@
 
 #include "conv_direct.hpp"
 
-namespace VG_NAMESPACE {
+namespace VG_NAMESPACE::conv {
 
 inline Correlation input_gradient_of(const vg_conv *p) {
     Correlation c = {};
@@ -41,4 +41,4 @@ inline int32_t conv3d_input(const vg_conv *p, const void *w, const void *dy, voi
     });
 }
 
-}  // namespace VG_NAMESPACE
+}  // namespace VG_NAMESPACE::conv

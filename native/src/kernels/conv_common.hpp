@@ -6,7 +6,7 @@
 #include "../threads.hpp"
 #include "number.hpp"
 
-namespace VG_NAMESPACE {
+namespace VG_NAMESPACE::conv {
 
 inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -113,4 +113,4 @@ inline bool parallel(const vg_run *run, int64_t tasks, double work, Body &&body)
     return vg::parallel(tasks, work < worth_a_thread ? 1 : run->threads, run->cancel, static_cast<Body &&>(body));
 }
 
-}  // namespace VG_NAMESPACE
+}  // namespace VG_NAMESPACE::conv

@@ -8,7 +8,7 @@
 
 #include "conv_tile.hpp"
 
-namespace VG_NAMESPACE {
+namespace VG_NAMESPACE::conv {
 
 // How a correlation is cut up. It depends on the problem alone, never on the number of threads.
 struct Plan {
@@ -283,4 +283,4 @@ int32_t correlate(const Correlation &c, const S *x, const S *w, S *y, const vg_r
     return done ? VG_OK : VG_CANCELLED;
 }
 
-}  // namespace VG_NAMESPACE
+}  // namespace VG_NAMESPACE::conv

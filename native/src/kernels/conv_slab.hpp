@@ -5,9 +5,9 @@
 
 #include "conv_common.hpp"
 
-namespace VG_NAMESPACE {
+namespace VG_NAMESPACE::conv {
 
-struct Interval {
+struct Range {
     int64_t from, to;
 };
 
@@ -22,14 +22,14 @@ struct Line {
     int64_t low_shift() const { return slide < 0 ? shift + (taps - 1) * slide : shift; }
     int64_t span() const { return taps ? (taps - 1) * (slide < 0 ? -slide : slide) + 1 : 0; }
     // The taps j for which some q in from..to-1 meets a cell of the input.
-    Interval valid(int64_t from, int64_t to) const;
+    Range valid(int64_t from, int64_t to) const;
 };
 
-inline Interval Line::valid(int64_t from, int64_t to) const {
+inline Range Line::valid(int64_t from, int64_t to) const {
     if (taps == 0 || from >= to) return {0, 0};
     const int64_t low = -shift - (to - 1) * pace, high = size - shift - from * pace;  // low <= j*slide < high
-    Interval r = slide > 0 ? Interval{ceil_div(low, slide), ceil_div(high, slide)}
-                        : Interval{floor_div(-high, -slide) + 1, floor_div(-low, -slide) + 1};
+    Range r = slide > 0 ? Range{ceil_div(low, slide), ceil_div(high, slide)}
+                        : Range{floor_div(-high, -slide) + 1, floor_div(-low, -slide) + 1};
     r.from = clamp(r.from, 0, taps);
     r.to = clamp(r.to, r.from, taps);
     return r;
@@ -213,4 +213,4 @@ private:
     A *to;
 };
 
-}  // namespace VG_NAMESPACE
+}  // namespace VG_NAMESPACE::conv

@@ -5,7 +5,7 @@
 
 #include "conv_slab.hpp"
 
-namespace VG_NAMESPACE {
+namespace VG_NAMESPACE::conv {
 
 // Input channels lie in blocks of 1, 4 or 16 ("spacing"), so that the distance between neighbouring voxels is a
 // constant of the code: every broadcast is then one instruction with an immediate offset.
@@ -24,7 +24,7 @@ struct TileInput {
     const A *w;                // filter of these output channels, first tap, first channel
     const int64_t *taps[3];    // distances in x, per axis
     int64_t w_tap[3];          // distances in w, per axis
-    Interval valid[3];            // the taps that meet any data
+    Range valid[3];            // the taps that meet any data
     int64_t blocks;            // blocks of input channels
     int64_t x_block, w_block;  // distances between them
     int64_t last;              // channels of the last block
@@ -114,4 +114,4 @@ Tile<A> tile_of(int64_t spacing, int64_t vectors, int64_t rows, int64_t columns)
     }
 }
 
-}  // namespace VG_NAMESPACE
+}  // namespace VG_NAMESPACE::conv

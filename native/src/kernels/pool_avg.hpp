@@ -4,7 +4,7 @@
 
 #include "pool_reduce.hpp"
 
-namespace VG_NAMESPACE {
+namespace VG_NAMESPACE::pool {
 
 inline int64_t avg_pool_scratch(const vg_pool *p, int32_t threads) { return reduce_scratch<Mean>(p, threads); }
 inline int64_t avg_pool_grad_scratch(const vg_pool *p, int32_t threads) { return reduce_scratch<Spread>(p, threads); }
@@ -16,4 +16,4 @@ inline int32_t avg_pool_grad(const vg_pool *p, const void *dy, void *dx, const v
     return reduce<Spread>(p, dy, dx, run);
 }
 
-}  // namespace VG_NAMESPACE
+}  // namespace VG_NAMESPACE::pool

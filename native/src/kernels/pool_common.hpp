@@ -9,7 +9,7 @@
 #include "../threads.hpp"
 #include "number.hpp"
 
-namespace VG_NAMESPACE {
+namespace VG_NAMESPACE::pool {
 
 struct Range {
     int64_t lo, hi;
@@ -179,4 +179,4 @@ inline int32_t each_block(const Blocks &blocks, int32_t threads, const vg_run *r
     return done ? VG_OK : VG_CANCELLED;
 }
 
-}  // namespace VG_NAMESPACE
+}  // namespace VG_NAMESPACE::pool

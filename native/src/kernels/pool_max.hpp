@@ -6,7 +6,7 @@
 
 #include "pool_reduce.hpp"
 
-namespace VG_NAMESPACE {
+namespace VG_NAMESPACE::pool {
 
 
 inline constexpr int64_t kBlock = 64;
@@ -151,4 +151,4 @@ inline int32_t max_pool_grad_grad(const vg_pool *p, const void *x, const void *y
     });
 }
 
-}  // namespace VG_NAMESPACE
+}  // namespace VG_NAMESPACE::pool

@@ -10,7 +10,7 @@
 #include "pool_common.hpp"
 #include "pool_vector.hpp"
 
-namespace VG_NAMESPACE {
+namespace VG_NAMESPACE::pool {
 
 // The joins. weigh(d, h): what a source row is multiplied with. widen_row: further factors of single source cells.
 // finish: from the joined value to the output.
@@ -407,4 +407,4 @@ int32_t reduce(const vg_pool *p, const void *x, void *y, const vg_run *run) {
     });
 }
 
-}  // namespace VG_NAMESPACE
+}  // namespace VG_NAMESPACE::pool

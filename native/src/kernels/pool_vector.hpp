@@ -6,7 +6,7 @@
 
 #include "number.hpp"
 
-namespace VG_NAMESPACE {
+namespace VG_NAMESPACE::pool {
 
 // How much of a vector a step touches.
 struct All {};
@@ -170,4 +170,4 @@ inline vec<A> larger(vec<A> v, vec<A> best) {
     return v > best ? v : best;
 }
 
-}  // namespace VG_NAMESPACE
+}  // namespace VG_NAMESPACE::pool
