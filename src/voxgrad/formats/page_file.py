@@ -65,9 +65,17 @@ def dumps(page: Page) -> str:
     return _text(page, Writer(None))
 
 
+def to_data(page: Page, folder: Path | None = None) -> dict[str, Any]:
+    """The page as JSON data. Large constants go into the folder, or into the data where there is none."""
+    return _data(page, Writer(folder))
+
+
+def _data(page: Page, writer: Writer) -> dict[str, Any]:
+    return {"format": FORMAT, "version": VERSION} | _encode_page(page.to_dict(), writer)
+
+
 def _text(page: Page, writer: Writer) -> str:
-    data = {"format": FORMAT, "version": VERSION} | _encode_page(page.to_dict(), writer)
-    return json_text.write_json(data)
+    return json_text.write_json(_data(page, writer))
 
 
 def _encode_page(data: Mapping[str, Any], writer: Writer) -> dict[str, Any]:
@@ -135,6 +143,11 @@ def _read(file: Path) -> bytes:
 def loads(data: bytes | str, source: str = "page", folder: Path | None = None) -> Page:
     """The page in a text. Constants in files are read from `folder`, and from nowhere else."""
     value, text = json_text.read_json(data.encode() if isinstance(data, str) else data, source)
+    return from_data(value, source, folder, text)
+
+
+def from_data(value: Any, source: str = "page", folder: Path | None = None, text: str = "") -> Page:
+    """The page in JSON data that was read already. With its text, errors show the line."""
     current = migrate(_checked_head(value, text, source))
     decoder = _Decoder(text, source, folder)
     plain = decoder.page({key: item for key, item in current.items() if key not in ("format", "version")}, ())
