@@ -6,6 +6,9 @@ dx = vg.raw_ops.AvgPool3DGrad(orig_input_shape=[1, 4, 4, 4, 2], grad=g, ksize=[1
                               strides=[1, 2, 2, 2, 1], padding="SAME")
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from voxgrad import compat as compat
 from voxgrad import errors as errors
 from voxgrad import raw_ops as raw_ops
@@ -20,3 +23,32 @@ from voxgrad.errors import UnimplementedError as UnimplementedError
 from voxgrad.errors import VoxgradError as VoxgradError
 from voxgrad.kernels.cpu import get_num_threads as get_num_threads
 from voxgrad.kernels.cpu import set_num_threads as set_num_threads
+
+if TYPE_CHECKING:
+    from voxgrad import ops as ops
+    from voxgrad.graph.check_gradients import check_gradients as check_gradients
+    from voxgrad.graph.gradients import gradients as gradients
+    from voxgrad.graph.page import Page as Page
+    from voxgrad.graph.session import ClientSession as ClientSession
+
+_LATER = {
+    "Page": "graph.page",
+    "ClientSession": "graph.session",
+    "gradients": "graph.gradients",
+    "check_gradients": "graph.check_gradients",
+    "ops": "",
+}
+"""What a plain call of a raw op does not need is loaded when it is first asked for."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'voxgrad' has no attribute {name!r}")
+    module = _LATER[name]
+    found = getattr(import_module(f"voxgrad.{module}"), name) if module else import_module(f"voxgrad.{name}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

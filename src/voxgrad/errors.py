@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from typing import Any
 
 CODES: dict[str, str] = {
     "VG001": "A call without an argument that it needs, with one that the op does not have, or by position.",
@@ -130,14 +131,26 @@ class Faults:
     def __init__(self, op: str):
         self.op = op
         self.found: list[Fault] = []
+        self.expected: dict[Fault, Any] = {}
+        """The shape or type that a fault wanted, as a value, where there is one: what a repair is made from."""
         self._unimplemented: set[Fault] = set()
 
     def add(
-        self, code: str, argument: str, *, wanted: str, got: object, remedy: str = "", unimplemented: bool = False
+        self,
+        code: str,
+        argument: str,
+        *,
+        wanted: str,
+        got: object,
+        remedy: str = "",
+        unimplemented: bool = False,
+        expected: Any = None,
     ) -> None:
         """Note a fault; `unimplemented` marks one that is a missing feature rather than a mistake."""
         fault = Fault(code, self.op, argument, wanted, show(got), remedy)
         self.found.append(fault)
+        if expected is not None:
+            self.expected[fault] = expected
         if unimplemented:
             self._unimplemented.add(fault)
 

@@ -220,7 +220,9 @@ def _divided(top: Size, bottom: Size) -> Size:
     if not isinstance(bottom, Dim):
         return _divided_by_number(top, bottom)
     exact = _exactly_divided(top, bottom)
-    return exact if exact is not None else _made({(_Quotient(top if isinstance(top, Dim) else _made({(): top}), bottom),): 1})
+    if exact is not None:
+        return exact
+    return _made({(_Quotient(top if isinstance(top, Dim) else _made({(): top}), bottom),): 1})
 
 
 def _exactly_divided(top: Size, bottom: Dim) -> Size | None:
@@ -301,13 +303,13 @@ def _bounds(value: Size) -> tuple[Bound, Bound]:
 def _product_bounds(product: _Product) -> tuple[Bound, Bound]:
     least, most = 1, 1 if not product else None
     for factor in product:
-        low: Bound = 0
-        if isinstance(factor, _Quotient):
-            low = _bounds(factor.top)[0]
-            if low is None or low < 0:
-                return None, None
-            low = low // factor.bottom if known(factor.bottom) else 0
-        least *= low
+        if isinstance(factor, str):
+            least = 0
+            continue
+        low = _bounds(factor.top)[0]
+        if low is None or low < 0:
+            return None, None
+        least *= low // factor.bottom if known(factor.bottom) else 0
     return least, most
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from voxgrad.catalog import attributes, geometry
-from voxgrad.catalog.dims import shapes_differ
+from voxgrad.catalog.dims import Dim, shapes_differ
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.geometry import Axis
 from voxgrad.catalog.model import Call, Input, Op, Spec
@@ -79,6 +79,34 @@ def parse(op: Op, specs: Mapping[str, Spec], attrs: Mapping[str, Any], semantics
     return problem
 
 
+def infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+    """The result before it is computed: its shape may hold symbols, and every check is made that can be decided."""
+    assert call.op.problem is not None
+    output = call.op.outputs[0]
+    dtype = next((call.inputs[item.name].dtype for item in call.op.inputs if item.type == output.type), None)
+    # Shapes do not depend on types: where one is open, any allowed one will do.
+    typed = {
+        item.name: spec if spec.dtype is not None else Spec(call.op.allowed(item.type)[0], spec.shape, spec.value)
+        for item in call.op.inputs
+        if (spec := call.inputs[item.name])
+    }
+    before = len(faults.found)
+    problem = call.op.problem(replace(call, inputs=typed), faults)
+    if len(faults.found) > before:
+        return None
+    return (Spec(dtype, problem.output_shape if isinstance(problem, Problem) else _promised_shape(call)),)
+
+
+def _promised_shape(call: Call) -> tuple[Any, ...]:
+    """The shape of a result as its declaration words it, where the inputs do not tell it all."""
+    words = call.op.outputs[0].shape.removeprefix("shape of ")
+    source = call.inputs.get(words)
+    shape = None if source is None else source.value if call.op.input(words).host else source.shape
+    if shape is not None and len(shape) == 5:
+        return tuple(shape)
+    return tuple(Dim(f"{call.block or call.op.name}[{index}]") for index in range(5))
+
+
 def check_types(op: Op, specs: Mapping[str, Any], faults: Faults) -> None:
     """Every tensor has an allowed type, and those of one type variable agree."""
     bound: dict[str, tuple[str, DType]] = {}
@@ -92,9 +120,8 @@ def check_types(op: Op, specs: Mapping[str, Any], faults: Faults) -> None:
                 first, wanted = bound.setdefault(item.type, (name, dtype))
                 if wanted != dtype:
                     remedy = f"Cast it, e.g. with {name}.astype(...), or cast {first}."
-                    faults.add(
-                        "VG011", name, wanted=f"have the type of {first}, {wanted}", got=dtype.name, remedy=remedy
-                    )
+                    words = f"have the type of {first}, {wanted}"
+                    faults.add("VG011", name, wanted=words, got=dtype.name, remedy=remedy, expected=wanted)
 
 
 def _named_types(item: Input, given: Any) -> list[tuple[str, DType]]:
@@ -226,7 +253,7 @@ def same_shape(call: Call, name: str, wanted: tuple[int, ...], why: str, faults:
     """A tensor must have exactly the shape that follows from the other arguments."""
     shape = call.inputs[name].shape
     if shape is not None and len(shape) == 5 and tuple(shape) != wanted and shapes_differ(shape, wanted):
-        faults.add("VG012", name, wanted=f"have {why}, {_text(wanted)}", got=_text(shape))
+        faults.add("VG012", name, wanted=f"have {why}, {_text(wanted)}", got=_text(shape), expected=wanted)
 
 
 def countable(problem: Problem, faults: Faults) -> None:

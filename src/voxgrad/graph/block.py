@@ -112,7 +112,7 @@ class Block:
     for a whole page (`uses`).
     """
 
-    __slots__ = ("attrs", "control", "name", "op", "op_name", "position", "sources", "store", "uses", "_extra_outputs")
+    __slots__ = ("_extra_outputs", "attrs", "control", "name", "op", "op_name", "position", "sources", "store", "uses")
 
     def __init__(self, store: Store, name: str, op_name: str, op: Op | None, uses: str = ""):
         self.store = store
@@ -209,7 +209,9 @@ class Block:
             return Output(self, len(self._extra_outputs) - 1)
         listed = ", ".join(names) or "none"
         remedy = f"{self.op_name} has {listed}."
-        raise InvalidArgumentError(Fault("VG050", self.op_name, self.name, "have an output of this name", repr(which), remedy))
+        raise InvalidArgumentError(
+            Fault("VG050", self.op_name, self.name, "have an output of this name", repr(which), remedy)
+        )
 
     @property
     def readers(self) -> tuple[Block, ...]:

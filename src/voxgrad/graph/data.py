@@ -93,7 +93,9 @@ class _Reader:
             faults.add("VG053", place or "page", wanted="be an object", got=_kind(data))
         for key in self.data:
             if key not in keys:
-                faults.add("VG053", self.at(str(key)), wanted=f"be one of {', '.join(sorted(keys))}", got="an unknown entry")
+                faults.add(
+                    "VG053", self.at(str(key)), wanted=f"be one of {', '.join(sorted(keys))}", got="an unknown entry"
+                )
 
     def at(self, key: str) -> str:
         """The place of an entry."""
@@ -157,7 +159,9 @@ def _block(page: Page, entry: Any, place: str, faults: Faults) -> Block | None:
         return None
     attrs = reader.get("attrs", Mapping, {}, "an object")
     if op:
-        block: Block | None = _guarded(faults, page.add, op, attrs={str(key): value for key, value in attrs.items()}, name=name)
+        block: Block | None = _guarded(
+            faults, page.add, op, attrs={str(key): value for key, value in attrs.items()}, name=name
+        )
     else:
         block = _guarded(faults, page.use, uses, name=name)
     if block is not None and "position" in reader.data:

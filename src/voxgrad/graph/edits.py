@@ -31,7 +31,7 @@ _Names = dict[str, str]
 def apply(page: Page, fix: Fix | Edit | Sequence[Edit]) -> None:
     """Carry out a fix, one edit, or several."""
     if isinstance(fix, Mapping):
-        edits: Sequence[Edit] = fix["edits"] if "edits" in fix else [fix]
+        edits: Sequence[Edit] = fix.get("edits", [fix])
     else:
         edits = fix.edits if isinstance(fix, Fix) else fix
     if len(edits) > 1:
@@ -71,9 +71,7 @@ def _output(page: Page, path: str, names: _Names) -> Output:
 
 
 def _add(page: Page, edit: Edit, names: _Names) -> None:
-    inputs = {
-        pin: [_source(page, one, names) for one in sources] for pin, sources in edit.get("inputs", {}).items()
-    }
+    inputs = {pin: [_source(page, one, names) for one in sources] for pin, sources in edit.get("inputs", {}).items()}
     position = tuple(map(float, edit["position"])) if edit.get("position") is not None else None
     wanted = edit.get("name") or edit.get("op") or edit.get("page")
     if "page" in edit:

@@ -27,8 +27,8 @@ def needs(block: Block, fed: Container[Output] = ()) -> list[Block]:
     return found + block.control if block.control else found
 
 
-def order(roots: Iterable[Block], fed: Container[Output] = ()) -> Order:
-    """The roots and everything that they need, in the order of the page as far as wires allow."""
+def order(roots: Iterable[Block], fed: Container[Output] = (), within: Container[Block] | None = None) -> Order:
+    """The roots and all that they need (`within` some blocks), in the order of the page as far as wires allow."""
     done: set[Block] = set()
     entered: set[Block] = set()
     result = Order([], [])
@@ -40,7 +40,7 @@ def order(roots: Iterable[Block], fed: Container[Output] = ()) -> Order:
         while path:
             block, rest = path[-1]
             for other in rest:
-                if other in done:
+                if other in done or (within is not None and other not in within):
                     continue
                 if other in entered:
                     result.cycles.append(_ring(path, other))
@@ -60,10 +60,10 @@ def _ring(path: list[tuple[Block, Iterator[Block]]], start: Block) -> list[Block
     return blocks[blocks.index(start) :]
 
 
-def downstream(block: Block) -> set[Block]:
-    """The block and all blocks that read from it, directly or through others."""
-    found = {block}
-    waiting = [block]
+def downstream(blocks: Iterable[Block]) -> set[Block]:
+    """These blocks and all that read from them, directly or through others."""
+    found = set(blocks)
+    waiting = list(found)
     while waiting:
         for reader in waiting.pop().readers:
             if reader not in found:

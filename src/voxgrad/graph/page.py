@@ -16,7 +16,8 @@ shape; there are no results and no code in it; positions are optional; everythin
          "attrs": {"ksize": [1, 2, 2, 2, 1], "strides": [1, 2, 2, 2, 1], "padding": "VALID"},
          "inputs": {"input": [{"from": "x.output"}]}},
         {"name": "sum", "op": "AddN", "inputs": {"inputs": [{"from": "x.output"}, {"from": "u.output[1]"}]}},
-        {"name": "half", "op": "Mul", "inputs": {"x": [{"from": "x.output"}], "y": [{"value": 0.5, "dtype": "float32"}]}},
+        {"name": "half", "op": "Mul",
+         "inputs": {"x": [{"from": "x.output"}], "y": [{"value": 0.5, "dtype": "float32"}]}},
         {"name": "step", "op": "AssignAdd", "inputs": {...}, "control": ["print"]},
         {"name": "r1", "page": "residual", "inputs": {"x": [{"from": "pool.output"}]}}],
      "inputs": ["x"],                       # Placeholders that are the input pins where the page is used as a block
@@ -66,7 +67,10 @@ class Store:
         self.pages: dict[str, Page] = {}
         self.notes: list[Any] = []
         self.revision = 0
+        self.users: set[Block] = set()
+        """Blocks that stand for pages."""
         self.dirty: set[Block] = set()
+        """Blocks that were changed, added or removed since the last inference."""
         self.inference: Inference | None = None
 
     def touch(self, *blocks: Block) -> None:
@@ -243,7 +247,9 @@ class Page:
         """Put a block on the page. Nothing is checked here except names: `problems()` tells what is wrong."""
         declared = op if isinstance(op, Op) else registry.OPS.get(op)
         op_name = declared.name if declared is not None else str(op)
-        block = self._place(Block(self._store, self._free_name(name or self._op_name or op_name), op_name, declared), position)
+        block = self._place(
+            Block(self._store, self._free_name(name or self._op_name or op_name), op_name, declared), position
+        )
         block.attrs.update(attrs or {})
         for pin, given in (inputs or {}).items():
             for source in given if isinstance(given, (list, tuple)) else (given,):
@@ -266,6 +272,8 @@ class Page:
     def _place(self, block: Block, position: tuple[float, float] | None) -> Block:
         store = self._store
         store.blocks[block.name] = block
+        if block.uses:
+            store.users.add(block)
         self._count_scopes(block.name, 1)
         block.position = position
         for other in self._waits:
@@ -318,8 +326,8 @@ class Page:
         store.readers.pop(block, None)
         del store.blocks[block.name]
         self._count_scopes(block.name, -1)
-        store.touch()
-        store.dirty.discard(block)
+        store.users.discard(block)
+        store.touch(block)
 
     def rename(self, block: Block | str, name: str) -> Block:
         """Give a block another name in this scope; wires stay. A name that is taken is an error."""
@@ -456,6 +464,12 @@ class Page:
         self._store.pages[_checked(name)] = page._store.root
         self._store.touch(*(block for block in self._store.blocks.values() if block.uses == name))
 
+    def inline(self, block: Block | str) -> Page:
+        """Put the blocks of a page in place of the block that stands for it; returns the scope that they are in."""
+        from voxgrad.graph.inline import inline
+
+        return inline(self._store.root, self.block(block))
+
     # What follows from the page
 
     def infer(self) -> Inference:
@@ -539,7 +553,9 @@ def _checked(part: Any) -> str:
 def _semantics(name: Any) -> str:
     if name in SEMANTICS:
         return str(name)
-    raise InvalidArgumentError(Fault("VG003", "Page", "semantics", f"be {' or '.join(map(repr, SEMANTICS))}", repr(name)[:60]))
+    raise InvalidArgumentError(
+        Fault("VG003", "Page", "semantics", f"be {' or '.join(map(repr, SEMANTICS))}", repr(name)[:60])
+    )
 
 
 def _no_block(name: str, got: str) -> InvalidArgumentError:

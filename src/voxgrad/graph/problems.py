@@ -24,7 +24,7 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class PinProblem:
-    """One thing that is wrong: on a pin or attribute (`pin`) of a block, or on the block itself where `pin` is empty."""
+    """One thing that is wrong with a pin or an attribute of a block, or with the block itself where `pin` is empty."""
 
     block: str
     pin: str

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Repairs for what is wrong on a page: each a title for people and edits as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from voxgrad.catalog import problem, registry
+from voxgrad.catalog.dims import all_known
+from voxgrad.catalog.dtypes import FLOAT32, DType
+from voxgrad.catalog.model import Attr, Call, Input, Spec
+from voxgrad.errors import Fault, Faults, show
+from voxgrad.graph.block import Block, Output, Value
+from voxgrad.graph.order import downstream
+from voxgrad.graph.problems import Fix
+
+if TYPE_CHECKING:
+    from voxgrad.graph.infer import Inference
+
+MAX_CANDIDATES = 256
+"""On larger pages a missing wire is left to the person."""
+
+Fixes = Sequence[Fix]
+_Maker = Callable[["Inference", Block, Fault, Any], Fixes]
+
+
+def fixes_for(inference: Inference, block: Block, fault: Fault, expected: Any) -> tuple[Fix, ...]:
+    """The repairs of one fault, the best one first."""
+    maker = _MAKERS.get(fault.code)
+    return tuple(maker(inference, block, fault, expected)) if maker is not None and block.op is not None else ()
+
+
+def _attr(block: Block, name: str) -> Attr | None:
+    return next((attr for attr in block.op.attrs if attr.name == name), None) if block.op is not None else None
+
+
+def _item(block: Block, name: str) -> Input | None:
+    """The input behind an argument; `inputs[2]` is an entry of `inputs`."""
+    pin = name.partition("[")[0]
+    return next((item for item in block.op.inputs if item.name == pin), None) if block.op is not None else None
+
+
+def _entry(name: str) -> int | None:
+    inside = name.partition("[")[2].rstrip("]")
+    return int(inside) if inside.isdecimal() else None
+
+
+def _set(block: Block, attr: str, value: Any) -> Fix:
+    title = f"Set {attr} to {value if isinstance(value, str) else show(value)}"
+    return Fix(title, ({"do": "set_attr", "block": block.name, "attr": attr, "value": value},))
+
+
+def _missing(inference: Inference, block: Block, fault: Fault, expected: Any) -> Fixes:
+    """VG001: an argument that is missing, unknown, or there too often."""
+    name = fault.argument
+    attr, item = _attr(block, name), _item(block, name)
+    if attr is not None:
+        if attr.choices:
+            return [_set(block, name, choice) for choice in attr.choices]
+        return [_set(block, name, [1] * attr.length)] if attr.kind == "ints" and attr.length else []
+    if item is None:
+        if name in block.attrs:
+            return [Fix(f"Take {name} away", ({"do": "set_attr", "block": block.name, "attr": name, "value": None},))]
+        return [Fix(f"Take {name} away", ({"do": "disconnect", "block": block.name, "pin": name},))]
+    if block.sources.get(name):
+        extra = range(len(block.sources[name]) - 1, 0, -1)
+        edits = tuple({"do": "disconnect", "block": block.name, "pin": name, "at": at} for at in extra)
+        return [Fix(f"Keep the first wire of {name}", edits)]
+    fitting = _fitting(inference, block, item)
+    if len(fitting) != 1:
+        return []
+    edit = {"do": "connect", "from": fitting[0].path, "block": block.name, "pin": name}
+    return [Fix(f"Connect {name} to {fitting[0].path}, the only one that fits", (edit,))]
+
+
+def _fitting(inference: Inference, block: Block, item: Input) -> list[Output]:
+    """All outputs that could be wired to a pin without making a ring or a new problem."""
+    call = inference.calls.get(block)
+    if call is None or len(inference.specs) > MAX_CANDIDATES:
+        return []
+    behind = downstream([block])
+    return [
+        Output(other, index)
+        for other in inference.store.blocks.values()
+        if other not in behind
+        for index, spec in enumerate(inference.specs.get(other, ()))
+        if spec.dtype is not None and spec.shape is not None and _fits(call, item, spec)
+    ]
+
+
+def _fits(call: Call, item: Input, spec: Spec) -> bool:
+    from voxgrad.graph.infer import host_values
+
+    if item.host and spec.value is not None:
+        spec = replace(spec, value=host_values(spec.value))
+    trial = replace(call, inputs={**call.inputs, item.name: (spec,) if item.many else spec})
+    faults = Faults(call.op.name)
+    problem.check_types(call.op, trial.inputs, faults)
+    rule = call.op.infer or problem.infer
+    if not faults and all(attr.name in trial.attrs for attr in call.op.attrs):
+        rule(trial, faults)
+    return not any(fault.argument.startswith(item.name) for fault in faults.found)
+
+
+def _choice(inference: Inference, block: Block, fault: Fault, expected: Any) -> Fixes:
+    """VG003: a value outside the list of allowed ones."""
+    attr = _attr(block, fault.argument)
+    if attr is None or not attr.choices:
+        return []
+    given = str(block.attrs.get(attr.name)).strip().lower()
+    near = [choice for choice in attr.choices if str(choice).lower() == given]
+    likely = near or ([attr.default] if attr.default in attr.choices else list(attr.choices))
+    return [_set(block, attr.name, choice) for choice in likely]
+
+
+def _length(inference: Inference, block: Block, fault: Fault, expected: Any) -> Fixes:
+    """VG004: three spatial entries, or one for all, where every dimension has its own."""
+    attr, given = _attr(block, fault.argument), block.attrs.get(fault.argument)
+    if attr is None or attr.length != 5 or not isinstance(given, (list, tuple)) or len(given) not in (1, 3):
+        return []
+    inner = list(given) * 3 if len(given) == 1 else list(given)
+    last = block.attrs.get("data_format", problem.DATA_FORMATS[0]) == problem.DATA_FORMATS[0]
+    return [_set(block, attr.name, [1, *inner, 1] if last else [1, 1, *inner])]
+
+
+def _one(inference: Inference, block: Block, fault: Fault, expected: Any) -> Fixes:
+    """VG006, VG007: an entry of a window that can only be 1, or must be positive."""
+    name, at = fault.argument.partition("[")[0], _entry(fault.argument)
+    given = block.attrs.get(name)
+    if at is None or not isinstance(given, (list, tuple)) or at >= len(given):
+        return []
+    return [_set(block, name, [1 if index == at else value for index, value in enumerate(given)])]
+
+
+def _cast(inference: Inference, block: Block, fault: Fault, expected: Any) -> Fixes:
+    """VG011: a Cast between the wire and the pin."""
+    item, at = _item(block, fault.argument), _entry(fault.argument) or 0
+    sources = block.sources.get(item.name, []) if item is not None else []
+    if item is None or block.op is None or at >= len(sources) or "Cast" not in registry.OPS:
+        return []
+    allowed = block.op.allowed(item.type)
+    wanted = expected if isinstance(expected, DType) else FLOAT32 if FLOAT32 in allowed else allowed[0]
+    title = f"Cast {fault.argument} to {wanted}"
+    source = sources[at]
+    if isinstance(source, Value):
+        edit = {"do": "set_value", "block": block.name, "pin": item.name, "value": source.value, "dtype": wanted.name}
+        return [] if item.many else [Fix(title, (edit,))]
+    name = inference.store.root.unique_name(f"{block.name}_{item.name}_cast")
+    add = {"do": "add", "op": "Cast", "name": name, "attrs": {"DstT": wanted.name},
+           "inputs": {"x": [{"from": source.path}]}, "position": _beside(block)}  # fmt: skip
+    return [Fix(title, (add, _connect(block, item, at, f"{name}.y")))]
+
+
+def _connect(block: Block, item: Input, at: int, path: str) -> dict[str, Any]:
+    edit: dict[str, Any] = {"do": "connect", "from": path, "block": block.name, "pin": item.name}
+    return edit | {"at": at} if item.many else edit
+
+
+def _beside(block: Block) -> list[float] | None:
+    """A place for a new block, up and to the left of the one that it serves."""
+    return None if block.position is None else [block.position[0] - 160.0, block.position[1] - 80.0]
+
+
+def _shape(inference: Inference, block: Block, fault: Fault, expected: Any) -> Fixes:
+    """VG012: a tensor of the shape that follows from the other arguments."""
+    item, call = _item(block, fault.argument), inference.calls.get(block)
+    if item is None or call is None or block.op is None or item.many or expected is None:
+        return []
+    fixes = [*_computed(inference, block, item), *_alike(inference, block, item, call, expected)]
+    if not fixes and all_known(expected):
+        fixes.extend(_filled(inference, block, item, call, expected))
+    return [*fixes, *_exchanged(inference, block, item)]
+
+
+def _computed(inference: Inference, block: Block, item: Input) -> Fixes:
+    """The output of the pool, from its input."""
+    forward = registry.OPS.get(block.op_name.replace("Grad", ""))
+    sources = block.sources.get("orig_input", [])
+    if item.name != "orig_output" or forward is None or len(sources) != 1 or not isinstance(sources[0], Output):
+        return []
+    name = inference.store.root.unique_name(f"{block.name}_{forward.name}")
+    add = {"do": "add", "op": forward.name, "name": name, "attrs": dict(block.attrs),
+           "inputs": {"input": [{"from": sources[0].path}]}, "position": _beside(block)}  # fmt: skip
+    return [Fix(f"Compute {item.name} with {forward.name}", (add, _connect(block, item, 0, f"{name}.output")))]
+
+
+def _alike(inference: Inference, block: Block, item: Input, call: Call, expected: Any) -> Fixes:
+    """A tensor of ones like a neighbour that has the wanted shape and type."""
+    for other in call.op.inputs:
+        spec, sources = call.inputs[other.name], block.sources.get(other.name, [])
+        fits = (
+            other.name != item.name
+            and not other.many
+            and spec.shape is not None
+            and tuple(spec.shape) == tuple(expected)
+        )
+        if (
+            fits
+            and other.type == item.type
+            and sources
+            and isinstance(sources[0], Output)
+            and "OnesLike" in registry.OPS
+        ):
+            name = inference.store.root.unique_name(f"{block.name}_{item.name}")
+            add = {"do": "add", "op": "OnesLike", "name": name, "inputs": {"x": [{"from": sources[0].path}]},
+                   "position": _beside(block)}  # fmt: skip
+            return [Fix(f"Make {item.name} like {other.name}", (add, _connect(block, item, 0, f"{name}.y")))]
+    return []
+
+
+def _filled(inference: Inference, block: Block, item: Input, call: Call, expected: Any) -> Fixes:
+    """Ones of the wanted shape."""
+    if "Fill" not in registry.OPS:
+        return []
+    name = inference.store.root.unique_name(f"{block.name}_{item.name}")
+    dtype = call.inputs[item.name].dtype or FLOAT32
+    inputs = {"dims": [{"value": list(expected), "dtype": "int32"}], "value": [{"value": 1, "dtype": dtype.name}]}
+    add = {"do": "add", "op": "Fill", "name": name, "inputs": inputs, "position": _beside(block)}
+    return [Fix(f"Make {item.name} of shape {show(list(expected))}", (add, _connect(block, item, 0, f"{name}.output")))]
+
+
+def _exchanged(inference: Inference, block: Block, item: Input) -> Fixes:
+    """For a gradient whose `grad` is really the input of the pool: state its shape, and pool it."""
+    forward, sources = registry.OPS.get(block.op_name.removesuffix("Grad")), block.sources.get(item.name, [])
+    host = next((one for one in block.op.inputs if one.host), None) if block.op is not None else None
+    if host is None or item.name != "grad" or forward is None or not sources or not isinstance(sources[0], Output):
+        return []
+    unique, path = inference.store.root.unique_name, sources[0].path
+    shape, pool = unique(f"{block.name}_shape"), unique(f"{block.name}_{forward.name}")
+    return [
+        Fix(
+            f"Take {path} for the input of the pool: its shape as {host.name}, its pool as {item.name}",
+            (
+                {"do": "add", "op": "Shape", "name": shape, "inputs": {"input": [{"from": path}]},
+                 "position": _beside(block)},
+                {"do": "add", "op": forward.name, "name": pool, "attrs": dict(block.attrs),
+                 "inputs": {"input": [{"from": path}]}, "position": _beside(block)},
+                {"do": "connect", "from": f"{shape}.output", "block": block.name, "pin": host.name},
+                {"do": "connect", "from": f"{pool}.output", "block": block.name, "pin": item.name},
+            ),
+        )
+    ]  # fmt: skip
+
+
+def _window(inference: Inference, block: Block, fault: Fault, expected: Any) -> Fixes:
+    """VG016: a VALID window that is too large."""
+    return [_set(block, "padding", "SAME")]
+
+
+def _no_output(inference: Inference, block: Block, fault: Fault, expected: Any) -> Fixes:
+    """VG063: a wire from nowhere."""
+    return [
+        Fix(
+            f"Take the wire of {fault.argument} away",
+            ({"do": "disconnect", "block": block.name, "pin": fault.argument},),
+        )
+    ]
+
+
+_MAKERS: dict[str, _Maker] = {
+    "VG001": _missing,
+    "VG003": _choice,
+    "VG004": _length,
+    "VG006": _one,
+    "VG007": _one,
+    "VG011": _cast,
+    "VG012": _shape,
+    "VG016": _window,
+    "VG063": _no_output,
+}

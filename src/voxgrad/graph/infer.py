@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Element types and shapes of every pin without running, and everything that is wrong, found in one pass.
+
+After an edit only the changed blocks are looked at again, and those behind them whose inputs really changed.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from voxgrad.catalog import attributes, problem, registry
+from voxgrad.catalog.dtypes import DType
+from voxgrad.catalog.model import Call, Input, Op, Spec
+from voxgrad.errors import Fault, Faults
+from voxgrad.graph.block import Block, Output, Value
+from voxgrad.graph.order import downstream, order
+from voxgrad.graph.page import Store
+from voxgrad.graph.problems import PinProblem
+from voxgrad.graph.values import literal, spec_of
+
+UNKNOWN = Spec()
+Bound = Mapping[Output, Spec]
+"""What is known of outputs from outside: feeds, or the wires into a page that is used as a block."""
+
+
+def infer_page(store: Store) -> Inference:
+    """The inference of a page, brought up to date."""
+    if store.inference is None:
+        store.inference = Inference(store, {})
+    store.inference.update()
+    return store.inference
+
+
+class Inference:
+    """What is known of a page. `specs` has one entry per output of every block."""
+
+    def __init__(self, store: Store, bound: Bound, path: tuple[Store, ...] = ()):
+        self.store = store
+        self.bound = bound
+        self.specs: dict[Block, tuple[Spec, ...]] = {}
+        self.calls: dict[Block, Call] = {}
+        self.inner: dict[Block, Inference] = {}
+        self._faults: dict[Block, Faults] = {}
+        self._path = (*path, store)
+        self._revision = -1
+        self._problems: list[PinProblem] | None = None
+        self._cycles: list[list[Block]] = []
+
+    def spec(self, output: Output) -> Spec:
+        """What is known of an output."""
+        specs = self.specs.get(output.block, ())
+        return specs[output.index] if 0 <= output.index < len(specs) else UNKNOWN
+
+    def input_specs(self, block: Block, pin: str) -> tuple[Spec, ...]:
+        """What is known of all that enters a pin."""
+        call = self.calls.get(block)
+        if call is None or pin not in call.inputs:
+            return tuple(self.spec(one) if isinstance(one, Output) else UNKNOWN for one in block.sources.get(pin, ()))
+        found = call.inputs[pin]
+        return found if isinstance(found, tuple) else (found,)
+
+    def update(self) -> None:
+        """Work out what has changed since the last time, and what stands behind it."""
+        store = self.store
+        if self._revision == store.revision and not store.users:
+            return
+        first = self._revision < 0
+        dirty = set(store.blocks.values()) if first else store.dirty | store.users
+        for gone in [] if first else [block for block in dirty if store.blocks.get(block.name) is not block]:
+            self._forget(gone)
+            dirty.discard(gone)
+        affected = dirty if first else downstream(dirty)
+        found = order(store.blocks.values() if first else affected, within=affected)
+        self._cycles = [ring for ring in self._cycles if not affected.intersection(ring)] + found.cycles
+        changed: set[Block] = set()
+        for block in found.blocks:
+            if block in dirty or self._reads(block, changed):
+                specs = self._infer(block)
+                if not _same_specs(specs, self.specs.get(block)):
+                    changed.add(block)
+                self.specs[block] = specs
+        if store.inference is self:
+            store.dirty.clear()
+        self._revision = store.revision
+        self._problems = None
+
+    def _forget(self, block: Block) -> None:
+        self.specs.pop(block, None)
+        self.calls.pop(block, None)
+        self.inner.pop(block, None)
+        self._faults.pop(block, None)
+        self._cycles = [ring for ring in self._cycles if block not in ring]
+
+    @staticmethod
+    def _reads(block: Block, changed: set[Block]) -> bool:
+        return any(
+            isinstance(source, Output) and source.block in changed
+            for sources in block.sources.values()
+            for source in sources
+        )
+
+    def _infer(self, block: Block) -> tuple[Spec, ...]:
+        faults = self._faults[block] = Faults(block.op_name or block.uses)
+        outputs = block.output_names
+        if self.bound:
+            fed = [self.bound.get(Output(block, index)) for index in range(len(outputs))]
+            if fed and all(spec is not None for spec in fed):
+                return tuple(spec or UNKNOWN for spec in fed)
+        if block.op is not None:
+            return self._infer_op(block, block.op, len(outputs), faults)
+        if block.uses:
+            return self._infer_use(block, faults)
+        near = difflib.get_close_matches(block.op_name, registry.OPS, n=3, cutoff=0.6)
+        remedy = f"Did you mean {' or '.join(near)}?" if near else "`voxgrad ops` lists the ops that exist."
+        faults.add("VG050", "", wanted="be an op of the catalogue", got=repr(block.op_name), remedy=remedy)
+        return (UNKNOWN,) * len(outputs)
+
+    def _infer_op(self, block: Block, op: Op, count: int, faults: Faults) -> tuple[Spec, ...]:
+        attrs = _attributes(block, op, faults)
+        _check_pins(block, op, faults)
+        inputs = self._inputs(block, op, faults)
+        call = self.calls[block] = Call(op, inputs, attrs, self.store.semantics, block.name)
+        problem.check_types(op, inputs, faults)
+        rule = op.infer or (problem.infer if op.problem is not None else None)
+        if rule is None or not all(attr.name in attrs for attr in op.attrs):
+            if op.problem is not None:
+                problem.infer(call, faults)
+            return (UNKNOWN,) * count
+        specs = rule(call, faults)
+        return (UNKNOWN,) * count if specs is None else _flat(op, specs)
+
+    def _inputs(self, block: Block, op: Op, faults: Faults) -> dict[str, Any]:
+        """The specs of all inputs; wires first, because typed values take the type of their neighbours."""
+        found: dict[str, list[Spec]] = {item.name: [] for item in op.inputs}
+        bound: dict[str, DType] = {}
+        for item in op.inputs:
+            sources = block.sources.get(item.name, ())
+            if not item.many and len(sources) > 1:
+                faults.add(
+                    "VG001", item.name, wanted="take one wire", got=f"{len(sources)}", remedy="Keep one of them."
+                )
+            for source in sources:
+                spec = self._wired(source, item, faults) if isinstance(source, Output) else UNKNOWN
+                found[item.name].append(spec)
+                if isinstance(item.type, str) and spec.dtype is not None:
+                    bound.setdefault(item.type, spec.dtype)
+        for item in op.inputs:
+            for index, source in enumerate(block.sources.get(item.name, ())):
+                if isinstance(source, Value):
+                    array = literal(op, item, source, bound.get(str(item.type)), faults)
+                    found[item.name][index] = UNKNOWN if array is None else spec_of(array)
+        return {item.name: self._given(item, found[item.name], faults) for item in op.inputs}
+
+    def _wired(self, source: Output, item: Input, faults: Faults) -> Spec:
+        specs = self.specs.get(source.block)
+        if specs is not None and source.index >= len(specs):
+            has = f"{source.block.name} has {len(specs)} outputs"
+            faults.add("VG063", item.name, wanted=f"be wired to an output: {has}", got=source.name)
+            return UNKNOWN
+        spec = self.bound.get(source) if self.bound else None
+        # A block of a ring has no specs yet when its reader comes first.
+        return spec or (specs[source.index] if specs is not None else UNKNOWN)
+
+    @staticmethod
+    def _given(item: Input, specs: list[Spec], faults: Faults) -> Any:
+        if not specs:
+            faults.add("VG001", item.name, wanted="be connected or have a value", got="nothing", remedy=item.doc)
+        if item.many:
+            return tuple(specs)
+        spec = specs[0] if specs else UNKNOWN
+        if item.host and spec.value is not None:
+            return Spec(spec.dtype, spec.shape, host_values(spec.value))
+        return spec
+
+    def _infer_use(self, block: Block, faults: Faults) -> tuple[Spec, ...]:
+        page = block.used_page
+        if page is None:
+            faults.add("VG050", "", wanted="be a page inside this page", got=repr(block.uses))
+            return (UNKNOWN,) * len(block.output_names)
+        if page._store in self._path:
+            faults.add("VG062", "", wanted="not contain itself", got=repr(block.uses))
+            return (UNKNOWN,) * len(block.output_names)
+        bound = {}
+        for name, inner in zip(page.input_names, page.input_blocks, strict=True):
+            sources = block.sources.get(name, ())
+            if not sources:
+                faults.add("VG001", name, wanted="be connected or have a value", got="nothing")
+            bound[Output(inner, 0)] = self._use_spec(sources[0], faults) if sources else UNKNOWN
+        inference = self.inner[block] = Inference(page._store, bound, self._path)
+        inference.update()
+        return tuple(inference.spec(output) for output in page.outputs.values())
+
+    def _use_spec(self, source: Any, faults: Faults) -> Spec:
+        if isinstance(source, Output):
+            return self.spec(source)
+        array = literal(registry.OPS["Identity"], registry.OPS["Identity"].inputs[0], source, None, faults)
+        return UNKNOWN if array is None else spec_of(array)
+
+    def problems(self, prefix: str = "", only: set[Block] | None = None) -> list[PinProblem]:
+        """Everything that is wrong, in the order of the page; of some blocks `only` where given."""
+        if self._problems is None:
+            self._problems = self._collect()
+        if not prefix and only is None:
+            return list(self._problems)
+        names = None if only is None else {block.name for block in only}
+        return [
+            PinProblem(
+                prefix + one.block,
+                one.pin,
+                one.op,
+                one.code,
+                one.wanted,
+                one.got,
+                one.remedy,
+                () if prefix else one.fixes,
+            )
+            for one in self._problems
+            if names is None or one.block in names or any(one.block.startswith(f"{name}/") for name in names)
+        ]
+
+    def _collect(self) -> list[PinProblem]:
+        from voxgrad.graph.fixes import fixes_for
+
+        found = [_cycle_problem(ring) for ring in self._cycles]
+        for block in self.store.blocks.values():
+            faults = self._faults.get(block)
+            for fault in faults.found if faults is not None else ():
+                fixes = fixes_for(self, block, fault, faults.expected.get(fault)) if faults is not None else ()
+                found.append(_problem(block, fault, fixes))
+            if block in self.inner:
+                found.extend(self.inner[block].problems(f"{block.name}/"))
+        return found
+
+
+def _problem(block: Block, fault: Fault, fixes: Any) -> PinProblem:
+    return PinProblem(block.name, fault.argument, fault.op, fault.code, fault.wanted, fault.got, fault.remedy, fixes)
+
+
+def _cycle_problem(ring: list[Block]) -> PinProblem:
+    names = [block.name for block in ring]
+    shown = " <- ".join([*names[:6], *(["..."] if len(names) > 6 else []), names[0]])
+    return PinProblem(
+        names[0],
+        "",
+        ring[0].op_name,
+        "VG062",
+        "run before the blocks that read it",
+        shown,
+        "Take one of these wires away.",
+    )
+
+
+def host_values(value: Any) -> tuple[Any, ...]:
+    """The elements of a small vector as Python integers or symbols."""
+    return (
+        tuple(value.ravel().tolist())
+        if hasattr(value, "ravel")
+        else tuple(value)
+        if isinstance(value, (list, tuple))
+        else (value,)
+    )
+
+
+def _attributes(block: Block, op: Op, faults: Faults) -> dict[str, Any]:
+    given = block.attrs
+    for attr in op.attrs:
+        if attr.required and attr.name not in given:
+            faults.add("VG001", attr.name, wanted="be given", got="no value", remedy=attr.doc)
+    known = {attr.name for attr in op.attrs}
+    for name in given:
+        if name not in known:
+            listed = ", ".join(attr.name for attr in op.attrs) or "none"
+            faults.add("VG001", name, wanted=f"be an attribute of {op.name}: {listed}", got="an unknown one")
+    quiet = Faults(op.name)
+    values = attributes.canonical(op, given, quiet)
+    # A missing attribute was told above in words of the page.
+    faults.found.extend(fault for fault in quiet.found if fault.argument in given)
+    faults.expected.update(quiet.expected)
+    return values
+
+
+def _check_pins(block: Block, op: Op, faults: Faults) -> None:
+    known = {item.name for item in op.inputs}
+    for name in block.sources:
+        if name not in known:
+            listed = ", ".join(item.name for item in op.inputs) or "none"
+            faults.add("VG001", name, wanted=f"be an input of {op.name}: {listed}", got="an unknown one")
+
+
+def _flat(op: Op, specs: tuple[Any, ...]) -> tuple[Spec, ...]:
+    """Specs per output; those of a list one after the other."""
+    if not any(item.many for item in op.outputs):
+        return specs
+    flat: list[Spec] = []
+    for item, spec in zip(op.outputs, specs, strict=True):
+        flat.extend(spec) if item.many else flat.append(spec)
+    return tuple(flat)
+
+
+def _same_specs(a: tuple[Spec, ...], b: tuple[Spec, ...] | None) -> bool:
+    if b is None or len(a) != len(b):
+        return False
+    return all(
+        one.dtype == two.dtype and one.shape == two.shape and _same_values(one.value, two.value)
+        for one, two in zip(a, b, strict=True)
+    )
+
+
+def _same_values(a: Any, b: Any) -> bool:
+    if a is None or b is None:
+        return a is b
+    return a is b or host_values(a) == host_values(b)

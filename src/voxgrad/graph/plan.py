@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run will do, worked out once: the needed blocks in order, with numbered slots for the values between them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from voxgrad.catalog.dtypes import DType
+from voxgrad.catalog.model import Call, Op
+from voxgrad.errors import Faults
+from voxgrad.graph.block import Block, Output, Value
+from voxgrad.graph.infer import Inference
+from voxgrad.graph.order import order
+from voxgrad.graph.page import Store
+from voxgrad.graph.values import Array, literal
+
+Slots = int | tuple[int, ...]
+"""The slot of a tensor, or those of a list."""
+
+
+@dataclass(slots=True)
+class Step:
+    """One block of a run. `inputs` and `outputs` have one entry per declared input and output."""
+
+    name: str
+    block: Block
+    op: Op
+    attrs: Mapping[str, Any]
+    inputs: tuple[Slots, ...]
+    outputs: tuple[Slots, ...]
+    waits: tuple[int, ...]
+    """The steps that it waits for without reading from them."""
+    key: bytes
+    """Stands for everything that decides the result beside the inputs: op, attributes, semantics, device."""
+    flat_inputs: tuple[int, ...] = ()
+    flat_outputs: tuple[int, ...] = ()
+    frees: tuple[int, ...] = ()
+    """Slots that nobody reads behind this step."""
+    stateful: bool = False
+    windowed: bool = False
+    reads_variables: bool = False
+
+
+@dataclass(slots=True)
+class Plan:
+    """The steps of a run, and where its values begin and end."""
+
+    steps: list[Step] = field(default_factory=list)
+    slots: int = 0
+    constants: dict[int, Array] = field(default_factory=dict)
+    feeds: dict[Output, int] = field(default_factory=dict)
+    fetches: list[int] = field(default_factory=list)
+    needed: set[Block] = field(default_factory=set)
+    inference: Inference | None = None
+
+    def slot(self) -> int:
+        """A new slot."""
+        self.slots += 1
+        return self.slots - 1
+
+
+@dataclass(slots=True)
+class _Place:
+    """A page while it is laid out: which slot every output has, and which steps every block became."""
+
+    store: Store
+    inference: Inference
+    prefix: str
+    slots: dict[Output, int]
+    steps: dict[Block, list[int]] = field(default_factory=dict)
+    waits: tuple[int, ...] = ()
+
+
+def make_plan(
+    inference: Inference, fetches: Sequence[Output], targets: Sequence[Block], feeds: Sequence[Output], device: str
+) -> Plan:
+    """The plan for these fetches and targets, from a page without problems."""
+    plan = Plan(inference=inference)
+    place = _Place(inference.store, inference, "", {})
+    for output in feeds:
+        plan.feeds[output] = place.slots[output] = plan.slot()
+    roots = [*(output.block for output in fetches if output not in place.slots), *targets]
+    found = order(roots, fed=place.slots.keys())
+    plan.needed.update(found.blocks)
+    _lay_out(plan, place, found.blocks, device)
+    plan.fetches = [place.slots[output] for output in fetches]
+    _find_last_uses(plan)
+    return plan
+
+
+def _lay_out(plan: Plan, place: _Place, blocks: Sequence[Block], device: str) -> None:
+    for block in blocks:
+        if block.uses:
+            _lay_out_use(plan, place, block, device)
+        else:
+            _lay_out_block(plan, place, block, device)
+
+
+def _lay_out_block(plan: Plan, place: _Place, block: Block, device: str) -> None:
+    call = place.inference.calls.get(block)
+    if call is None:
+        # Every output of it is fed.
+        place.steps[block] = []
+        return
+    op = call.op
+    inputs = tuple(_input_slots(plan, place, call, block, index) for index in range(len(op.inputs)))
+    outputs = _output_slots(plan, place, block, op)
+    step = Step(
+        place.prefix + block.name, block, op, call.attrs, inputs, outputs, _waits(place, block), step_key(call, device)
+    )  # fmt: skip
+    step.flat_inputs, step.flat_outputs = _flat(inputs), _flat(outputs)
+    step.stateful, step.windowed = op.stateful, op.problem is not None
+    step.reads_variables = any(
+        isinstance(source, Output) and _is_variable(source) for sources in block.sources.values() for source in sources
+    )
+    place.steps[block] = [len(plan.steps)]
+    plan.steps.append(step)
+
+
+def _waits(place: _Place, block: Block) -> tuple[int, ...]:
+    return place.waits + tuple(step for other in block.control for step in place.steps.get(other, ()))
+
+
+def _is_variable(source: Output) -> bool:
+    op = source.block.op
+    return op is not None and source.index < len(op.outputs) and op.outputs[source.index].ref
+
+
+def _input_slots(plan: Plan, place: _Place, call: Call, block: Block, index: int) -> Slots:
+    item = call.op.inputs[index]
+    slots = []
+    for source in block.sources.get(item.name, ()):
+        if isinstance(source, Output):
+            slots.append(place.slots[source])
+            continue
+        slots.append(plan.slot())
+        plan.constants[slots[-1]] = _typed_value(call, index, len(slots) - 1, source)
+    return tuple(slots) if item.many else slots[0]
+
+
+def _typed_value(call: Call, index: int, at: int, source: Value) -> Array:
+    item = call.op.inputs[index]
+    spec = call.inputs[item.name][at] if item.many else call.inputs[item.name]
+    array = literal(call.op, item, source, spec.dtype, Faults(call.op.name))
+    assert array is not None, "a page without problems has readable values"
+    return array
+
+
+def _output_slots(plan: Plan, place: _Place, block: Block, op: Op) -> tuple[Slots, ...]:
+    found: list[Slots] = []
+    index = 0
+    for item in op.outputs:
+        count = block.count_of(item)
+        slots = []
+        for output in (Output(block, index + offset) for offset in range(count)):
+            slots.append(plan.slot())
+            # A fed output keeps the slot of its feed: what the block computes goes nowhere.
+            place.slots.setdefault(output, slots[-1])
+        found.append(tuple(slots) if item.many else slots[0])
+        index += count
+    return tuple(found)
+
+
+def _lay_out_use(plan: Plan, place: _Place, block: Block, device: str) -> None:
+    page = block.used_page
+    assert page is not None
+    inner = _Place(
+        page._store, place.inference.inner[block], f"{place.prefix}{block.name}/", {}, waits=_waits(place, block)
+    )
+    for name, placeholder in zip(page.input_names, page.input_blocks, strict=True):
+        source = block.sources[name][0]
+        if isinstance(source, Output):
+            inner.slots[Output(placeholder, 0)] = place.slots[source]
+            continue
+        slot = inner.slots[Output(placeholder, 0)] = plan.slot()
+        plan.constants[slot] = _plain_value(source)
+    before = len(plan.steps)
+    needed = order((output.block for output in page.outputs.values()), fed=inner.slots.keys()).blocks
+    _lay_out(plan, inner, [one for one in needed if Output(one, 0) not in inner.slots], device)
+    for index, output in enumerate(page.outputs.values()):
+        place.slots.setdefault(Output(block, index), inner.slots[output])
+    place.steps[block] = list(range(before, len(plan.steps)))
+
+
+def _plain_value(source: Value) -> Array:
+    from voxgrad.catalog import dtypes
+    from voxgrad.graph.values import to_array
+
+    return to_array(source.value, dtypes.named(source.dtype) if source.dtype else None)
+
+
+def _flat(slots: tuple[Slots, ...]) -> tuple[int, ...]:
+    return tuple(one for slot in slots for one in ((slot,) if isinstance(slot, int) else slot))
+
+
+def _find_last_uses(plan: Plan) -> None:
+    """Values that are read for the last time are let go, so that a long page does not hold them all."""
+    seen = {*plan.fetches, *plan.feeds.values(), *plan.constants}
+    for step in reversed(plan.steps):
+        last = []
+        for slot in (*step.flat_inputs, *step.flat_outputs):
+            if slot not in seen:
+                seen.add(slot)
+                last.append(slot)
+        step.frees = tuple(last)
+
+
+def step_key(call: Call, device: str) -> bytes:
+    """A hash of everything that decides a result beside the inputs."""
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(f"{call.op.name}\0{call.semantics}\0{device}".encode())
+    for name in sorted(call.attrs):
+        digest.update(f"\0{name}=".encode())
+        _feed_hash(digest, call.attrs[name])
+    return digest.digest()
+
+
+def _feed_hash(digest: Any, value: Any) -> None:
+    if isinstance(value, np.ndarray):
+        digest.update(content_key(value))
+    elif isinstance(value, DType):
+        digest.update(value.name.encode())
+    else:
+        digest.update(repr(value).encode())
+
+
+def content_key(array: Array) -> bytes:
+    """A hash of an array: its type, shape and bytes."""
+    digest = hashlib.blake2b(f"{array.dtype.str}{array.dtype.name}{array.shape}".encode(), digest_size=16)
+    if array.dtype == object:
+        digest.update(repr(array.tolist()).encode())
+    else:
+        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return digest.digest()
