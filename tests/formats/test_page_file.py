@@ -49,6 +49,7 @@ def make_page(large: bool = True) -> Page:
     page.run_after("u", "pool")
     page.expose({"y": pool})
     page.execute(["u"])
+    page.start_with(["pool", "x"])
     inner = Page("inner")
     inner.add("Placeholder", attrs={"dtype": "float32", "shape": ["N", None, 3]}, name="p")
     page.define("inner", inner)

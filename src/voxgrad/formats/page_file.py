@@ -31,7 +31,7 @@ SUFFIX = ".vox.json"
 SCHEMA = Path(__file__).with_name("page.schema.json")
 """The published JSON Schema of the current version."""
 
-_PAGE_KEYS = ("name", "semantics", "blocks", "inputs", "outputs", "targets", "pages", "notes")
+_PAGE_KEYS = ("name", "semantics", "blocks", "inputs", "outputs", "targets", "initializers", "pages", "notes")
 _BLOCK_KEYS = ("name", "op", "page", "attrs", "inputs", "control", "position")
 _STALE_SECONDS = 3600
 

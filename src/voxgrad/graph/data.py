@@ -16,7 +16,7 @@ from voxgrad.graph.page import Page
 MAX_DEPTH = 16
 """Pages inside pages; deeper nesting is an attack or a mistake."""
 
-_PAGE_KEYS = {"name", "semantics", "blocks", "inputs", "outputs", "targets", "pages", "notes"}
+_PAGE_KEYS = {"name", "semantics", "blocks", "inputs", "outputs", "targets", "initializers", "pages", "notes"}
 _BLOCK_KEYS = {"name", "op", "page", "attrs", "inputs", "control", "position"}
 
 
@@ -34,6 +34,8 @@ def to_dict(page: Page) -> dict[str, Any]:
         data["outputs"] = {name: output.path for name, output in store.outputs.items()}
     if store.targets:
         data["targets"] = [block.name for block in store.targets]
+    if store.initializers:
+        data["initializers"] = [block.name for block in store.initializers]
     if store.pages:
         data["pages"] = {name: to_dict(inner) for name, inner in store.pages.items()}
     if store.notes:
@@ -223,7 +225,7 @@ def _output(page: Page, path: Any, place: str, faults: Faults) -> Output | None:
 
 def _pins(page: Page, reader: _Reader, faults: Faults) -> None:
     known = _block_names(page, reader, "inputs")
-    targets = _block_names(page, reader, "targets")
+    targets, initializers = _block_names(page, reader, "targets"), _block_names(page, reader, "initializers")
     outputs = {}
     for name, path in reader.get("outputs", Mapping, {}, "an object").items():
         output = _output(page, path, reader.at(f"outputs.{name}"), faults)
@@ -233,6 +235,8 @@ def _pins(page: Page, reader: _Reader, faults: Faults) -> None:
         _guarded(faults, page.expose, outputs, known)
     if targets:
         page.execute(targets)
+    if initializers:
+        page.start_with(initializers)
 
 
 def _block_names(page: Page, reader: _Reader, key: str) -> list[str]:

@@ -23,6 +23,7 @@ shape; there are no results and no code in it; positions are optional; everythin
      "inputs": ["x"],                       # Placeholders that are the input pins where the page is used as a block
      "outputs": {"y": "pool.output"},       # and the outputs that are its output pins, and that a run fetches
      "targets": ["step"],                   # blocks that a run of the page executes besides
+     "initializers": ["w/initialize"],      # blocks that a session executes once, before its first run
      "pages": {"residual": {"name": "residual", "semantics": ..., "blocks": [...]}},
      "notes": [{"text": "...", "position": [10.0, 20.0]}]}    # anything else that belongs to the drawing, kept as it is
 
@@ -64,6 +65,7 @@ class Store:
         self.inputs: list[Block] = []
         self.outputs: dict[str, Output] = {}
         self.targets: list[Block] = []
+        self.initializers: list[Block] = []
         self.pages: dict[str, Page] = {}
         self.notes: list[Any] = []
         self.revision = 0
@@ -323,6 +325,7 @@ class Page:
         store.inputs = [one for one in store.inputs if one is not block]
         store.outputs = {name: one for name, one in store.outputs.items() if one.block is not block}
         store.targets = [one for one in store.targets if one is not block]
+        store.initializers = [one for one in store.initializers if one is not block]
         store.readers.pop(block, None)
         del store.blocks[block.name]
         self._count_scopes(block.name, -1)
@@ -455,6 +458,16 @@ class Page:
     def execute(self, blocks: Sequence[Block | Output | str]) -> None:
         """Say which blocks a run of the page executes besides computing its outputs."""
         self._store.targets = [self.block(one) for one in blocks]
+        self._store.touch()
+
+    @property
+    def initializers(self) -> Sequence[Block]:
+        """The blocks that a session executes once, before its first run: they give variables their first values."""
+        return self._store.initializers
+
+    def start_with(self, blocks: Sequence[Block | Output | str]) -> None:
+        """Say which blocks a session executes once, before its first run."""
+        self._store.initializers = [self.block(one) for one in blocks]
         self._store.touch()
 
     def define(self, name: str, page: Page) -> None:
