@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from "vitest";
+import { ACTIONS, actionFor, pressed } from "./actions";
+import { align, distribute, freePlace, nearest } from "./arrange";
+import { copyText, pasteText } from "./clipboard";
+import { colourOf, inkOn, NAN_COLOUR } from "./colour";
+import { addBlock, closesRing, connect, disconnect, moveBlocks, pageFromBlocks, removeBlocks, renameBlock, setAttr } from "./commands";
+import { emptyPage, findBlock, inputPins, nameFault, outputPins, pageAt, wiresOf, withPage } from "./document";
+import * as format from "./format";
+import { record, redo, start, undo } from "./history";
+import type { Block, Op, Page } from "./model";
+import { apply, diff, invert } from "./patch";
+import { compatiblePins, formOf, refusal } from "./pins";
+import { score, search } from "./search";
+import { difference, flatIndex, indexAt, planeOf, readSafetensors, type Tensor } from "./tensor";
+import { brief, literalOf, textOf } from "./values";
+import { LANGUAGES, translate, type Key } from "./words";
+
+const FLOATS = ["float16", "bfloat16", "float32", "float64"];
+const pin = (name: string, types: string[], more: object = {}) =>
+  ({ name, types, type_var: "T", shape: "", host: false, many: false, doc: "", ...more });
+const op = (name: string, inputs: object[], outputs: object[], attrs: object[] = []): Op =>
+  ({ name, group: "3-D", summary: "", doc: "", laws: [], example: "", aliases: [], differentiable: true, inputs, outputs, attrs }) as unknown as Op;
+const OPS = new Map(
+  [
+    op("Const", [], [pin("output", [])]),
+    op("Placeholder", [], [pin("output", [])]),
+    op("MaxPool3D", [pin("input", FLOATS)], [pin("output", FLOATS)]),
+    op("AddN", [pin("inputs", FLOATS, { many: true })], [pin("sum", FLOATS)]),
+    op("Shape", [pin("input", FLOATS)], [pin("output", ["int32"])]),
+    op("Unstack", [pin("value", FLOATS)], [pin("output", FLOATS, { many: true, count: "num" })], [
+      { name: "num", kind: "int", default: 2, required: false, choices: [], length: null, doc: "" },
+    ]),
+  ].map((one) => [one.name, one]),
+);
+
+const block = (name: string, op: string, from: Record<string, string[]> = {}, x = 0, y = 0): Block => ({
+  name,
+  op,
+  position: [x, y],
+  ...(Object.keys(from).length > 0
+    ? { inputs: Object.fromEntries(Object.entries(from).map(([key, paths]) => [key, paths.map((path) => ({ from: path }))])) }
+    : {}),
+});
+
+const PAGE: Page = {
+  name: "test",
+  semantics: "documented",
+  blocks: [
+    block("x", "Const"),
+    block("pool", "MaxPool3D", { input: ["x.output"] }, 300),
+    block("sum", "AddN", { inputs: ["x.output", "pool.output", "x.output"] }, 600),
+  ],
+};
+
+describe("patches", () => {
+  const cases: [string, unknown, unknown][] = [
+    ["a value", { a: 1 }, { a: 2 }],
+    ["a new entry", { a: 1 }, { a: 1, b: [1] }],
+    ["an entry that goes", { a: 1, b: 2 }, { a: 1 }],
+    ["a list that grows in the middle", [{ n: 1 }, { n: 3 }], [{ n: 1 }, { n: 2 }, { n: 3 }]],
+    ["a list that is emptied", { a: [1, 2, 3] }, { a: [] }],
+    ["an entry of a list", [{ n: 1, p: [0, 0] }, { n: 2 }], [{ n: 1, p: [5, 0] }, { n: 2 }]],
+    ["kinds that change", { a: [1] }, { a: { b: 1 } }],
+    ["both ends", [{ n: 1 }, { n: 2 }, { n: 3 }], [{ n: 0 }, { n: 2 }, { n: 9 }]],
+  ];
+  it.each(cases)("go forth and back over %s", (_name, before, after) => {
+    const patches = diff(before, after);
+    expect(apply(before, patches)).toEqual(after);
+    expect(apply(after, invert(patches))).toEqual(before);
+  });
+  it("are empty for data that says the same", () => {
+    expect(diff({ a: [1, { b: 2 }] }, { a: [1, { b: 2 }] })).toEqual([]);
+  });
+  it("are small for a small change, and leave the rest as the same object", () => {
+    const after = moveBlocks(PAGE, new Map([["pool", [10, 20] as const]]));
+    const patches = diff(PAGE, after);
+    expect(JSON.stringify(patches).length).toBeLessThan(250);
+    expect(apply(PAGE, patches).blocks[0]).toBe(PAGE.blocks[0]);
+  });
+  it("go forth and back over random edits", () => {
+    let seed = 7;
+    const random = (below: number) => (seed = (seed * 48271) % 2147483647) % below;
+    const value = (depth: number): unknown => {
+      const kind = random(depth > 3 ? 2 : 5);
+      if (kind === 0) return random(4);
+      if (kind === 1) return "abc"[random(3)];
+      if (kind === 2) return Array.from({ length: random(4) }, () => value(depth + 1));
+      return Object.fromEntries(Array.from({ length: random(4) }, () => ["pqrs"[random(4)], value(depth + 1)]));
+    };
+    for (let i = 0; i < 500; i += 1) {
+      const [before, after] = [value(0), value(0)];
+      const patches = diff(before, after);
+      expect(apply(before, patches)).toEqual(after);
+      expect(apply(after, invert(patches))).toEqual(before);
+    }
+  });
+});
+
+describe("commands", () => {
+  it("removing a block takes its wires, and the place in a list", () => {
+    const page = removeBlocks(PAGE, ["x"]);
+    expect(page.blocks.map((one) => one.name)).toEqual(["pool", "sum"]);
+    expect(findBlock(page, "pool")).not.toHaveProperty("inputs");
+    expect(findBlock(page, "sum")?.inputs).toEqual({ inputs: [{ from: "pool.output" }] });
+  });
+  it("renaming keeps every wire", () => {
+    const page = renameBlock(PAGE, "x", "volume");
+    expect(wiresOf(page).filter((wire) => wire.from === "volume")).toHaveLength(3);
+    expect(wiresOf(page)).toHaveLength(wiresOf(PAGE).length);
+    expect(renameBlock(PAGE, "x", "pool")).toBe(PAGE);
+  });
+  it("a name that is taken gets a number", () => {
+    const first = addBlock(PAGE, block("pool", "MaxPool3D"));
+    expect(first.name).toBe("pool_1");
+    expect(addBlock(first.page, block("pool_1", "MaxPool3D")).name).toBe("pool_2");
+  });
+  it("a single pin takes a new wire instead of the old one, a list one more", () => {
+    const one = connect(PAGE, "sum.sum", "pool", "input", false);
+    expect(findBlock(one, "pool")?.inputs?.["input"]).toEqual([{ from: "sum.sum" }]);
+    expect(findBlock(connect(PAGE, "x.output", "sum", "inputs", true), "sum")?.inputs?.["inputs"]).toHaveLength(4);
+  });
+  it("disconnecting takes the wire that is meant, also among equal ones", () => {
+    const wire = wiresOf(PAGE).find((one) => one.to === "sum" && one.at === 2)!;
+    expect(findBlock(disconnect(PAGE, [wire]), "sum")?.inputs?.["inputs"]).toEqual([{ from: "x.output" }, { from: "pool.output" }]);
+  });
+  it("an attribute goes back to its default", () => {
+    const set = setAttr(PAGE, "pool", "padding", "SAME");
+    expect(findBlock(set, "pool")?.attrs).toEqual({ padding: "SAME" });
+    expect(setAttr(set, "pool", "padding", undefined)).toEqual(PAGE);
+  });
+  it("rings are seen before they are drawn", () => {
+    expect(closesRing(PAGE, "sum", "pool")).toBe(true);
+    expect(closesRing(PAGE, "pool", "pool")).toBe(true);
+    expect(closesRing(PAGE, "x", "sum")).toBe(false);
+  });
+  it("a page from a selection is wired as the blocks were", () => {
+    const { page, name } = pageFromBlocks(PAGE, ["pool"], "part");
+    expect(page.blocks.map((one) => one.name)).toEqual(["x", "sum", name]);
+    const inner = pageAt(page, [name]);
+    expect(inner.inputs).toEqual(["x"]);
+    expect(inner.outputs).toEqual({ pool: "pool.output" });
+    expect(findBlock(inner, "pool")?.inputs).toEqual({ input: [{ from: "x.output" }] });
+    expect(findBlock(page, "sum")?.inputs?.["inputs"]?.[1]).toEqual({ from: `${name}.pool` });
+    expect(inputPins(page, findBlock(page, name)!, OPS).map((one) => one.name)).toEqual(["x"]);
+    expect(outputPins(page, findBlock(page, name)!, OPS).map((one) => one.name)).toEqual(["pool"]);
+  });
+  it("nested pages are edited in place", () => {
+    const { page, name } = pageFromBlocks(PAGE, ["pool"], "part");
+    const edited = withPage(page, [name], (inner) => removeBlocks(inner, ["pool"]));
+    expect(pageAt(edited, [name]).outputs).toEqual({});
+    expect(edited.blocks).toBe(page.blocks);
+  });
+  it("names are refused with a reason", () => {
+    expect(nameFault(PAGE, "x", "pool")).toBe("name.taken");
+    expect(nameFault(PAGE, "x", "a b")).toBe("name.form");
+    expect(nameFault(PAGE, "x", "x")).toBeNull();
+  });
+});
+
+describe("history", () => {
+  it("undoes and redoes everything, step by step", () => {
+    let history = start(PAGE);
+    const versions = [PAGE];
+    const edits = [
+      (page: Page) => addBlock(page, block("new", "Const")).page,
+      (page: Page) => connect(page, "new.output", "sum", "inputs", true),
+      (page: Page) => renameBlock(page, "new", "late"),
+      (page: Page) => pageFromBlocks(page, ["pool", "late"], "part").page,
+      (page: Page) => removeBlocks(page, ["x", "part"]),
+    ];
+    for (const [index, edit] of edits.entries()) {
+      history = record(history, edit(history.now), "edit", index * 10_000);
+      versions.push(history.now);
+    }
+    for (const version of versions.toReversed().slice(1)) expect((history = undo(history)).now).toEqual(version);
+    for (const version of versions.slice(1)) expect((history = redo(history)).now).toEqual(version);
+  });
+  it("an edit that changes nothing is no step, and a new edit ends redo", () => {
+    const history = record(start(PAGE), { ...PAGE }, "nothing", 0);
+    expect(history.past).toHaveLength(0);
+    const one = undo(record(start(PAGE), emptyPage("other"), "edit", 0));
+    expect(record(one, { ...PAGE, name: "third" }, "edit", 0).future).toHaveLength(0);
+  });
+  it("steps of one gesture are one step", () => {
+    let history = start(PAGE);
+    for (let i = 1; i <= 5; i += 1) {
+      history = record(history, moveBlocks(history.now, new Map([["x", [i, 0] as const]])), "move", i * 100, "move x");
+    }
+    expect(history.past).toHaveLength(1);
+    expect(undo(history).now).toEqual(PAGE);
+  });
+});
+
+describe("clipboard", () => {
+  it("pastes on the same page with new names, inner wires and the wires from outside", () => {
+    const pasted = pasteText(PAGE, copyText(PAGE, new Set(["pool", "sum"])), [40, 40])!;
+    expect(pasted.names).toEqual(["pool_1", "sum_1"]);
+    expect(findBlock(pasted.page, "sum_1")?.inputs?.["inputs"]).toEqual([
+      { from: "x.output" }, { from: "pool_1.output" }, { from: "x.output" },
+    ]);
+    expect(findBlock(pasted.page, "pool_1")?.position).toEqual([340, 40]);
+  });
+  it("on another page, wires from outside fall away, and pages come along", () => {
+    const { page, name } = pageFromBlocks(PAGE, ["pool"], "part");
+    const pasted = pasteText(emptyPage("other"), copyText(page, new Set([name])), [0, 0])!;
+    expect(findBlock(pasted.page, name)).not.toHaveProperty("inputs");
+    expect(pasted.page.pages?.[name]?.blocks).toHaveLength(2);
+  });
+  it("takes no other text", () => {
+    for (const text of ["", "hello", "{}", "[1]", '{"kind":"voxgrad/blocks","blocks":[3]}']) {
+      expect(pasteText(PAGE, text, [0, 0])).toBeNull();
+    }
+  });
+});
+
+describe("pins", () => {
+  it("types and rings refuse a wire; unknown types do not", () => {
+    const page = { ...PAGE, blocks: [...PAGE.blocks, block("shape", "Shape", { input: ["x.output"] }), block("more", "MaxPool3D")] };
+    const analysis = { pins: { x: { output: { dtype: "float32", shape: [2] } } }, problems: [] };
+    expect(refusal(page, OPS, analysis, { from: "shape", output: "output", to: "more", pin: "input" })).toBe("type");
+    expect(refusal(page, OPS, analysis, { from: "sum", output: "sum", to: "pool", pin: "input" })).toBe("ring");
+    expect(refusal(page, OPS, null, { from: "x", output: "output", to: "more", pin: "input" })).toBeNull();
+    const places = compatiblePins(page, OPS, analysis, { block: "shape", pin: "output", side: "output" });
+    expect(places).toEqual([]);
+    expect(compatiblePins(page, OPS, analysis, { block: "more", pin: "input", side: "input" }).map((one) => one.block)).toEqual([
+      "x", "pool", "sum",
+    ]);
+  });
+  it("a list of outputs has one pin per member", () => {
+    const list = { ...block("u", "Unstack"), attrs: { num: 3 } };
+    expect(outputPins(PAGE, list, OPS).map((one) => one.name)).toEqual(["output[0]", "output[1]", "output[2]"]);
+    expect(outputPins(PAGE, block("u", "Unstack"), OPS)).toHaveLength(2);
+  });
+  it("forms tell the type", () => {
+    expect(formOf({ types: FLOATS, host: false }, null)).toBe("float");
+    expect(formOf({ types: ["int32"], host: true }, "int32")).toBe("shape");
+    expect(formOf({ types: [], host: false }, "bool")).toBe("bool");
+    expect(formOf({ types: [], host: false }, null)).toBe("any");
+    expect(formOf({ types: [], host: false }, "int64")).toBe("int");
+  });
+});
+
+describe("arranging", () => {
+  const boxes = [
+    { name: "a", x: 0, y: 0, width: 100, height: 50 },
+    { name: "b", x: 150, y: 40, width: 50, height: 50 },
+    { name: "c", x: 400, y: 10, width: 100, height: 90 },
+  ];
+  it("aligns edges and centres", () => {
+    expect(align(boxes, "right").get("b")).toEqual([450, 40]);
+    expect(align(boxes, "bottom").get("a")).toEqual([0, 50]);
+    expect(align(boxes, "middle").get("a")).toEqual([0, 25]);
+  });
+  it("distributes with equal gaps", () => {
+    expect(distribute(boxes, "x").get("b")).toEqual([225, 40]);
+  });
+  it("finds the neighbour in a direction", () => {
+    expect(nearest(boxes, "a", "right")).toBe("b");
+    expect(nearest(boxes, "c", "left")).toBe("b");
+    expect(nearest(boxes, "a", "left")).toBeNull();
+  });
+  it("finds room for a new block", () => {
+    const [x, y] = freePlace(boxes, [0, 0], 100, 50);
+    expect(boxes.every((box) => x >= box.x + box.width || x + 100 <= box.x || y >= box.y + box.height || y + 50 <= box.y)).toBe(true);
+  });
+});
+
+describe("tensors", () => {
+  const message = (dtype: string, shape: number[], data: ArrayBufferView): ArrayBuffer => {
+    const header = JSON.stringify({ t: { dtype, shape, data_offsets: [0, data.byteLength] } });
+    const padded = new TextEncoder().encode(header.padEnd(Math.ceil(header.length / 8) * 8));
+    const out = new Uint8Array(8 + padded.length + data.byteLength);
+    new DataView(out.buffer).setBigUint64(0, BigInt(padded.length), true);
+    out.set(padded, 8);
+    out.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), 8 + padded.length);
+    return out.buffer;
+  };
+  it("read safetensors of every float type, NaN and infinities too", () => {
+    expect([...readSafetensors(message("F32", [3], new Float32Array([1.5, NaN, -Infinity]))).data]).toEqual([1.5, NaN, -Infinity]);
+    expect([...readSafetensors(message("F16", [4], new Uint16Array([0x3c00, 0xc000, 0x7c00, 0x0001]))).data]).toEqual([1, -2, Infinity, 2 ** -24]);
+    expect([...readSafetensors(message("BF16", [2], new Uint16Array([0x3fc0, 0xc000]))).data]).toEqual([1.5, -2]);
+    expect([...readSafetensors(message("I64", [1], new BigInt64Array([-7n]))).data]).toEqual([-7]);
+  });
+  it("refuse messages that do not add up", () => {
+    expect(() => readSafetensors(message("F32", [4], new Float32Array(3)))).toThrow(/sizes/);
+    expect(() => readSafetensors(message("X9", [1], new Float32Array(1)))).toThrow(/X9/);
+  });
+  it("indices go both ways", () => {
+    const shape = [2, 3, 4, 5, 6];
+    for (const flat of [0, 1, 77, 719]) expect(flatIndex(shape, indexAt(shape, flat))).toBe(flat);
+    expect(indexAt(shape, 719)).toEqual([1, 2, 3, 4, 5]);
+  });
+  it("planes are the right elements", () => {
+    const tensor: Tensor = { dtype: "float64", shape: [2, 2, 3], data: Float64Array.from({ length: 12 }, (_, i) => i) };
+    const plane = planeOf(tensor, 0, 1, [0, 0, 2]);
+    expect([plane.rows, plane.columns, [...plane.values]]).toEqual([2, 2, [2, 5, 8, 11]]);
+    expect(plane.flat(1, 0)).toBe(8);
+  });
+  it("differences count ULPs of float32, and NaN against a number has no bound", () => {
+    const of = (...values: number[]): Tensor => ({ dtype: "float32", shape: [values.length], data: new Float32Array(values) });
+    const next = 1 + 2 ** -23;
+    expect(difference(of(1, 0), of(next, 0))).toMatchObject({ maxUlp: 1, differing: 1, at: 0 });
+    expect(difference(of(-0), of(0)).differing).toBe(0);
+    expect(difference(of(NaN), of(NaN)).differing).toBe(0);
+    expect(difference(of(NaN), of(1)).maxAbs).toBe(Infinity);
+    expect(difference(of(2 ** -149), of(-(2 ** -149))).maxUlp).toBe(2);
+  });
+});
+
+describe("texts", () => {
+  it("numbers have six significant digits", () => {
+    expect(format.number(1 / 3)).toBe("0.333333");
+    expect(format.number(-450520)).toBe("−450520");
+    expect(format.number(1e-7)).toBe("1e−7");
+    expect(format.number(NaN)).toBe("NaN");
+    expect(format.bytes(3 * 2 ** 20)).toBe("3 MiB");
+    expect(format.flops(2.5e9)).toBe("2.5 GFLOP");
+    expect(format.seconds(0.00042)).toBe("420 µs");
+    expect(format.shape([2, "D", null])).toBe("2×D×?");
+  });
+  it("values are shown as they are typed", () => {
+    const tensor = { tensor: { dtype: "float32", shape: [2, 2], values: [1, 2, "nan", 4.5] } };
+    expect(textOf(tensor)).toBe("{{1,2},{nan,4.5}}");
+    expect(textOf([1, 2, 2, 2, 1])).toBe("1,2,2,2,1");
+    expect(brief([1, 2, 2, 2, 1])).toBe("1·2·2·2·1");
+    expect(brief(tensor)).toBe("float32 [2,2]");
+    expect(literalOf([[1], [2, 3]])).toBeNull();
+    expect(literalOf({ tensor: { dtype: "float32", shape: [64, 64], file: "p.data/0.npy", sha256: "" } })?.values).toBeNull();
+  });
+  it("every text exists in every language, with the same blanks", () => {
+    const blanks = (text: string) => [...text.matchAll(/\{\w+\}/g)].map((match) => match[0]).sort();
+    for (const [key, text] of Object.entries(LANGUAGES.en)) {
+      expect(LANGUAGES.ko[key as Key], key).toBeTruthy();
+      expect(blanks(LANGUAGES.ko[key as Key]), key).toEqual(blanks(text));
+    }
+    expect(translate("en", "run.done", { time: "3 ms" })).toBe("Done in 3 ms.");
+  });
+  it("colours stay in their scale and can be read", () => {
+    expect(colourOf(0, { min: 0, max: 10 })).toEqual([68, 1, 84]);
+    expect(colourOf(10, { min: 0, max: 10 })).toEqual([253, 231, 37]);
+    expect(colourOf(NaN, { min: 0, max: 1 })).toBe(NAN_COLOUR);
+    expect(colourOf(0, { min: -1, max: 4 }, "signed")).toEqual([247, 247, 247]);
+    expect(inkOn([68, 1, 84])).toBe("#fff");
+    expect(inkOn([253, 231, 37])).toBe("#000");
+  });
+});
+
+describe("finding", () => {
+  it("puts the best fit first", () => {
+    const names = ["MaxPool3DGradGrad", "MaxPool3D", "AvgPool3D", "MaxPool3DGrad", "Maximum"].map((name) => ({ name }));
+    expect(search(names, "maxpool3d")[0]?.name).toBe("MaxPool3D");
+    expect(search(names, "mpgg")[0]?.name).toBe("MaxPool3DGradGrad");
+    expect(search(names, "zz")).toEqual([]);
+    expect(score("conv", "Conv3D")).toBeGreaterThan(score("conv", "IConv"));
+  });
+  it("no key has two actions", () => {
+    const keys = ACTIONS.flatMap((action) => action.keys);
+    expect(new Set(keys).size).toBe(keys.length);
+  });
+  it("presses find their action, also in two halves", () => {
+    const press = (key: string, more: object = {}) => pressed({ key, ctrlKey: false, metaKey: false, shiftKey: false, altKey: false, ...more });
+    expect(actionFor(press("z", { ctrlKey: true }), null)).toBe("undo");
+    expect(actionFor(press("Z", { metaKey: true, shiftKey: true }), null)).toBe("redo");
+    expect(actionFor(press("?", { shiftKey: true }), null)).toBe("help");
+    expect(actionFor(press("å", { altKey: true, code: "KeyA" }), null)).toBe("wait");
+    expect(actionFor(press("l"), "Alt+A")).toBe("align-left");
+    expect(actionFor(press("q"), null)).toBeNull();
+  });
+});

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Reading and rewriting pages. Nothing here changes its arguments; unchanged parts are shared. */
+
+import type { Block, Op, Page, PagePath, Source, Wire } from "./model";
+
+export type Catalogue = ReadonlyMap<string, Op>;
+
+export function emptyPage(name: string): Page {
+  return { name, semantics: "documented", blocks: [] };
+}
+
+/** The page at a path; the outermost one it can still find where the path has gone. */
+export function pageAt(document: Page, path: PagePath): Page {
+  let page = document;
+  for (const name of path) {
+    const inner = page.pages?.[name];
+    if (!inner) return page;
+    page = inner;
+  }
+  return page;
+}
+
+/** The document with the page at a path replaced. */
+export function withPage(document: Page, path: PagePath, change: (page: Page) => Page): Page {
+  const [first, ...rest] = path;
+  if (first === undefined) return change(document);
+  const inner = document.pages?.[first];
+  if (!inner) return document;
+  return { ...document, pages: { ...document.pages, [first]: withPage(inner, rest, change) } };
+}
+
+export function findBlock(page: Page, name: string): Block | undefined {
+  return page.blocks.find((block) => block.name === name);
+}
+
+/** `block.output` in its two parts; block names may hold dots nowhere, pins neither, so the last dot parts them. */
+export function splitPath(path: string): { block: string; output: string } {
+  const dot = path.lastIndexOf(".");
+  return dot < 0 ? { block: path, output: "" } : { block: path.slice(0, dot), output: path.slice(dot + 1) };
+}
+
+export function wiresOf(page: Page): Wire[] {
+  return page.blocks.flatMap((block) =>
+    Object.entries(block.inputs ?? {}).flatMap(([pin, sources]) =>
+      sources.flatMap((source, at): Wire[] => {
+        if (!("from" in source)) return [];
+        const { block: from, output } = splitPath(source.from);
+        return [{ from, output, to: block.name, pin, at }];
+      }),
+    ),
+  );
+}
+
+export function wireId(wire: Wire): string {
+  return `${wire.from}.${wire.output}>${wire.to}.${wire.pin}[${wire.at}]`;
+}
+
+/** The name, or the name with the first free number behind it. */
+export function uniqueName(taken: ReadonlySet<string>, wanted: string): string {
+  if (!taken.has(wanted)) return wanted;
+  const stem = wanted.replace(/_\d+$/, "");
+  let number = 1;
+  while (taken.has(`${stem}_${number}`)) number += 1;
+  return `${stem}_${number}`;
+}
+
+export function blockNames(page: Page): Set<string> {
+  return new Set(page.blocks.map((block) => block.name));
+}
+
+const NAME = /^[A-Za-z0-9_.\-/]+$/;
+
+/** What forbids a name for a block, as a key of the dictionary; null where nothing does. */
+export function nameFault(page: Page, current: string, name: string): "name.taken" | "name.form" | null {
+  if (name === current) return null;
+  if (!NAME.test(name)) return "name.form";
+  return findBlock(page, name) ? "name.taken" : null;
+}
+
+export interface PinShape {
+  readonly name: string;
+  readonly types: readonly string[];
+  readonly typeVar: string;
+  readonly shape: string;
+  readonly host: boolean;
+  readonly many: boolean;
+  readonly layout: string;
+  readonly doc: string;
+}
+
+/** The input pins of a block, from its op, or from the page that it stands for. */
+export function inputPins(page: Page, block: Block, ops: Catalogue): PinShape[] {
+  const op = block.op === undefined ? undefined : ops.get(block.op);
+  if (op) {
+    return op.inputs.map((pin) => ({ ...pin, typeVar: pin.type_var, layout: pin.layout ?? "" }));
+  }
+  const used = block.page === undefined ? undefined : page.pages?.[block.page];
+  const names = used?.inputs ?? Object.keys(block.inputs ?? {});
+  return names.map((name) => plainPin(name));
+}
+
+/** The output pins of a block; a list has one pin per member. */
+export function outputPins(page: Page, block: Block, ops: Catalogue): PinShape[] {
+  const op = block.op === undefined ? undefined : ops.get(block.op);
+  if (op) {
+    return op.outputs.flatMap((pin) => {
+      const one = { ...pin, host: false, typeVar: pin.type_var, layout: pin.layout ?? "" };
+      if (!pin.many) return [one];
+      return Array.from({ length: countOf(block, op, pin.count ?? "") }, (_, index) => ({
+        ...one,
+        name: `${pin.name}[${index}]`,
+      }));
+    });
+  }
+  const used = block.page === undefined ? undefined : page.pages?.[block.page];
+  const names = used ? Object.keys(used.outputs ?? {}) : outputsInUse(page, block.name);
+  return names.map((name) => plainPin(name));
+}
+
+function plainPin(name: string): PinShape {
+  return { name, types: [], typeVar: "", shape: "", host: false, many: false, layout: "", doc: "" };
+}
+
+function outputsInUse(page: Page, block: string): string[] {
+  return [...new Set(wiresOf(page).filter((wire) => wire.from === block).map((wire) => wire.output))];
+}
+
+function countOf(block: Block, op: Op, count: string): number {
+  const wired = block.inputs?.[count];
+  if (wired) return wired.length;
+  const value = block.attrs?.[count] ?? op.attrs.find((attr) => attr.name === count)?.default;
+  if (Array.isArray(value)) return value.length;
+  return typeof value === "number" ? Math.min(Math.max(value, 0), 4096) : 0;
+}
+
+/** Change one block of a page. */
+export function withBlock(page: Page, name: string, change: (block: Block) => Block): Page {
+  const index = page.blocks.findIndex((block) => block.name === name);
+  const block = page.blocks[index];
+  if (!block) return page;
+  const changed = change(block);
+  return changed === block ? page : { ...page, blocks: page.blocks.with(index, changed) };
+}
+
+/** A block with the sources of one pin replaced; a pin without sources leaves the block. */
+export function withSources(block: Block, pin: string, sources: readonly Source[]): Block {
+  const { [pin]: _old, ...others } = block.inputs ?? {};
+  const inputs = sources.length > 0 ? { ...block.inputs, [pin]: sources } : others;
+  if (Object.keys(inputs).length > 0) return { ...block, inputs };
+  const { inputs: _gone, ...rest } = block;
+  return rest;
+}
+
+/** Every place a block's name stands in a page, rewritten; `null` drops the reference. */
+export function mapReferences(page: Page, rename: (name: string) => string | null): Page {
+  const blocks = page.blocks.map((block) => mapBlock(block, rename));
+  const changed = blocks.some((block, index) => block !== page.blocks[index]);
+  let next: Page = changed ? { ...page, blocks } : page;
+  if (page.inputs) {
+    next = { ...next, inputs: page.inputs.flatMap((name) => rename(name) ?? []) };
+  }
+  if (page.outputs) {
+    const outputs = Object.entries(page.outputs).flatMap(([pin, path]) => {
+      const renamed = renamePath(path, rename);
+      return renamed === null ? [] : [[pin, renamed] as const];
+    });
+    next = { ...next, outputs: Object.fromEntries(outputs) };
+  }
+  return next;
+}
+
+function renamePath(path: string, rename: (name: string) => string | null): string | null {
+  const { block, output } = splitPath(path);
+  const renamed = rename(block);
+  return renamed === null ? null : `${renamed}.${output}`;
+}
+
+function mapBlock(block: Block, rename: (name: string) => string | null): Block {
+  let next = block;
+  for (const [pin, sources] of Object.entries(block.inputs ?? {})) {
+    const mapped = sources.flatMap((source): Source[] => {
+      if (!("from" in source)) return [source];
+      const path = renamePath(source.from, rename);
+      if (path === null) return [];
+      return path === source.from ? [source] : [{ from: path }];
+    });
+    if (mapped.length !== sources.length || mapped.some((source, index) => source !== sources[index])) {
+      next = withSources(next, pin, mapped);
+    }
+  }
+  if (block.control) {
+    const control = block.control.flatMap((name) => rename(name) ?? []);
+    if (control.length !== block.control.length || control.some((name, index) => name !== block.control?.[index])) {
+      const { control: _old, ...rest } = next;
+      next = control.length > 0 ? { ...rest, control } : rest;
+    }
+  }
+  return next;
+}
