@@ -63,7 +63,8 @@ class ClientSession:
     `device` is where tensors live: "cpu", or "cuda" with torch. `cache` can be shared between sessions, so that a page
     that was loaded again finds its results; `cache=None` makes a new one, `cache=False` keeps nothing. `folder` is the
     only place where blocks may read and write files. `on_progress` is called with a `Progress` for every block, from
-    the thread that runs.
+    the thread that runs; `on_values` before it with the name of a block that has results and the results, which are not
+    to be changed: NumPy arrays, None where there is no tensor.
 
     Runs of one session wait for each other; `cancel` and `report` can be used from any thread.
     """
@@ -76,6 +77,7 @@ class ClientSession:
         cache: Cache | bool | None = None,
         folder: str | Path | None = None,
         on_progress: Callable[[Progress], None] | None = None,
+        on_values: Callable[[str, list[Array | None]], None] | None = None,
         log: Callable[[str], None] | None = None,
     ):
         self.page = page._store.root
@@ -83,6 +85,7 @@ class ClientSession:
         self.cache = Cache() if cache is None or cache is True else cache or None
         self.state = State()
         self.on_progress = on_progress
+        self.on_values = on_values
         self.runs = 0
         self._folder = Path(folder) if folder is not None else None
         self._log = log
@@ -299,6 +302,11 @@ class ClientSession:
         view.flags.writeable = False
         return view
 
+    def continue_from(self, earlier: ClientSession) -> None:
+        """Take over what another session of the same page, before an edit, knows: state, results, reasons."""
+        self.state, self.cache, self.runs = earlier.state, earlier.cache, earlier.runs
+        self._past, self._seen = earlier._past, earlier._seen
+
     def forget(self) -> None:
         """Start afresh: variables, random state, queues and kept results are dropped."""
         with self._lock:
@@ -360,15 +368,22 @@ class _Run:
             state, why = self._step(index, step)
             took = time.perf_counter() - start
             events.append((index, state, why, took))
+            if session.on_values is not None and state != states.DEAD:
+                session.on_values(step.name, [self._shown(slot) for slot in step.flat_outputs])
             for slot in step.frees:
                 values[slot] = None
             if session.on_progress is not None:
-                self._tell(index, step, "done" if state == states.RAN else state, took)
+                self._tell(index, step, "done" if state == states.RAN else state, took, str(why))
         return values
 
     def _start(self, slot: int, array: Array, key: bytes) -> None:
         self.values[slot] = self.session.device.put(array)
         self.keys[slot] = key
+
+    def _shown(self, slot: int) -> Array | None:
+        """The value of a slot as NumPy; None for what is no tensor, or on a branch that was not taken."""
+        value = self.session.device.to_host(value_of(self.values[slot]))
+        return np.asarray(value) if isinstance(value, (np.ndarray, np.generic)) else None
 
     def _announce(self) -> None:
         for index, step in enumerate(self.plan.steps):
