@@ -15,7 +15,7 @@ from voxgrad.catalog.model import Op
 from voxgrad.catalog.problem import Problem
 from voxgrad.errors import Faults
 from voxgrad.kernels import cpu
-from voxgrad.kernels.zero_padding import add_skipped_products, has_padding
+from voxgrad.kernels.nonfinite import run_convolution
 
 Array = np.ndarray[Any, Any]
 
@@ -38,13 +38,18 @@ def compute(problem: Problem, tensors: list[Array], result: Array, cancel: cpu.C
     """Fill `result` from dense tensors, with the native kernel where there is one."""
     if result.size == 0:
         return
-    if cpu.library() is not None:
-        cpu.run(problem, [array.ctypes.data for array in (*tensors, result)], cancel)
-        if problem.kernel.startswith("conv") and has_padding(problem):
-            add_skipped_products(problem, tensors, result)
+    if cpu.library() is None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            result[...] = reference.evaluate(problem, *tensors)
         return
-    with np.errstate(over="ignore", invalid="ignore"):
-        result[...] = reference.evaluate(problem, *tensors)
+
+    def kernel(tensors: list[Array]) -> None:
+        cpu.run(problem, [array.ctypes.data for array in (*tensors, result)], cancel)
+
+    if problem.kernel.startswith("conv"):
+        run_convolution(problem, tensors, result, kernel)
+    else:
+        kernel(tensors)
 
 
 def _allocate(plan: Plan) -> Array:

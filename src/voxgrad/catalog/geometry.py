@@ -9,6 +9,7 @@ window covers, the windows that cover a cell, and which box of the input a box o
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -74,6 +75,17 @@ class Axis:
         first = max(0, -(offset // self.stride))
         end = (self.size - 1 - offset) // self.stride + 1
         return first, max(first, min(end, self.out))
+
+
+def tap_slices(axes: Sequence[Axis], tap: Sequence[int]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+    """The windows in which a tap falls on real cells, and those cells, as slices of the spatial axes."""
+    windows, cells = [], []
+    for axis, t in zip(axes, tap, strict=True):
+        first, end = axis.outputs_of_tap(t)
+        start = axis.start(first) + t * axis.dilation if end > first else 0
+        windows.append(slice(first, end))
+        cells.append(slice(start, start + (end - first) * axis.stride, axis.stride))
+    return tuple(windows), tuple(cells)
 
 
 @lru_cache(maxsize=512)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from voxgrad.catalog import geometry
 from voxgrad.catalog.problem import Problem
 
 Array = NDArray[Any]
@@ -47,13 +48,8 @@ def conv3d_filter(problem: Problem, x: Array, dy: Array) -> Array:
 def taps(problem: Problem) -> Iterator[tuple[tuple[int, ...], Slices, Slices]]:
     """Every tap with the windows in which it falls on real cells, and those cells."""
     for tap in np.ndindex(*(axis.window for axis in problem.axes)):
-        outputs, cells = [slice(None)], [slice(None)]
-        for axis, t in zip(problem.axes, tap, strict=True):
-            first, end = axis.outputs_of_tap(t)
-            start = axis.start(first) + t * axis.dilation if end > first else 0
-            outputs.append(slice(first, end))
-            cells.append(slice(start, start + (end - first) * axis.stride, axis.stride))
-        yield tap, tuple(outputs), tuple(cells)
+        outputs, cells = geometry.tap_slices(problem.axes, tap)
+        yield tap, (slice(None), *outputs), (slice(None), *cells)
 
 
 def under_tap(problem: Problem, x: Array, outputs: Slices, cells: Slices) -> Array:

@@ -46,14 +46,15 @@ class SeededChooser:
 
 def draw_call(
     op: Op, choose: Chooser, *, dtype: DType, style: str | None = None, dilate: bool = True, group: bool = True,
+    largest: int = 4,
     formats: Sequence[str] = problem.DATA_FORMATS,
 ) -> dict[str, Any]:  # fmt: skip
-    """Keyword arguments of a valid call of `op` on NumPy arrays."""
+    """Keyword arguments of a valid call of `op` on NumPy arrays, with windows of up to `largest` taps an axis."""
     style = style or choose.pick(STYLES)
     random = np.random.default_rng(choose.integer(0, 2**31))
     layout = choose.pick(tuple(formats))
     is_conv = op.kernel.startswith("conv")
-    axes = [_axis(choose, dilate and is_conv) for _ in range(3)]
+    axes = [_axis(choose, dilate and is_conv, largest) for _ in range(3)]
     padding = choose.pick(geometry.PADDINGS)
     sizes = [size if padding == geometry.SAME else max(size, geometry.reach(k, d)) for size, k, _, d in axes]
     attrs: dict[str, Any] = {
@@ -76,9 +77,9 @@ def draw_call(
     return tensors | attrs
 
 
-def _axis(choose: Chooser, dilate: bool) -> tuple[int, int, int, int]:
+def _axis(choose: Chooser, dilate: bool, largest: int) -> tuple[int, int, int, int]:
     """Size, window, stride, dilation; a third of the windows are larger than the axis, or smaller than the stride."""
-    return choose.integer(1, 7), choose.integer(1, 4), choose.integer(1, 4), choose.integer(1, 3) if dilate else 1
+    return choose.integer(1, 7), choose.integer(1, largest), choose.integer(1, 4), choose.integer(1, 3) if dilate else 1
 
 
 def _ordered(spatial: list[int], layout: str) -> list[int]:
