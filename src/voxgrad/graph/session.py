@@ -92,6 +92,7 @@ class ClientSession:
         self._lock = threading.RLock()
         self._flag = CancelFlag()
         self._looping = False
+        self._started = False
         self._plans: dict[Any, tuple[Any, Plan]] = {}
         self._past: dict[str, _Past] = {}
         self._tokens = itertools.count()
@@ -108,13 +109,16 @@ class ClientSession:
         """Compute outputs and return them as NumPy arrays: one for one fetch, a list for a list.
 
         `feeds` gives values to Placeholders, or to any other output, by name or Output. `targets` are run without a
-        result. Everything that is wrong with the blocks that are needed is raised together before any of them runs.
+        result. The first run is led by the page's initializers. Everything that is wrong with the blocks that are needed is raised together before any of them runs.
         """
         single = isinstance(fetches, (Output, Block, str))
         wanted: Sequence[Fetch] = [fetches] if isinstance(fetches, (Output, Block, str)) else fetches
         with self._lock:
             if not self._looping:
                 self._flag = CancelFlag()
+            if not self._started and self.page.initializers:
+                self._run([], feeds or {}, self.page.initializers)
+            self._started = True
             results = self._run(wanted, feeds or {}, targets)
         return results[0] if single else results
 
@@ -305,12 +309,13 @@ class ClientSession:
     def continue_from(self, earlier: ClientSession) -> None:
         """Take over what another session of the same page, before an edit, knows: state, results, reasons."""
         self.state, self.cache, self.runs = earlier.state, earlier.cache, earlier.runs
-        self._past, self._seen = earlier._past, earlier._seen
+        self._past, self._seen, self._started = earlier._past, earlier._seen, earlier._started
 
     def forget(self) -> None:
         """Start afresh: variables, random state, queues and kept results are dropped."""
         with self._lock:
             self.state = State()
+            self._started = False
             self._past.clear()
             self._seen.clear()
             if self.cache is not None:
@@ -382,7 +387,10 @@ class _Run:
 
     def _shown(self, slot: int) -> Array | None:
         """The value of a slot as NumPy; None for what is no tensor, or on a branch that was not taken."""
-        value = self.session.device.to_host(value_of(self.values[slot]))
+        held = self.values[slot]
+        if isinstance(held, Ref) and not held.ready:
+            return None
+        value = self.session.device.to_host(value_of(held))
         return np.asarray(value) if isinstance(value, (np.ndarray, np.generic)) else None
 
     def _announce(self) -> None:
