@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from voxgrad.arrays import execute as windowed
 from voxgrad.arrays.kinds import NUMPY, TORCH, Kind, kind_of
 from voxgrad.arrays.limits import check_size
 from voxgrad.catalog import attributes, dtypes
@@ -39,7 +40,7 @@ def execute(op: Op, arguments: Mapping[str, Any]) -> Any:
     _check_results(op, Call(op, specs, attrs, current_semantics()), faults)
     from voxgrad.kernels.arraywise import Context, evaluate
 
-    results = evaluate(op, [_beside(value, like) for value in values], attrs, Context())
+    results = evaluate(op, [_beside(value, like) for value in values], attrs, Context(windowed=windowed.execute))
     wrapped = [_wrapped(result, kind, like) for result in results]
     if len(wrapped) < 2:
         return wrapped[0] if wrapped else None

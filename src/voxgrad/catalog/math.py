@@ -96,8 +96,7 @@ def _fold(operate: Any) -> Infer:
             left is None
             or right is None
             or shape is None
-            or (1 not in (len(left), len(right))
-            and len(left) != len(right))
+            or (1 not in (len(left), len(right)) and len(left) != len(right))
         ):
             return specs(call, shape)
         count = max(len(left), len(right))

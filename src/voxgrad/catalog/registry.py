@@ -6,16 +6,8 @@ from __future__ import annotations
 import difflib
 
 from voxgrad.catalog import (
-    array,
-    avg_pool3d,
-    conv3d,
-    core,
-    math,
-    matrix,
-    max_pool3d,
-    reductions,
-    state,
-    training,
+    array, avg_pool3d, batch_norm, conv3d, core, math, matrix, max_pool3d, nn, reductions, slicing, special, state,
+    training, windows2d,
 )  # fmt: skip
 from voxgrad.catalog.model import Op
 from voxgrad.errors import Fault, InvalidArgumentError
@@ -24,8 +16,12 @@ FAMILY: tuple[Op, ...] = (*conv3d.OPS, *avg_pool3d.OPS, *max_pool3d.OPS)
 """The 3-D windowed family, closed under differentiation."""
 
 ORDINARY: tuple[Op, ...] = tuple(
-    op for module in (core, array, math, matrix, reductions, state, training) for op in module.OPS
-)
+    op
+    for module in (
+        core, array, math, matrix, reductions, slicing, special, nn, batch_norm, windows2d, state, training,
+    )
+    for op in module.OPS
+)  # fmt: skip
 """The ops that pages need beside the family; they run on any array library."""
 
 OPS: dict[str, Op] = {op.name: op for op in (*FAMILY, *ORDINARY)}

@@ -101,12 +101,3 @@ class Context:
             )
             raise UnimplementedError(fault)
         return runner(op, arguments)
-
-
-_windowed: Windowed | None = None
-
-
-def use_windowed(runner: Windowed) -> None:
-    """Set what runs the 3-D family where a context does not say."""
-    global _windowed
-    _windowed = runner

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FusedBatchNorm in its three forms, and its gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from voxgrad.catalog import dtypes
+from voxgrad.catalog.dims import differ
+from voxgrad.catalog.dtypes import DType
+from voxgrad.catalog.model import Attr, Call, Input, Law, Node, Op, Output, Spec
+from voxgrad.catalog.shapes import has_rank, specs, text, unknown
+from voxgrad.errors import Faults
+
+_EPSILON = Attr("epsilon", "float", "Added to the variance.", 1e-4)
+_FACTOR = Attr("exponential_avg_factor", "float", "The share of this batch in the running mean and variance.", 1.0)
+_TRAINING = Attr("is_training", "bool", "True: normalise with the batch's own mean and variance.", True)
+_LAWS = (
+    Law("variance", "Normalised with the variance over n; batch_variance is the one over n - 1."),
+    Law("precision", "half and bfloat16 are computed in float32."),
+    Law("reserve", "reserve_space_1 and 2 hold the mean and the variance over n, as on TensorFlow's CPU."),
+)
+
+
+def _format(wide: bool) -> Attr:
+    choices = ("NHWC", "NCHW", "NDHWC", "NCDHW") if wide else ("NHWC", "NCHW")
+    return Attr("data_format", "string", "Where the channels are: C.", "NHWC", choices=choices)
+
+
+def channel_axis(data_format: str) -> int:
+    """The dimension that holds the channels."""
+    return 1 if data_format.startswith("NC") else len(data_format) - 1
+
+
+def _channels(call: Call, name: str, faults: Faults) -> Any:
+    layout = call.attrs.get("data_format", "NHWC")
+    if not has_rank(call, name, len(layout), faults):
+        return unknown(call, "channels")
+    shape = call.inputs[name].shape
+    channels = shape[channel_axis(layout)]
+    for item in call.op.inputs:
+        given = call.inputs[item.name].shape
+        if item.shape == "[channels]" and given is not None and (len(given) != 1 or differ(given[0], channels)):
+            if given == (0,) and call.attrs.get("is_training") and item.name in ("mean", "variance"):
+                continue
+            faults.add("VG013", item.name, wanted=f"have one entry per channel, {channels}", got=text(given))
+    return channels
+
+
+def _forward_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+    channels = (_channels(call, "x", faults),)
+    extra = [(0,)] if len(call.op.outputs) == 6 else []
+    return None if faults else specs(call, call.inputs["x"].shape, *([channels] * 4), *extra)
+
+
+def _gradient_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+    channels = (_channels(call, "x", faults),)
+    return None if faults else specs(call, call.inputs["x"].shape, channels, channels, (0,), (0,))
+
+
+def _gradient(name: str) -> Any:
+    def gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
+        x, scale, _, mean, variance = node.inputs
+        attrs = {key: node.attrs[key] for key in ("epsilon", "data_format", "is_training")}
+        saved = [*node.outputs[3:]] if node.attrs["is_training"] else [mean, variance, *node.outputs[5:]]
+        dx, dscale, doffset, *_ = getattr(build, name)(dys[0], x, scale, *saved, **attrs)
+        return dx, dscale, doffset, None, None
+
+    return gradient
+
+
+def _forward(name: str, types: dict[str, tuple[DType, ...]], stat: str, gradient: str, *, reserves: int) -> Op:
+    doc = "Kept for the gradient."
+    return Op(
+        name, "nn", "Batch normalisation: (x - mean) / sqrt(variance + epsilon) * scale + offset, per channel.",
+        (Input("x", "T", "The data.", "as data_format says", layout="data"), Input("scale", stat, "The factor.", "[channels]"),
+         Input("offset", stat, "The summand.", "[channels]"),
+         Input("mean", stat, "The mean to use, or the running mean while training.", "[channels]"),
+         Input("variance", stat, "The variance to use, or the running one while training.", "[channels]")),
+        (_EPSILON, _FACTOR, _format(reserves == 3), _TRAINING),
+        (Output("y", "T", "The normalised data.", "shape of x", layout="data"),
+         Output("batch_mean", stat, "The mean, blended by exponential_avg_factor.", "[channels]"),
+         Output("batch_variance", stat, "The variance, blended likewise.", "[channels]"),
+         *(Output(f"reserve_space_{index}", stat, doc, "[channels]" if index < 3 else "[]") for index in range(1, reserves + 1))),
+        types, infer=_forward_infer, kernel="batch_norm.forward", gradient=_gradient(gradient), laws=_LAWS,
+    )  # fmt: skip
+
+
+def _backward(name: str, types: dict[str, tuple[DType, ...]], stat: str, *, wide: bool) -> Op:
+    first = 4 if wide else 3
+    extra = (Input("reserve_space_3", stat, "The third reserve; not used on the CPU."),) if wide else ()
+    scale = dtypes.FLOAT32 if stat == "U" else stat
+    return Op(
+        name, "nn", "Gradient of FusedBatchNorm with respect to x, scale and offset.",
+        (Input("y_backprop", "T", "The gradient with respect to y.", layout="data"),
+         Input("x", "T", "The data.", layout="data"), Input("scale", scale, "The factor.", "[channels]"),
+         Input("reserve_space_1", stat, "The mean.", "[channels]"), Input("reserve_space_2", stat, "The variance.", "[channels]"),
+         *extra),
+        (_EPSILON, _format(wide), _TRAINING),
+        (Output("x_backprop", "T", "The gradient with respect to x.", "shape of x", layout="data"),
+         Output("scale_backprop", stat, "The gradient with respect to scale.", "[channels]"),
+         Output("offset_backprop", stat, "The gradient with respect to offset.", "[channels]"),
+         Output(f"reserve_space_{first}", stat, "Empty.", "[0]"), Output(f"reserve_space_{first + 1}", stat, "Empty.", "[0]")),
+        types, infer=_gradient_infer, kernel="batch_norm.backward", laws=_LAWS, linear_in=("y_backprop",),
+    )  # fmt: skip
+
+
+_NARROW: dict[str, tuple[DType, ...]] = {"T": (dtypes.FLOAT32,)}
+_MIXED = (dtypes.HALF, dtypes.BFLOAT16, dtypes.FLOAT32)
+
+OPS = (
+    _forward("FusedBatchNorm", _NARROW, "T", "FusedBatchNormGrad", reserves=2),
+    _forward("FusedBatchNormV2", {"T": _MIXED, "U": (dtypes.FLOAT32,)}, "U", "FusedBatchNormGradV2", reserves=2),
+    _forward("FusedBatchNormV3", {"T": _MIXED, "U": (dtypes.BFLOAT16, dtypes.FLOAT32)}, "U", "FusedBatchNormGradV3", reserves=3),
+    _backward("FusedBatchNormGrad", _NARROW, "T", wide=False),
+    _backward("FusedBatchNormGradV2", {"T": _MIXED, "U": (dtypes.FLOAT32,)}, "U", wide=False),
+    _backward("FusedBatchNormGradV3", {"T": _MIXED, "U": (dtypes.FLOAT32,)}, "U", wide=True),
+)  # fmt: skip

@@ -1,0 +1,462 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of tensors: cut, joined, padded, repeated, turned round, gathered and scattered."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from voxgrad.catalog.dtypes import INT64
+from voxgrad.catalog.slices import Cut, cuts
+from voxgrad.errors import Faults
+from voxgrad.kernels.arraywise.array import zeros_like
+from voxgrad.kernels.arraywise.evaluation import Run, kernel
+from voxgrad.kernels.arraywise.namespace import (
+    Array, cast, element_type, integer, integers, is_numpy, moved_to, to_numpy,
+)  # fmt: skip
+from voxgrad.kernels.arraywise.state import check_positions
+
+
+def _owned(array: Array) -> Array:
+    """A NumPy result with memory of its own: a view would keep all of the input alive."""
+    return array.copy() if is_numpy(array) and array.base is not None else array
+
+
+@kernel(name="slice")
+def cut_box(run: Run, x: Array, begin: Array, size: Array) -> Array:
+    """A box of a tensor."""
+    starts, counts = integers(begin), integers(size)
+    spans = []
+    for index, (start, count) in enumerate(zip(starts, counts, strict=True)):
+        stop = x.shape[index] if count == -1 else start + count
+        if not 0 <= start <= stop <= x.shape[index]:
+            run.fail(
+                f"begin[{index}], size[{index}]", wanted=f"lie inside {x.shape[index]} cells", got=f"{start}, {count}"
+            )
+        spans.append(slice(start, stop))
+    return _owned(x[tuple(spans)])
+
+
+def _cuts(run: Run, shape: Any, bounds: tuple[Array, ...]) -> list[Cut]:
+    faults = Faults(run.op.name)
+    begin, end, strides = (integers(bound) for bound in bounds)
+    made = cuts(tuple(shape), (begin, end, strides), run.attrs, faults)
+    faults.raise_if_any()
+    assert made is not None
+    return made
+
+
+def _indexed(run: Run, x: Array, made: list[Cut]) -> Array:
+    """The cells of the cuts, axis by axis; the axes stay in place."""
+    places = [cut for cut in made if cut.axis is not None]
+    if all(cut.step > 0 for cut in places) or is_numpy(x):
+        return x[tuple(_span(cut) for cut in places)]
+    for cut in places:
+        chosen = np.arange(cut.start, cut.start + cut.step * cut.count, cut.step)
+        x = run.xp.take(x, moved_to(chosen, x), axis=cut.axis)
+    return x
+
+
+def _span(cut: Cut) -> slice:
+    stop = cut.start + cut.step * cut.count
+    return slice(cut.start, None if stop < 0 else stop, cut.step) if cut.count else slice(0, 0)
+
+
+@kernel()
+def strided_slice(run: Run, x: Array, begin: Array, end: Array, strides: Array) -> Array:
+    """Python's extended slice."""
+    made = _cuts(run, x.shape, (begin, end, strides))
+    shape = tuple(cut.count for cut in made if not cut.shrink)
+    return _owned(run.xp.reshape(_indexed(run, x, made), shape))
+
+
+@kernel()
+def strided_slice_grad(run: Run, shape: Array, begin: Array, end: Array, strides: Array, dy: Array) -> Array:
+    """dy at the cells of the slice, zeros elsewhere."""
+    whole = tuple(integers(shape))
+    made = _cuts(run, whole, (begin, end, strides))
+    places = [cut for cut in made if cut.axis is not None]
+    wanted = [cut.count for cut in made if not cut.shrink]
+    if list(dy.shape) != wanted:
+        run.fail("dy", wanted=f"have the shape of the slice, {wanted}", got=list(dy.shape), code="VG012")
+    inner = run.xp.reshape(dy, tuple(cut.count for cut in places))
+    back = [cut.axis for cut in places if cut.step < 0 and cut.count]
+    if back:
+        inner = run.xp.flip(inner, axis=tuple(back))
+    out = run.xp.zeros(whole, dtype=dy.dtype, **_device(dy))
+    out[tuple(_span(_forward(cut)) for cut in places)] = inner
+    return out
+
+
+def _forward(cut: Cut) -> Cut:
+    """The same cells from first to last."""
+    if cut.step > 0 or not cut.count:
+        return cut
+    return Cut(cut.axis, cut.start + cut.step * (cut.count - 1), -cut.step, cut.count)
+
+
+def _device(like: Array) -> dict[str, Any]:
+    return {} if is_numpy(like) else {"device": like.device}
+
+
+@kernel()
+def split(run: Run, axis: Array, value: Array) -> Any:
+    """Equal parts."""
+    return _parts(value, integer(axis), [value.shape[integer(axis)] // run.attrs["num_split"]] * run.attrs["num_split"])
+
+
+@kernel()
+def split_v(run: Run, value: Array, size_splits: Array, axis: Array) -> Any:
+    """Parts of stated sizes."""
+    sizes = integers(size_splits)
+    rest = value.shape[integer(axis)] - sum(size for size in sizes if size != -1)
+    if rest < 0 or (rest and -1 not in sizes):
+        wanted = f"add up to {value.shape[integer(axis)]}"
+        run.fail("size_splits", wanted=wanted, got=sizes, code="VG012")
+    return _parts(value, integer(axis), [rest if size == -1 else size for size in sizes])
+
+
+def _parts(value: Array, axis: int, sizes: list[int]) -> tuple[Array, ...]:
+    made, at, where = [], 0, [slice(None)] * len(value.shape)
+    for size in sizes:
+        where[axis] = slice(at, at + size)
+        made.append(_owned(value[tuple(where)]))
+        at += size
+    return tuple(made)
+
+
+@kernel()
+def unpack(run: Run, value: Array) -> Any:
+    """Slices along an axis, each without it."""
+    axis = run.attrs["axis"] % len(value.shape)
+    lead = (slice(None),) * axis
+    slices = (value[(*lead, index)] for index in range(value.shape[axis]))
+    return tuple(_owned(np.asarray(one)) if is_numpy(value) else one for one in slices)
+
+
+@kernel()
+def concat(run: Run, axis: Array, values: list[Array]) -> Array:
+    """Tensors one behind the other."""
+    return run.xp.concat(values, axis=integer(axis))
+
+
+@kernel()
+def concat_v2(run: Run, values: list[Array], axis: Array) -> Array:
+    """Tensors one behind the other."""
+    return run.xp.concat(values, axis=integer(axis))
+
+
+@kernel()
+def concat_offset(run: Run, axis: Array, shapes: list[Array]) -> Any:
+    """Where each part of a joined tensor begins."""
+    at, made = 0, []
+    for shape in shapes:
+        sizes = integers(shape)
+        where = integer(axis) % len(sizes)
+        made.append(run.make([at if index == where else 0 for index in range(len(sizes))], element_type(shape)))
+        at += sizes[where]
+    return tuple(made)
+
+
+@kernel()
+def pack(run: Run, values: list[Array]) -> Array:
+    """Tensors side by side along a new axis."""
+    return run.xp.stack(values, axis=run.attrs["axis"])
+
+
+@kernel()
+def tile(run: Run, x: Array, multiples: Array) -> Array:
+    """A tensor repeated."""
+    times = tuple(integers(multiples))
+    return run.xp.tile(x, times) if times else x
+
+
+@kernel()
+def pad(run: Run, x: Array, paddings: Array, value: Array | None = None) -> Array:
+    """A tensor with one value around it."""
+    amounts = to_numpy(paddings).reshape(-1, 2).tolist()
+    shape = [before + size + after for (before, after), size in zip(amounts, x.shape, strict=True)]
+    fill = 0 if value is None else to_numpy(value)[()]
+    if is_numpy(x):
+        out = np.full(shape, b"" if x.dtype == object and value is None else fill, dtype=x.dtype)
+    else:
+        out = run.xp.full(tuple(shape), fill if value is None else value.item(), dtype=x.dtype, device=x.device)
+    out[tuple(slice(before, before + size) for (before, _), size in zip(amounts, x.shape, strict=True))] = x
+    return out
+
+
+def _mirrored(size: int, before: int, after: int, symmetric: bool) -> np.ndarray[Any, Any]:
+    """For every cell of a padded dimension, the cell that it shows."""
+    edge = 0 if symmetric else 1
+    inner = np.arange(size)
+    front = inner[edge : edge + before][::-1]
+    back = inner[::-1][edge : edge + after]
+    return np.concatenate([front, inner, back])
+
+
+@kernel()
+def mirror_pad(run: Run, x: Array, paddings: Array) -> Array:
+    """A tensor with its mirror image around it."""
+    for axis, (before, after) in enumerate(to_numpy(paddings).reshape(-1, 2).tolist()):
+        shown = _mirrored(x.shape[axis], before, after, run.attrs["mode"] == "SYMMETRIC")
+        x = run.xp.take(x, moved_to(shown, x), axis=axis)
+    return x
+
+
+@kernel(widen=True)
+def mirror_pad_grad(run: Run, dy: Array, paddings: Array) -> Array:
+    """Every mirrored cell added back to the one that it shows."""
+    from voxgrad.kernels.arraywise.reductions import scattered
+
+    for axis, (before, after) in enumerate(to_numpy(paddings).reshape(-1, 2).tolist()):
+        size = dy.shape[axis] - before - after
+        shown = _mirrored(size, before, after, run.attrs["mode"] == "SYMMETRIC")
+        turned = run.xp.moveaxis(dy, axis, 0)
+        dy = run.xp.moveaxis(scattered(run, turned, shown, size, "sum"), 0, axis)
+    return dy
+
+
+@kernel()
+def reverse(run: Run, x: Array, axis: Array) -> Array:
+    """A tensor turned round along axes."""
+    over = tuple(integers(axis))
+    return _owned(run.xp.flip(x, axis=over)) if over else x
+
+
+@kernel()
+def reverse_sequence(run: Run, x: Array, seq_lengths: Array) -> Array:
+    """The first cells of each sequence, turned round."""
+    seq, batch = run.attrs["seq_dim"], run.attrs["batch_dim"]
+    lengths, count = to_numpy(seq_lengths).astype(np.int64), x.shape[seq]
+    if lengths.size and not 0 <= int(lengths.min()) <= int(lengths.max()) <= count:
+        run.fail("seq_lengths", wanted=f"be in [0, {count}]", got=lengths.tolist())
+    cell = np.arange(count)
+    source = np.where(cell < lengths[:, None], lengths[:, None] - 1 - cell, cell)
+    turned = to_numpy(x).swapaxes(0, batch) if batch else to_numpy(x)
+    along = batch if seq == 0 else seq
+    order = [1] * turned.ndim
+    order[0], order[along] = lengths.size, count
+    made = np.take_along_axis(turned, source.reshape(order), axis=along)
+    return moved_to(np.ascontiguousarray(made.swapaxes(0, batch) if batch else made), x)
+
+
+def _checked(run: Run, indices: Array, size: int) -> None:
+    values = to_numpy(indices)
+    if values.size and not 0 <= int(values.min()) <= int(values.max()) < size:
+        bad = values[(values < 0) | (values >= size)]
+        run.fail("indices", wanted=f"be in [0, {size})", got=int(bad[0]))
+
+
+@kernel()
+def gather(run: Run, params: Array, indices: Array) -> Array:
+    """Rows by index."""
+    return _taken(run, params, indices, 0)
+
+
+def _taken(run: Run, params: Array, indices: Array, axis: int) -> Array:
+    _checked(run, indices, params.shape[axis])
+    flat = cast(run.xp.reshape(indices, (-1,)), INT64)
+    rows = run.xp.take(params, flat, axis=axis)
+    return run.xp.reshape(rows, (*params.shape[:axis], *indices.shape, *params.shape[axis + 1 :]))
+
+
+@kernel()
+def gather_v2(run: Run, params: Array, indices: Array, axis: Array) -> Array:
+    """Slices by index along an axis."""
+    at, batch = integer(axis) % len(params.shape), run.attrs["batch_dims"]
+    batch = batch + len(indices.shape) if batch < 0 else batch
+    if batch == 0:
+        return _taken(run, params, indices, at)
+    lead = tuple(params.shape[:batch])
+    many = run.xp.reshape(params, (math.prod(lead), *params.shape[batch:]))
+    chosen = run.xp.reshape(indices, (math.prod(lead), *indices.shape[batch:]))
+    rows = [_taken(run, many[i], chosen[i], at - batch) for i in range(math.prod(lead))]
+    if not rows:
+        shape = (*lead, *params.shape[batch:at], *indices.shape[batch:], *params.shape[at + 1 :])
+        return run.xp.zeros(shape, dtype=params.dtype, **_device(params))
+    made = run.xp.stack(rows, axis=0)
+    return run.xp.reshape(made, (*lead, *made.shape[1:]))
+
+
+@kernel()
+def gather_nd(run: Run, params: Array, indices: Array) -> Array:
+    """Slices by position."""
+    depth = indices.shape[-1]
+    places = to_numpy(indices).reshape(-1, depth).astype(np.int64)
+    check_positions(run, places, tuple(params.shape))
+    shape = (*indices.shape[:-1], *params.shape[depth:])
+    if depth == 0:
+        return run.xp.reshape(run.xp.stack([params] * len(places), axis=0), shape) if len(places) else zeros_like(
+            run, run.xp.reshape(params, (-1,))[:0].reshape(shape))  # fmt: skip
+    picked = params[tuple(moved_to(column.copy(), params) for column in places.T)]
+    return run.xp.reshape(picked, shape)
+
+
+def _placed(
+    run: Run, start: np.ndarray[Any, Any], indices: Array, updates: Array, *, add: bool
+) -> np.ndarray[Any, Any]:
+    depth = indices.shape[-1]
+    places = to_numpy(indices).reshape(-1, depth).astype(np.int64)
+    check_positions(run, places, start.shape)
+    values = to_numpy(updates).reshape(len(places), *start.shape[depth:])
+    if depth == 0:
+        return start + values.sum(axis=0, dtype=start.dtype) if add else values[-1] if len(places) else start
+    if add and start.dtype.kind != "b":
+        np.add.at(start, tuple(places.T), values)
+    else:
+        start[tuple(places.T)] = values
+    return start
+
+
+@kernel(widen=True)
+def scatter_nd(run: Run, indices: Array, updates: Array, shape: Array) -> Array:
+    """Values at positions of zeros, added up."""
+    start = np.zeros(tuple(integers(shape)), dtype=to_numpy(updates).dtype)
+    return moved_to(_placed(run, start, indices, updates, add=True), updates)
+
+
+@kernel()
+def tensor_scatter_update(run: Run, x: Array, indices: Array, updates: Array) -> Array:
+    """A tensor with other values at positions."""
+    return moved_to(_placed(run, to_numpy(x).copy(), indices, updates, add=False), x)
+
+
+@kernel(widen=True)
+def tensor_scatter_add(run: Run, x: Array, indices: Array, updates: Array) -> Array:
+    """A tensor with values added at positions."""
+    return moved_to(_placed(run, to_numpy(x).copy(), indices, updates, add=True), x)
+
+
+@kernel()
+def one_hot(run: Run, indices: Array, depth: Array, on_value: Array, off_value: Array) -> Array:
+    """One value on, all others off."""
+    axis, count = run.attrs["axis"], integer(depth)
+    at = len(indices.shape) if axis == -1 else axis
+    row = [1] * (len(indices.shape) + 1)
+    row[at] = count
+    column = moved_to(np.arange(count).reshape(row), indices)
+    hit = cast(run.xp.expand_dims(indices, axis=at), INT64) == column
+    return run.xp.where(hit, on_value, off_value)
+
+
+@kernel()
+def where(run: Run, x: Array) -> Array:
+    """The positions of what is not zero."""
+    found = np.argwhere(to_numpy(x)).reshape(-1, len(x.shape))
+    return run.make(found, INT64)
+
+
+def _unique(x: Array) -> tuple[Any, Any, Any]:
+    """The values in the order of their first place, the place of every element, how often each occurs."""
+    values = to_numpy(x)
+    if values.dtype.kind in "fV" or values.dtype == object:
+        return _unique_by_hash(values)
+    _, first, inverse, counts = np.unique(values, return_index=True, return_inverse=True, return_counts=True)
+    order = np.argsort(first, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return values[first[order]], rank[inverse.reshape(-1)], counts[order]
+
+
+def _unique_by_hash(values: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:
+    """As TensorFlow does for floats and text: by equality, so that every NaN is its own."""
+    seen: dict[Any, int] = {}
+    places, firsts, counts = [], [], []
+    for index, value in enumerate(values.tolist()):
+        place = seen.get(value) if value == value else None
+        if place is None:
+            place = len(firsts)
+            firsts.append(index)
+            counts.append(0)
+            if value == value:
+                seen[value] = place
+        places.append(place)
+        counts[place] += 1
+    return values[firsts], np.asarray(places, np.int64), np.asarray(counts, np.int64)
+
+
+@kernel()
+def unique(run: Run, x: Array) -> Any:
+    """The different values of a vector."""
+    values, places, _ = _unique(x)
+    return moved_to(values, x), run.make(places, run.attrs["out_idx"])
+
+
+@kernel()
+def unique_with_counts(run: Run, x: Array) -> Any:
+    """The different values of a vector and their counts."""
+    values, places, counts = _unique(x)
+    return moved_to(values, x), run.make(places, run.attrs["out_idx"]), run.make(counts, run.attrs["out_idx"])
+
+
+@kernel()
+def list_diff(run: Run, x: Array, y: Array) -> Any:
+    """The elements of x that are not in y."""
+    values, gone = to_numpy(x), set(to_numpy(y).tolist())
+    kept = [index for index, value in enumerate(values.tolist()) if value not in gone]
+    return moved_to(values[kept], x), run.make(kept, run.attrs["out_idx"])
+
+
+@kernel(name="range")
+def numbers(run: Run, start: Array, limit: Array, delta: Array) -> Array:
+    """Numbers from start up to limit."""
+    first, last, step = (to_numpy(one) for one in (start, limit, delta))
+    if step == 0 or (last - first) * (1 if step > 0 else -1) < 0:
+        run.fail("limit", wanted="lie where delta leads", got=f"{first}, {last}, {step}")
+    dtype = element_type(start)
+    if dtype.kind != "float":
+        return run.make(range(int(first), int(last), int(step)), dtype)
+    count = math.ceil(abs((float(last) - float(first)) / float(step)))
+    # Added up step by step, as TensorFlow does.
+    made = np.empty(count, first.dtype)
+    value = first[()]
+    for index in range(count):
+        made[index] = value
+        value = (value + step).astype(first.dtype)
+    return run.make(made, dtype)
+
+
+@kernel(widen=True)
+def lin_space(run: Run, start: Array, stop: Array, num: Array) -> Array:
+    """Evenly spaced numbers."""
+    first, last, count = to_numpy(start), to_numpy(stop), integer(num)
+    if count < 1:
+        run.fail("num", wanted="be at least 1", got=count)
+    step = (last - first) / np.asarray(max(1, count - 1), first.dtype)
+    made = first + step * np.arange(count, dtype=first.dtype)
+    if count > 1:
+        made[-1] = last
+    return run.make(made, element_type(start))
+
+
+@kernel()
+def dynamic_partition(run: Run, data: Array, partitions: Array) -> Any:
+    """Rows sorted into several tensors."""
+    which, count = to_numpy(partitions), run.attrs["num_partitions"]
+    if which.size and not 0 <= int(which.min()) <= int(which.max()) < count:
+        run.fail("partitions", wanted=f"be in [0, {count})", got=which.ravel().tolist())
+    rows = run.xp.reshape(data, (which.size, *data.shape[which.ndim :]))
+    chosen = (np.flatnonzero(which.reshape(-1) == part) for part in range(count))
+    return tuple(run.xp.take(rows, moved_to(one, data), axis=0) for one in chosen)
+
+
+@kernel()
+def dynamic_stitch(run: Run, indices: list[Array], data: list[Array]) -> Array:
+    """Rows put to their places."""
+    places = [to_numpy(one).reshape(-1) for one in indices]
+    flat = np.concatenate(places).astype(np.int64) if places else np.zeros(0, np.int64)
+    rest = tuple(data[0].shape[len(indices[0].shape) :])
+    rows = run.xp.concat([run.xp.reshape(one, (-1 if rest and math.prod(rest) else place.size, *rest))
+                          for one, place in zip(data, places, strict=True)], axis=0)  # fmt: skip
+    count = int(flat.max()) + 1 if flat.size else 0
+    if flat.size and int(flat.min()) < 0:
+        run.fail("indices", wanted="be 0 or more", got=int(flat.min()))
+    out = zeros_like(run, run.xp.broadcast_to(run.xp.reshape(rows, (-1,))[:1], (count, *rest)) if math.prod(rows.shape)
+                     else run.xp.reshape(rows[:0], (0, *rest)))  # fmt: skip
+    out = out.copy() if is_numpy(out) else out
+    last = {int(place): index for index, place in enumerate(flat.tolist())}
+    if last:
+        out[moved_to(np.asarray(list(last)), rows)] = rows[moved_to(np.asarray(list(last.values())), rows)]
+    return out
