@@ -14,8 +14,8 @@ none as the Block. The functions are made from the declarations in `voxgrad.cata
 from __future__ import annotations
 
 import inspect
+import typing
 from collections.abc import Callable
-from typing import Any
 
 from voxgrad.catalog import registry
 from voxgrad.catalog.describe import docstring, shown_default
@@ -26,10 +26,11 @@ from voxgrad.graph.block import Block, Output, Value
 from voxgrad.graph.page import Page
 from voxgrad.graph.values import Array, literal, spec_of, to_array
 
+# Names here must not be names of ops: `Any` is one.
 __all__ = list(registry.OPS)
 
 
-def __getattr__(name: str) -> Callable[..., Any]:
+def __getattr__(name: str) -> Callable[..., typing.Any]:
     if name.startswith("_"):
         raise AttributeError(name)
     try:
@@ -45,10 +46,10 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def make_function(op: Op) -> Callable[..., Any]:
+def make_function(op: Op) -> Callable[..., typing.Any]:
     """The function of an op, with its signature and documentation."""
 
-    def function(page: Page, /, *arguments: Any, name: str | None = None, **named: Any) -> Any:
+    def function(page: Page, /, *arguments: typing.Any, name: str | None = None, **named: typing.Any) -> typing.Any:
         return add_block(page, op, arguments, named, name)
 
     kinds = inspect.Parameter
@@ -68,7 +69,9 @@ def make_function(op: Op) -> Callable[..., Any]:
     return function
 
 
-def add_block(page: Page, op: Op, arguments: tuple[Any, ...], named: dict[str, Any], name: str | None) -> Any:
+def add_block(
+    page: Page, op: Op, arguments: tuple[typing.Any, ...], named: dict[str, typing.Any], name: str | None
+) -> typing.Any:
     """Put an op on a page and return its outputs."""
     given = _bound(op, arguments, named)
     attrs = {attr.name: given[attr.name] for attr in op.attrs if given.get(attr.name) is not None}
@@ -83,7 +86,7 @@ def add_block(page: Page, op: Op, arguments: tuple[Any, ...], named: dict[str, A
     return results_of(block, op)
 
 
-def _bound(op: Op, arguments: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+def _bound(op: Op, arguments: tuple[typing.Any, ...], named: dict[str, typing.Any]) -> dict[str, typing.Any]:
     names = [item.name for item in op.parameters]
     faults = Faults(op.name)
     if len(arguments) > len(names):
@@ -102,7 +105,7 @@ def _bound(op: Op, arguments: tuple[Any, ...], named: dict[str, Any]) -> dict[st
     return given
 
 
-def _complete_constant(op: Op, attrs: dict[str, Any]) -> None:
+def _complete_constant(op: Op, attrs: dict[str, typing.Any]) -> None:
     """A constant without a stated type has the type of its value."""
     if op.name != "Const" or "value" not in attrs:
         return
@@ -115,18 +118,18 @@ def _complete_constant(op: Op, attrs: dict[str, Any]) -> None:
             attrs["value"], attrs["dtype"] = array, spec_of(array).dtype
 
 
-def _listed(item: Input, value: Any) -> list[Any]:
+def _listed(item: Input, value: typing.Any) -> list[typing.Any]:
     if not item.many:
         return [_output(value)]
     values = value if isinstance(value, (list, tuple)) else [value]
     return [_output(one) for one in values]
 
 
-def _output(value: Any) -> Any:
+def _output(value: typing.Any) -> typing.Any:
     return value.output(0) if isinstance(value, Block) else value
 
 
-def _make_constants(page: Page, block: Block, op: Op, inputs: dict[Input, list[Any]]) -> None:
+def _make_constants(page: Page, block: Block, op: Op, inputs: dict[Input, list[typing.Any]]) -> None:
     """Arrays and numbers become Const blocks, `block/pin`, of the type that the wires ask for."""
     bound: dict[str, DType] = {}
     for item, values in inputs.items():
@@ -150,7 +153,7 @@ def _make_constants(page: Page, block: Block, op: Op, inputs: dict[Input, list[A
     faults.raise_if_any()
 
 
-def _constant(op: Op, item: Input, value: Any, bound: dict[str, DType], faults: Faults) -> Array | None:
+def _constant(op: Op, item: Input, value: typing.Any, bound: dict[str, DType], faults: Faults) -> Array | None:
     wanted = bound.get(str(item.type))
     array = literal(op, item, Value(value), wanted, faults)
     if array is None:
@@ -166,9 +169,9 @@ def _constant(op: Op, item: Input, value: Any, bound: dict[str, DType], faults: 
     return array
 
 
-def results_of(block: Block, op: Op) -> Any:
+def results_of(block: Block, op: Op) -> typing.Any:
     """What a function returns: one Output, a tuple of several, lists where the op has lists, or the block itself."""
-    found: list[Any] = []
+    found: list[typing.Any] = []
     index = 0
     for item in op.outputs:
         outputs = [Output(block, index + offset) for offset in range(block.count_of(item))]

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import voxgrad as vg
 
 
@@ -32,9 +34,9 @@ def test_initializers_come_back_from_data_and_follow_edits() -> None:
 def test_values_are_shown_as_they_were_when_a_block_ran() -> None:
     seen: dict[str, float] = {}
 
-    def show(name: str, values: list[object]) -> None:
+    def show(name: str, values: list[Any]) -> None:
         if values[0] is not None:
-            seen[name] = float(values[0])  # type: ignore[arg-type]
+            seen[name] = float(values[0])
 
     session = vg.ClientSession(counting_page(), on_values=show)
     session.run(targets=["step"])

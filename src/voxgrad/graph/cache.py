@@ -7,6 +7,8 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
+import numpy as np
+
 DEFAULT_BYTES = 2**28
 
 
@@ -30,7 +32,9 @@ class Cache:
 
     def put(self, key: bytes, results: tuple[Any, ...]) -> None:
         """Keep results, if they fit."""
-        size = 256 + sum(_bytes(result) for result in results)
+        size = 256
+        for result in results:
+            size += _bytes(result)
         if size > self.max_bytes:
             return
         with self._lock:
@@ -61,6 +65,8 @@ class Cache:
 
 
 def _bytes(result: Any) -> int:
+    if isinstance(result, np.ndarray):
+        return result.nbytes
     size = getattr(result, "nbytes", None)
     if isinstance(size, int):
         return size

@@ -44,6 +44,8 @@ class Step:
     stateful: bool = False
     windowed: bool = False
     reads_variables: bool = False
+    volatile: bool = False
+    """Depends on state, so that an old result hardly ever comes back."""
 
 
 @dataclass(slots=True)
@@ -88,6 +90,7 @@ def make_plan(
     found = order(roots, fed=place.slots.keys())
     plan.needed.update(found.blocks)
     _lay_out(plan, place, found.blocks, device)
+    _mark_volatile(plan)
     plan.fetches = [place.slots[output] for output in fetches]
     _find_last_uses(plan)
     return plan
@@ -196,6 +199,14 @@ def _plain_value(source: Value) -> Array:
 
 def _flat(slots: tuple[Slots, ...]) -> tuple[int, ...]:
     return tuple(one for slot in slots for one in ((slot,) if isinstance(slot, int) else slot))
+
+
+def _mark_volatile(plan: Plan) -> None:
+    volatile: set[int] = set()
+    for step in plan.steps:
+        step.volatile = step.stateful or not volatile.isdisjoint(step.flat_inputs)
+        if step.volatile:
+            volatile.update(step.flat_outputs)
 
 
 def _find_last_uses(plan: Plan) -> None:

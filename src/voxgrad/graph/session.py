@@ -57,6 +57,28 @@ class _Past:
     key: bytes
 
 
+@dataclass(slots=True)
+class _Changes:
+    """Why a block ran, put into words only where somebody asks."""
+
+    past: _Past | None
+    step: Step
+    keys: tuple[bytes, ...]
+
+    def __str__(self) -> str:
+        past, step = self.past, self.step
+        if past is None:
+            return "it had not run before"
+        if past.step.op is not step.op:
+            return f"it was a {past.step.op.name} before"
+        if past.step.key != step.key:
+            return _changed_attrs(past.step, step) or "the semantics or the device changed"
+        if len(past.keys) != len(self.keys):
+            return "its wires changed"
+        pins = [pin for pin, old, new in zip(_pin_names(step), past.keys, self.keys, strict=True) if old != new]
+        return f"{', '.join(dict.fromkeys(pins))} changed" if pins else "its result was not kept"
+
+
 class ClientSession:
     """Runs a page, as often as wanted.
 
@@ -82,7 +104,7 @@ class ClientSession:
     ):
         self.page = page._store.root
         self.device: Device = device_named(device)
-        self.cache = Cache() if cache is None or cache is True else cache or None
+        self.cache = cache if isinstance(cache, Cache) else None if cache is False else Cache()
         self.state = State()
         self.on_progress = on_progress
         self.on_values = on_values
@@ -99,7 +121,7 @@ class ClientSession:
         self._seen: dict[str, tuple[Any, bytes]] = {}
         self._constant_keys: dict[int, tuple[Array, bytes]] = {}
         self._plan = Plan()
-        self._events: list[tuple[int, str, str, float]] = []
+        self._events: list[tuple[int, str, str | _Changes, float]] = []
 
     # Running
 
@@ -109,7 +131,8 @@ class ClientSession:
         """Compute outputs and return them as NumPy arrays: one for one fetch, a list for a list.
 
         `feeds` gives values to Placeholders, or to any other output, by name or Output. `targets` are run without a
-        result. The first run is led by the page's initializers. Everything that is wrong with the blocks that are needed is raised together before any of them runs.
+        result. The page's initializers go before the first run. Everything that is wrong with the blocks that are
+        needed is raised together before any of them runs.
         """
         single = isinstance(fetches, (Output, Block, str))
         wanted: Sequence[Fetch] = [fetches] if isinstance(fetches, (Output, Block, str)) else fetches
@@ -121,6 +144,21 @@ class ClientSession:
             self._started = True
             results = self._run(wanted, feeds or {}, targets)
         return results[0] if single else results
+
+    def assign(self, variable: Fetch, value: Any) -> None:
+        """Give a variable a value, as an Assign block would."""
+        output = self.page.output(variable)
+        inference, faults = self.page.infer(), Faults("ClientSession")
+        call = inference.calls.get(output.block)
+        if call is None or not call.op.outputs or not call.op.outputs[0].ref or call.op.inputs:
+            faults.add("VG067", output.block.name, wanted="be a variable", got=output.block.op_name)
+            raise faults.error()
+        array = to_array(self.device.to_host(value), inference.spec(output).dtype)
+        _check_feed(output, array, inference.spec(output), {}, faults)
+        faults.raise_if_any()
+        with self._lock:
+            (ref,) = evaluate(call.op, [], call.attrs, Context(self.state, output.block.name))
+            ref.assign(self.device.put(np.array(array)))
 
     def run_to(self, block: Block | str, feeds: Feeds | None = None) -> list[Array]:
         """Run what a block needs and the block itself; returns all of its outputs."""
@@ -283,7 +321,7 @@ class ClientSession:
         """What the last run did with every block of the page, and why, in the order of the run."""
         plan, events = self._plan, list(self._events)
         found = [BlockReport(output.block.name, states.FED, "a value was fed") for output in plan.feeds]
-        found += [BlockReport(plan.steps[index].name, state, why, took) for index, state, why, took in events]
+        found += [BlockReport(plan.steps[index].name, state, str(why), took) for index, state, why, took in events]
         found += [
             BlockReport(step.name, states.WAITING, "the run ended before it") for step in plan.steps[len(events) :]
         ]
@@ -401,14 +439,14 @@ class _Run:
         assert self.session.on_progress is not None
         self.session.on_progress(Progress(step.name, state, index, len(self.plan.steps), seconds, message))
 
-    def _step(self, index: int, step: Step) -> tuple[str, str]:
+    def _step(self, index: int, step: Step) -> tuple[str, str | _Changes]:
         """Do one block: leave it where it was not reached by a live value, reuse its result, or compute it."""
         values = self.values
         inputs = [values[slot] if isinstance(slot, int) else [values[one] for one in slot] for slot in step.inputs]
         if self.dead and step.waits and not self.dead.isdisjoint(step.waits):
             return self._die(index, step, "it waits for a block that was not run")
         if self.cache is None or step.stateful:
-            why = "it keeps state, so it runs every time" if step.stateful else "nothing is kept"
+            why: str | _Changes = "it keeps state, so it runs every time" if step.stateful else "nothing is kept"
             results = self._compute(index, step, inputs)
             if self.cache is not None:
                 self._remember_state(step, results)
@@ -420,7 +458,7 @@ class _Run:
             kept = self.cache.get(key)
             if kept is not None:
                 return self._reuse(step, keys, key, kept)
-            why = self._reason(step, keys)
+            why = _Changes(self.session._past.get(step.name), step, keys)
             results = self._compute(index, step, inputs)
             self._keep(step, keys, key, results)
         if results and all(result is DEAD for result in results):
@@ -492,8 +530,8 @@ class _Run:
     def _keep(self, step: Step, keys: tuple[bytes, ...], key: bytes, results: tuple[Any, ...]) -> None:
         assert self.cache is not None
         past = self.session._past.get(step.name)
-        if past is not None and step.reads_variables:
-            # What a variable held before does not come back: a training loop must not fill the cache with it.
+        if past is not None and step.volatile:
+            # What followed from an old state does not come back: a training loop must not fill the cache with it.
             self.cache.drop(past.key)
         self.cache.put(key, results)
         self.session._past[step.name] = _Past(step, keys, self.session.runs, key)
@@ -505,19 +543,6 @@ class _Run:
             return
         for at, slot in enumerate(step.flat_outputs):
             self.keys[slot] = key + at.to_bytes(4, "little")
-
-    def _reason(self, step: Step, keys: tuple[bytes, ...]) -> str:
-        past = self.session._past.get(step.name)
-        if past is None:
-            return "it had not run before"
-        if past.step.op is not step.op:
-            return f"it was a {past.step.op.name} before"
-        if past.step.key != step.key:
-            return _changed_attrs(past.step, step) or "the semantics or the device changed"
-        if len(past.keys) != len(keys):
-            return "its wires changed"
-        pins = [pin for pin, old, new in zip(_pin_names(step), past.keys, keys, strict=True) if old != new]
-        return f"{', '.join(dict.fromkeys(pins))} changed" if pins else "its result was not kept"
 
     def _spread(self, step: Step, results: tuple[Any, ...]) -> None:
         for slot, result in zip(step.outputs, results, strict=True):

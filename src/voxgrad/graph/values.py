@@ -31,6 +31,8 @@ def to_array(value: Any, dtype: DType | None) -> Array:
         return value
     found: Array = np.asarray(value)
     if found.dtype.kind in "USO" or dtype is dtypes.STRING:
+        if dtype not in (None, dtypes.STRING):
+            raise TypeError(f"text is no {dtype}")
         return _texts(value)
     if isinstance(value, (np.ndarray, np.generic)):
         return found if dtype is None else _converted(found, dtype)
