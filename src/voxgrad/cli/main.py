@@ -8,20 +8,29 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 
 from voxgrad.cli import exits
 from voxgrad.errors import VoxgradError
 
 COMMANDS = {
+    "run": "run a page and show what came out",
+    "check": "say what is wrong with a page, without running it",
+    "import": "bring a page or a project of enuSpace here",
+    "export": "write a page as a Python script",
+    "draw": "draw a page as SVG or PNG",
     "ops": "list the ops, or show the page of one",
     "apply": "run one op on array files",
     "doctor": "say what this installation can do",
 }
 """Every command with its line in `voxgrad --help`; the module `voxgrad.cli.<name>` adds its arguments and runs it."""
 
+_MODULES = {"import": "import_"}
+
 INTRODUCTION = """\
 3-D convolution and pooling with all their gradients: single ops on files, and pages of wired blocks.
 
+  voxgrad run page.vox.json                        run a page
   voxgrad ops                                      what there is
   voxgrad ops AvgPool3DGrad                        one op: arguments, types, an example, the edges
   voxgrad apply MaxPool3D --input scan.npy --ksize 1,2,2,2,1 --strides 1,2,2,2,1 --padding SAME --output half.npy
@@ -30,12 +39,13 @@ INTRODUCTION = """\
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line; the exit code."""
-    parser = make_parser()
-    arguments, rest = parser.parse_known_args(argv)
+    given = sys.argv[1:] if argv is None else list(argv)
+    parser = make_parser(next((one for one in given if not one.startswith("-")), ""))
+    arguments, rest = parser.parse_known_args(given)
     if arguments.command is None:
         parser.print_help()
         return exits.OK
-    module = importlib.import_module(f"voxgrad.cli.{arguments.command}")
+    module = _module(arguments.command)
     if rest and not getattr(module, "TAKES_REST", False):
         parser.error(f"unknown arguments: {' '.join(rest)} (see `voxgrad {arguments.command} --help`)")
     try:
@@ -63,14 +73,17 @@ def _guarded(run: object, arguments: argparse.Namespace, rest: list[str]) -> int
         return exits.CANCELLED
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """The parser with all commands."""
+def make_parser(command: str = "") -> argparse.ArgumentParser:
+    """The parser with all commands; only the module of the one that was chosen is loaded."""
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser("voxgrad", description=INTRODUCTION, epilog=exits.EPILOG, formatter_class=raw)
     parser.add_argument("--version", action="version", version=_version())
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, line in COMMANDS.items():
-        module = importlib.import_module(f"voxgrad.cli.{name}")
+        if name != command:
+            commands.add_parser(name, help=line)
+            continue
+        module = _module(name)
         added = commands.add_parser(
             name,
             help=line,
@@ -81,6 +94,10 @@ def make_parser() -> argparse.ArgumentParser:
         )
         module.add_arguments(added)
     return parser
+
+
+def _module(command: str) -> ModuleType:
+    return importlib.import_module(f"voxgrad.cli.{_MODULES.get(command, command)}")
 
 
 def _version() -> str:

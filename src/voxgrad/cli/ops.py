@@ -13,6 +13,7 @@ from voxgrad.catalog import registry
 from voxgrad.catalog.describe import docstring, shown_default, type_names
 from voxgrad.catalog.model import Attr, Op
 from voxgrad.cli import exits
+from voxgrad.formats.enuspace.library import library, missing
 
 DESCRIPTION = """\
 List the ops by group, or show the page of one.
@@ -20,17 +21,22 @@ List the ops by group, or show the page of one.
   voxgrad ops                   every op with one line
   voxgrad ops MaxPool3DGrad     arguments, types, result, an example that runs, the edges
   voxgrad ops pool              the ops whose name holds "pool"
+  voxgrad ops --missing         blocks of enuSpace that are not here
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `voxgrad ops`."""
     parser.add_argument("name", nargs="?", help="the op, or a part of its name")
+    parser.add_argument("--missing", action="store_true", help="the blocks of enuSpace that have no op yet")
     parser.add_argument("--json", action="store_true", help="the declarations as JSON")
 
 
 def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     """Print the list or a page."""
+    if arguments.missing:
+        print("\n".join(missing_lines()))
+        return exits.OK
     chosen = _chosen(arguments.name)
     if arguments.json:
         print(json.dumps([as_data(op) for op in chosen], indent=1))
@@ -63,6 +69,16 @@ def listing(ops: list[Op]) -> list[str]:
             for op in ops
             if op.group == group
         ]
+    return lines
+
+
+def missing_lines() -> list[str]:
+    """The blocks of enuSpace that have no op here, by group."""
+    symbols = missing()
+    lines = [f"{len(library()) - len(symbols)} of enuSpace's {len(library())} blocks are here; these are not:"]
+    for group in dict.fromkeys(symbol.group for symbol in symbols):
+        names = ", ".join(symbol.name for symbol in symbols if symbol.group == group)
+        lines.append(textwrap.fill(f"{group}: {names}", 100, subsequent_indent="    "))
     return lines
 
 

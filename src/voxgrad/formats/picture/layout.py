@@ -16,6 +16,7 @@ from voxgrad.graph.block import Block, Output, Source
 from voxgrad.graph.page import Page
 
 Point = tuple[float, float]
+Rect = tuple[float, float, float, float]
 
 ADVANCE = 6.6
 """Width of a character of 11 px in a monospaced font."""
@@ -81,7 +82,7 @@ def lay_out(page: Page) -> Drawing:
     wrong = {problem.block for problem in page.problems()}
     blocks = page.blocks
     sizes = {block: _size(block, _rows(block, inference.spec)) for block in blocks}
-    places = _places(blocks, sizes)
+    places, scale = _places(blocks, sizes)
     drawing = Drawing(page.name)
     pins: dict[tuple[Block, str, bool], Point] = {}
     for block in blocks:
@@ -91,7 +92,7 @@ def lay_out(page: Page) -> Drawing:
         for name, pin in zip(names, box.pins, strict=True):
             pins[block, name, pin.right] = pin.at
     drawing.lines = [*_wires(blocks, pins, inference.spec), *_control_lines(blocks, drawing.boxes)]
-    _finish(drawing, page.notes)
+    _finish(drawing, page.notes, scale)
     return drawing
 
 
@@ -189,14 +190,16 @@ def _box(block: Block, place: Point, size: tuple[float, float], rows: _Rows, wro
     return Box(x, y, *size, _cut(block.name), subtitle, tuple(pins), rows.lines, wrong)
 
 
-def _places(blocks: Sequence[Block], sizes: dict[Block, tuple[float, float]]) -> dict[Block, Point]:
-    """The stored positions, spread until no boxes overlap; without them, columns from left to right."""
+def _places(
+    blocks: Sequence[Block], sizes: dict[Block, tuple[float, float]]
+) -> tuple[dict[Block, Point], float | None]:
+    """The stored positions, spread by a factor until no boxes overlap; without them, columns from left to right."""
     if blocks and all(block.position is not None for block in blocks):
         for scale in (1.0, 1.25, 1.5, 2.0, 2.5, 3.0):
             spread = {block: _scaled(block.position, scale) for block in blocks}
             if not _overlap([(*spread[block], *sizes[block]) for block in blocks]):
-                return spread
-    return _columns(blocks, sizes)
+                return spread, scale
+    return _columns(blocks, sizes), None
 
 
 def _scaled(position: Point | None, scale: float) -> Point:
@@ -204,12 +207,12 @@ def _scaled(position: Point | None, scale: float) -> Point:
     return position[0] * scale, position[1] * scale
 
 
-def _overlap(boxes: list[tuple[float, float, float, float]]) -> bool:
+def _overlap(boxes: list[Rect]) -> bool:
     """True if any two boxes touch; boxes are compared in the order of x, so few pairs are looked at."""
-    active: list[tuple[float, float, float, float]] = []
+    active: list[Rect] = []
     for box in sorted(boxes):
         active = [one for one in active if one[0] + one[2] + 8 > box[0]]
-        if any(one[1] < box[1] + box[3] + 8 and box[1] < one[1] + one[3] + 8 for one in active):
+        if any(_touch(one, box) for one in active):
             return True
         active.append(box)
     return False
@@ -297,17 +300,12 @@ def _curve(start: Point, end: Point) -> tuple[Point, Point, Point, Point]:
     return start, (start[0] + reach, start[1]), (end[0] - reach, end[1]), end
 
 
-def _finish(drawing: Drawing, notes: Sequence[Any]) -> None:
+def _finish(drawing: Drawing, notes: Sequence[Any], scale: float | None) -> None:
     """Move everything into view and set the size of the picture."""
-    for note in notes:
-        text, position = (note.get("text"), note.get("position")) if isinstance(note, dict) else (None, None)
-        if isinstance(text, str) and text.strip() and _is_point(position):
-            shown = "".join(char if char.isprintable() or char == "\n" else " " for char in text.strip("\n"))
-            drawing.notes.append(((float(position[0]), float(position[1])), shown))  # type: ignore[index]
     points = [(box.x, box.y) for box in drawing.boxes]
     points += [(box.x + box.width, box.y + box.height) for box in drawing.boxes]
     points += [point for line in drawing.lines for point in line.points]
-    _place_notes(drawing, points)
+    _place_notes(drawing, notes, scale, points)
     left = min((x for x, _ in points), default=0.0) - MARGIN
     top = min((y for _, y in points), default=0.0) - MARGIN - 24
     _shift(drawing, -left, -top)
@@ -315,17 +313,29 @@ def _finish(drawing: Drawing, notes: Sequence[Any]) -> None:
     drawing.height = math.ceil(max((y for _, y in points), default=40.0) - top + MARGIN)
 
 
-def _place_notes(drawing: Drawing, points: list[Point]) -> None:
-    """Notes stand below the blocks, where they hide nothing."""
+def _place_notes(drawing: Drawing, notes: Sequence[Any], scale: float | None, points: list[Point]) -> None:
+    """Notes stand where they were written, or below the blocks where they would hide something."""
     bottom = max((y for _, y in points), default=0.0) + 24
     left = min((x for x, _ in points), default=0.0)
-    placed = []
-    for _, text in drawing.notes:
-        lines = text.splitlines()
-        placed.append(((left, bottom + 12), text))
-        points.append((left + max(map(len, lines)) * ADVANCE, bottom + ROW * len(lines)))
-        bottom += ROW * len(lines) + 8
-    drawing.notes = placed
+    taken = [(box.x, box.y, box.width, box.height) for box in drawing.boxes]
+    for note in notes:
+        text, position = (note.get("text"), note.get("position")) if isinstance(note, dict) else (None, None)
+        if not isinstance(text, str) or not text.strip():
+            continue
+        lines = "".join(char if char.isprintable() or char == "\n" else " " for char in text).strip("\n").splitlines()
+        width, height = max(map(len, lines)) * ADVANCE, ROW * len(lines)
+        place = _scaled((position[0], position[1]), scale) if scale is not None and _is_point(position) else None
+        if place is None or any(_touch((*place, width, height), box) for box in taken):
+            place = (left, bottom)
+            bottom += height + 8
+        taken.append((*place, width, height))
+        points += [place, (place[0] + width, place[1] + height)]
+        drawing.notes.append(((place[0], place[1] + 12), "\n".join(lines)))
+
+
+def _touch(one: Rect, other: Rect) -> bool:
+    apart_x = one[0] + one[2] + 8 <= other[0] or other[0] + other[2] + 8 <= one[0]
+    return not apart_x and one[1] < other[1] + other[3] + 8 and other[1] < one[1] + one[3] + 8
 
 
 def _is_point(value: Any) -> bool:

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`voxgrad export`: a page as a program."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from voxgrad.cli import exits
+from voxgrad.cli.pages import add_page, open_page
+from voxgrad.formats.script import TARGETS, export_script, write_script
+
+DESCRIPTION = """\
+Write a page as a Python script that runs by itself.
+
+  voxgrad export page.vox.json -o page.py                    with voxgrad
+  voxgrad export page.vox.json --to tensorflow -o page_tf.py with tf.raw_ops
+
+The script has a function run(cycles=1, feeds=None). Large constants go into a .npz file beside it.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `voxgrad export`."""
+    add_page(parser)
+    parser.add_argument("--to", choices=TARGETS, default=TARGETS[0], help=f"default {TARGETS[0]}")
+    parser.add_argument("-o", "--output", metavar="FILE.py", help="where it goes; without it, it is printed")
+
+
+def run(arguments: argparse.Namespace, rest: list[str]) -> int:
+    """Write or print the script."""
+    page = open_page(arguments.page)
+    if arguments.output:
+        write_script(page, Path(arguments.output), arguments.to)
+    else:
+        print(export_script(page, arguments.to).text, end="")
+    return exits.OK

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`voxgrad run`: run a page and show what came out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from voxgrad.arrays.kinds import dtype_of
+from voxgrad.catalog import dtypes
+from voxgrad.cli import exits
+from voxgrad.cli.pages import add_page, open_page
+from voxgrad.cli.progress import ProgressLine
+from voxgrad.cli.show import describe
+from voxgrad.errors import Fault, InvalidArgumentError
+from voxgrad.formats.tensor_files import NIFTI, read_array, write_npz
+from voxgrad.formats.text import parse_value
+from voxgrad.graph.block import Block, Output
+from voxgrad.graph.page import Page
+from voxgrad.graph.session import ClientSession
+
+Array = np.ndarray[Any, Any]
+Results = dict[str, dict[str, Array]]
+
+DESCRIPTION = """\
+Run a page: its outputs are computed, its targets executed, its variables kept over the cycles.
+
+  voxgrad run page.vox.json                                  results for people
+  voxgrad run page.vox.json --feed x=scan.nii.gz --fetch dx  feed a placeholder, compute one output
+  voxgrad run train.vox.json --cycles 100 --save out.npz     a training loop
+  voxgrad run page.vox.json --json                           {"blocks": {block: {output: {dtype, shape, values}}}}
+
+Without --fetch the page's own outputs and targets run, or every block where it names none.
+Blocks read and write files only in the folder of the page.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `voxgrad run`."""
+    add_page(parser)
+    parser.add_argument("--feed", action="append", default=[], metavar="NAME=FILE", help="a file, or a value as text")
+    parser.add_argument(
+        "--fetch", action="append", default=[], metavar="NAME", help="block or block.output; repeatable"
+    )
+    parser.add_argument("--cycles", type=_positive, default=1, metavar="N", help="how often to run (default 1)")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda (default cpu)")
+    parser.add_argument("--save", metavar="FILE.npz", help="write the results of the last cycle")
+    parser.add_argument("--json", action="store_true", help="the results of the last cycle as JSON")
+    parser.add_argument("--all", action="store_true", help="show every block, not only the outputs")
+    parser.add_argument("--why", action="store_true", help="say for every block whether and why it ran")
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return value
+
+
+def run(arguments: argparse.Namespace, rest: list[str]) -> int:
+    """Run the page and print, save or both."""
+    page = open_page(arguments.page)
+    wanted = [page.output(name) for name in arguments.fetch]
+    feeds = read_feeds(page, arguments.feed)
+    with ProgressLine(arguments.cycles) as progress:
+        session = ClientSession(page, arguments.device, folder=Path(arguments.page).resolve().parent)
+        session.on_progress = progress
+        results = run_page(session, wanted, feeds, arguments.cycles, progress)
+    if arguments.save:
+        write_npz(Path(arguments.save), _flat(results))
+    if arguments.json:
+        print(json.dumps({"blocks": as_json(results)}))
+    elif not arguments.save or arguments.all:
+        shown = results if arguments.all else _outputs_only(page, wanted, results)
+        print("\n".join(line for name, value in _flat(shown).items() for line in describe(name, value)))
+    if arguments.why:
+        print("\n".join(map(str, session.report)))
+    return exits.OK
+
+
+def read_feeds(page: Page, texts: list[str]) -> dict[Output, Any]:
+    """Feeds by output: the array of a file, or a value as text in the type of the placeholder."""
+    feeds: dict[Output, Any] = {}
+    for text in texts:
+        name, found, value = text.partition("=")
+        if not found:
+            fault = Fault("VG052", "run", "--feed", "be NAME=FILE or NAME=VALUE", repr(text))
+            raise InvalidArgumentError(fault)
+        output = page.output(name)
+        is_file = value.endswith((".npy", ".npz", *NIFTI)) or ".npz:" in value
+        feeds[output] = read_array(value) if is_file else parse_value(value, output.dtype, name, "--feed")
+    return feeds
+
+
+def run_page(
+    session: ClientSession,
+    wanted: list[Output],
+    feeds: dict[Output, Any],
+    cycles: int = 1,
+    progress: ProgressLine | None = None,
+) -> Results:
+    """The results of the last cycle: of what is wanted, or of every block that ran."""
+    page = session.page
+    seen: dict[str, list[Array | None]] = {}
+    fetches, targets = (wanted, []) if wanted else what_runs(page)
+
+    def keep(name: str, values: list[Array | None]) -> None:
+        seen[name] = values
+
+    def next_cycle(cycle: int, _: Any) -> None:
+        if progress is not None:
+            progress.cycle = cycle + 1
+
+    if not wanted:
+        session.on_values = keep
+    values = session.loop(cycles, fetches, feeds, targets, on_cycle=next_cycle)
+    if wanted:
+        results: Results = {}
+        for output, value in zip(wanted, values, strict=True):
+            results.setdefault(output.block.name, {})[output.pin] = value
+        return results
+    started = {block.name for block in page.initializers}
+    for output, value in feeds.items():
+        seen[output.block.name] = [np.asarray(value)]
+    return {
+        block.name: found
+        for block in page.blocks
+        if block.name in seen and block.name not in started
+        if (found := _named(block, seen[block.name]))
+    }
+
+
+def _named(block: Block, values: list[Array | None]) -> dict[str, Array]:
+    return {pin: value for pin, value in zip(block.output_names, values, strict=False) if value is not None}
+
+
+def what_runs(page: Page) -> tuple[list[Output], list[Block]]:
+    """What a run of the page fetches and executes: what it names, else every block.
+
+    Handles of queues and readers are executed, not fetched: they have no value to show.
+    """
+    if not page.outputs and not page.targets:
+        first = set(page.initializers)
+        return [], [block for block in page.blocks if block not in first]
+    handles = {one for one in page.outputs.values() if one.dtype == dtypes.RESOURCE}
+    fetches = [one for one in page.outputs.values() if one not in handles]
+    return fetches, [*page.targets, *(one.block for one in handles)]
+
+
+def _outputs_only(page: Page, wanted: list[Output], results: Results) -> Results:
+    """The outputs that the page names; without any, those that no other block reads."""
+    if wanted:
+        return results
+    shown = list(page.outputs.values()) or [
+        output for block in page.blocks if not block.readers for output in block.outputs
+    ]
+    found: Results = {}
+    for output in shown:
+        value = results.get(output.block.name, {}).get(output.pin)
+        if value is not None:
+            found.setdefault(output.block.name, {})[output.pin] = value
+    return found or results
+
+
+def _flat(results: Results) -> dict[str, Array]:
+    return {f"{block}.{pin}": value for block, pins in results.items() for pin, value in pins.items()}
+
+
+def as_json(results: Results) -> dict[str, Any]:
+    """The results as data: type, shape and flat values in row-major order."""
+    return {block: {pin: tensor_as_json(value) for pin, value in pins.items()} for block, pins in results.items()}
+
+
+def tensor_as_json(array: Array) -> dict[str, Any]:
+    """One tensor as data. Numbers that JSON does not have are the texts nan, inf and -inf."""
+    dtype = dtype_of(array.dtype) or dtypes.STRING
+    values = [_plain(item, dtype.itemsize) for item in array.ravel().tolist()]
+    return {"dtype": dtype.name, "shape": list(array.shape), "values": values}
+
+
+def _plain(item: Any, size: int) -> Any:
+    if isinstance(item, bytes):
+        return item.decode("utf-8", "backslashreplace")
+    if isinstance(item, complex):
+        return [_plain(item.real, size // 2), _plain(item.imag, size // 2)]
+    if isinstance(item, float):
+        if not math.isfinite(item):
+            return str(item)
+        return item if size == 8 else float(str(np.float32(item)))
+    return item

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The texts of pins, as values and attributes of ops."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from voxgrad.arrays.kinds import dtype_of
+from voxgrad.catalog import dtypes, registry
+from voxgrad.catalog.dtypes import DType
+from voxgrad.catalog.model import Attr, Op
+from voxgrad.errors import VoxgradError
+from voxgrad.formats.enuspace.library import Symbol
+from voxgrad.formats.enuspace.report import CHANGED, LOST, NOTED, Report
+from voxgrad.formats.enuspace.sheet import Node, PinText, array_of
+from voxgrad.formats.text import TextError, parse_attr, parse_shape, parse_type, parse_value, split_attrs
+from voxgrad.formats.text.values import Array
+from voxgrad.graph.block import Block, Output, Value
+
+MISSPELT = {"dialtions": "dilations", "kip_header_lines": "skip_header_lines", "SharedName": "shared_name"}
+"""Keys that the library of enuSpace has wrong."""
+
+_WINDOWS_PATH = re.compile(rb"[A-Za-z]:[\\/].*")
+
+
+class Values:
+    """Reads the texts of pins; what cannot be read is told in the report."""
+
+    def __init__(self, data: bytes, report: Report):
+        self.data = data
+        self.report = report
+
+    def text(self, node: Node, symbol: Symbol, pin: str) -> str:
+        """The text of a pin, or its default in the library where the page does not have the pin."""
+        return node.pins[pin].value if pin in node.pins else symbol.defaults.get(pin, "")
+
+    def attributes(self, node: Node, symbol: Symbol, op_name: str) -> dict[str, Any]:
+        """The attributes of a block, from its value pins and its attrs pin."""
+        op = registry.OPS.get(op_name)
+        found: dict[str, Any] = {}
+        for pin in symbol.values:
+            text = self.text(node, symbol, pin)
+            if text.strip() and not (op is not None and any(item.name == pin for item in op.inputs)):
+                self._attribute(node, op, pin, text, found)
+        attrs = self.text(node, symbol, "attrs")
+        try:
+            assignments = split_attrs(attrs, op_name)
+        except TextError as error:
+            self.report.add(LOST, f"{node.id}.attrs", f"cannot be read:\n{error}")
+            assignments = []
+        for item in assignments:
+            key = MISSPELT.get(item.key, item.key)
+            if item.value.strip() and key not in found:
+                self._attribute(node, op, key, item.value, found)
+        return found
+
+    def _attribute(self, node: Node, op: Op | None, key: str, text: str, found: dict[str, Any]) -> None:
+        if op is None:
+            found[key] = text
+            return
+        attr = next((attr for attr in op.attrs if attr.name == key), None)
+        if attr is None:
+            self.report.add(NOTED, f"{node.id}.{key}", f"{op.name} has no such attribute; {text!r} was left out")
+            return
+        try:
+            value = parse_attr(attr, self._repaired(node, op, attr, text), op.name)
+        except TextError as error:
+            self.report.add(LOST, f"{node.id}.{key}", f"cannot be read:\n{error}")
+            return
+        if attr.required or value != attr.default:
+            found[key] = value.name if isinstance(value, DType) else _plain(value)
+
+    def _repaired(self, node: Node, op: Op, attr: Attr, text: str) -> str:
+        """The library ships 3-D blocks with the data format of 2-D ones, which TensorFlow refuses."""
+        repairs = {"NHWC": "NDHWC", "NCHW": "NCDHW"}
+        plain = text.strip()
+        if attr.name == "data_format" and "NDHWC" in attr.choices and plain in repairs:
+            self.report.add(
+                CHANGED, f"{node.id}.data_format", f"{plain} is no format of {op.name}: now {repairs[plain]}"
+            )
+            return repairs[plain]
+        return text
+
+    def input_name(self, block: Block, symbol: Symbol | None, pin: str) -> str:
+        """The name of the op's input behind a pin: the same, or the one at the same place among the unmatched."""
+        if block.op is None or symbol is None:
+            return pin
+        names = [item.name for item in block.op.inputs]
+        if pin in names:
+            return pin
+        free_names = [name for name in names if name not in symbol.inputs]
+        free_pins = [one for one in symbol.inputs if one not in names]
+        if pin in free_pins and len(free_names) == len(free_pins):
+            return free_names[free_pins.index(pin)]
+        return pin
+
+    def typed(self, node: Node, symbol: Symbol, pin: str, op: Op | None, name: str) -> Value | None:
+        """The value typed on an input pin without a wire, in the type that its way of writing has."""
+        stored = node.pins.get(pin)
+        text = self.text(node, symbol, pin)
+        declared = next((item for item in op.inputs if item.name == name), None) if op is not None else None
+        if not text.strip() or (op is not None and declared is None):
+            return None
+        allowed = op.allowed(declared.type) if op is not None and declared is not None else ()
+        forced = dtypes.STRING if set(allowed) == {dtypes.STRING} else None
+        try:
+            if stored is not None and stored.type not in ("", "string"):
+                array = array_of(stored, self.data)
+            else:
+                array = parse_value(text, forced, pin, node.symbol)
+        except TextError as error:
+            self.report.add(LOST, f"{node.id}.{pin}", f"cannot be read:\n{error}")
+            return None
+        return self._value(f"{node.id}.{pin}", array)
+
+    def _value(self, place: str, array: Array) -> Value:
+        array = self._local(place, array)
+        dtype = type_of(array)
+        plain = array.item() if array.ndim == 0 and dtype.kind in ("int", "uint", "float", "bool") else array
+        return Value(plain, dtype.name)
+
+    def _local(self, place: str, array: Array) -> Array:
+        """Files of the machine where a page was made are looked for beside the page."""
+        if array.dtype != object or not any(_WINDOWS_PATH.fullmatch(item) for item in array.ravel()):
+            return array
+        names = [re.split(rb"[\\/]+", item)[-1] if _WINDOWS_PATH.fullmatch(item) else item for item in array.ravel()]
+        made = np.empty(len(names), dtype=object)
+        made[:] = names
+        shown = ", ".join(name.decode("utf-8", "replace") for name in names)
+        self.report.add(CHANGED, place, f"a path of another machine is now {shown}, beside the page")
+        return made.reshape(array.shape)
+
+    def constant(self, node: Node, pin: str) -> tuple[Array, DType] | None:
+        """The value of a Const, Tensor or Input block."""
+        stored = node.pins.get(pin)
+        named = node.pins["dtype"].value.strip() if "dtype" in node.pins else ""
+        if stored is None or (not stored.value and stored.binary_at is None):
+            self.report.add(LOST, node.id, "has no value")
+            return None
+        try:
+            array = self._constant(node, stored, parse_type(named, "dtype", node.symbol) if named else None)
+        except TextError as error:
+            self.report.add(LOST, f"{node.id}.{pin}", f"cannot be read:\n{error}")
+            return None
+        array = self._local(f"{node.id}.{pin}", array)
+        return array, type_of(array)
+
+    def _constant(self, node: Node, stored: PinText, dtype: DType | None) -> Array:
+        typed = stored.type in ("", "string") and stored.binary_at is None
+        if typed and (dtype is not None or node.symbol != "Const"):
+            return parse_value(stored.value, dtype, stored.name, node.symbol)
+        return array_of(stored, self.data, dtype)
+
+    def first_value(self, node: Node, block: Block) -> Value | None:
+        """The value that a Variable starts with, from the text or the array on its initvalues pin."""
+        stored = node.pins.get("initvalues")
+        if stored is None or (not stored.value.strip() and stored.binary_at is None):
+            self.report.add(LOST, node.id, "has no first value")
+            return None
+        dtype = dtypes.named(str(block.attrs.get("dtype", "")))
+        try:
+            typed = stored.type in ("", "string") and stored.binary_at is None
+            array = parse_value(stored.value, dtype) if typed else array_of(stored, self.data, dtype)
+            shape = parse_shape(node.pins["shape"].value) if "shape" in node.pins else None
+        except TextError as error:
+            self.report.add(LOST, f"{node.id}.initvalues", f"cannot be read:\n{error}")
+            return None
+        sizes = [size for size in shape or () if isinstance(size, int)]
+        if shape is not None and len(sizes) == len(shape) and array.size == int(np.prod(sizes)):
+            # The original gave the values the shape of the variable, however they were nested.
+            array = array.reshape(sizes)
+        return Value(array, type_of(array).name)
+
+    def chosen_output(self, node: Node, found: list[Any]) -> list[Any]:
+        """The Output block: an output of an operation, by number."""
+        text = node.pins["index"].value.strip() if "index" in node.pins else "0"
+        if len(found) != 1 or not text.isdecimal():
+            return found[:1]
+        block = found[0].block if isinstance(found[0], Output) else found[0]
+        try:
+            return [block.output(int(text))] if int(text) < len(block.output_names) else found
+        except VoxgradError:
+            return found
+
+
+def type_of(array: Array) -> DType:
+    """The element type of an array; text is an array of bytes."""
+    return dtype_of(array.dtype) or dtypes.STRING
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, DType):
+        return value.name
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value

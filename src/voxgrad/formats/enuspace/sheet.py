@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A page SVG of enuSpace as data: blocks with the texts of their pins, links, and what is drawing only."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from voxgrad.arrays.kinds import numpy_type
+from voxgrad.catalog import dtypes
+from voxgrad.catalog.dtypes import DType
+from voxgrad.errors import Fault
+from voxgrad.formats.enuspace.report import LOST, NOTED, Report
+from voxgrad.formats.enuspace.xml_tree import Element, bad_document
+from voxgrad.formats.text import TextError, parse_flat, parse_shape
+from voxgrad.formats.text.values import Array
+
+TASKS = ("tensorflow", "enu_tensorflow2_0")
+RESULT = "result_"
+VARIABLE_TYPES = {
+    "double": dtypes.FLOAT64,
+    "float": dtypes.FLOAT32,
+    "int": dtypes.INT32,
+    "bool": dtypes.BOOL,
+    "string": dtypes.STRING,
+}
+_TRANSLATE = re.compile(r"translate\(\s*(-?[0-9.eE+-]+)\s*[, ]\s*(-?[0-9.eE+-]+)\s*\)")
+_PIN = re.compile(r"#?([^\[\]]+)((?:\[[0-9]+\])*)")
+_DRAWN = {
+    "rect",
+    "script",
+    "line",
+    "ellipse",
+    "image",
+    "path",
+    "circle",
+    "g",
+    "pg-editbox",
+    "pg-trend",
+    "pg-trend-contour",
+}
+_MAX_ELEMENTS = 2**26
+
+
+@dataclass(frozen=True, slots=True)
+class PinText:
+    """What a page stores of a pin: a text, or a place in the .dat file, with a type and a shape."""
+
+    name: str
+    type: str
+    shape: str
+    value: str
+    binary_at: int | None
+
+
+@dataclass(slots=True)
+class Node:
+    """A `use`: one block, or one gadget of the host."""
+
+    id: str
+    symbol: str
+    is_gadget: bool
+    position: tuple[float, float]
+    line: int
+    pins: dict[str, PinText] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A connection between two pins. `from_index` is the member of a list of outputs, None where none was named."""
+
+    from_id: str
+    from_pin: str
+    from_index: int | None
+    to_id: str
+    to_pin: str
+
+
+@dataclass(slots=True)
+class Sheet:
+    """A page as its file has it."""
+
+    version: str
+    nodes: dict[str, Node] = field(default_factory=dict)
+    links: list[Link] = field(default_factory=list)
+    texts: list[tuple[str, tuple[float, float]]] = field(default_factory=list)
+
+
+def read_sheet(root: Element, source: str, report: Report) -> Sheet:
+    """The sheet of a page SVG."""
+    if root.name != "svg" or not any(element.name in ("use", "pg-link") for element in root.walk()):
+        raise bad_document(source, root.line, "be a page of enuSpace: an svg with use elements", f"<{root.name}>")
+    sheet = Sheet(root.get("enuspace-version"))
+    hidden = 0
+    for element in root.walk():
+        if element.name == "use":
+            _add_node(sheet, element, source)
+        elif element.name == "pg-link":
+            hidden += element.get("hidden").lower() == "true"
+            _add_link(sheet, element, report)
+        elif element.name == "text" and element.text.strip():
+            sheet.texts.append((element.text.strip("\r\n\t "), _position(element)))
+        elif element.name in _DRAWN:
+            report.add(NOTED, f"<{element.name}>", "is drawing only and was left out")
+    if hidden:
+        report.add(NOTED, "links", f"{hidden} hidden links are drawn")
+    return sheet
+
+
+def _add_node(sheet: Sheet, element: Element, source: str) -> None:
+    name = element.get("id")
+    if not name or not element.get("href"):
+        raise bad_document(source, element.line, "give every use an id and a href", sorted(element.attributes)[:8])
+    if name in sheet.nodes:
+        raise bad_document(source, element.line, "give every block its own id", name)
+    gadget = element.get("type") not in TASKS
+    node = Node(name, element.get("href").removeprefix("#"), gadget, _position(element), element.line)
+    for child in element.children:
+        if child.name == "pg-set-pin":
+            pin = _pin_text(child, source)
+            node.pins[pin.name] = pin
+    sheet.nodes[name] = node
+
+
+def _pin_text(element: Element, source: str) -> PinText:
+    match = _PIN.fullmatch(element.get("variable"))
+    if match is None:
+        raise bad_document(source, element.line, "name a pin as #name[2][2]", element.get("variable")[:60])
+    binary = element.get("save-type") == "binary"
+    at = element.get("binary-pos", "0")
+    if binary and not at.isdecimal():
+        raise bad_document(source, element.line, "have a number as binary-pos", at[:60])
+    type_ = element.get("var-type") or element.get("type")
+    shape = element.get("shape") or match[2]
+    return PinText(match[1], type_, shape, element.get("value"), int(at[:18]) if binary else None)
+
+
+def _add_link(sheet: Sheet, element: Element, report: Report) -> None:
+    ends = [element.get(name) for name in ("from-id", "param-from", "to-id", "param-to")]
+    match = re.fullmatch(r"(.+?)(?:\[([0-9]{1,6})\])?", ends[1])
+    if not all(ends) or match is None:
+        report.add(LOST, f"link {element.get('id')}", f"line {element.line}: it does not name both of its ends")
+        return
+    index = int(match[2]) if match[2] else None
+    sheet.links.append(Link(ends[0], match[1], index, ends[2], ends[3]))
+
+
+def _position(element: Element) -> tuple[float, float]:
+    match = _TRANSLATE.search(element.get("transform"))
+    try:
+        x, y = (float(match[1]), float(match[2])) if match else (0.0, 0.0)
+    except ValueError:
+        return 0.0, 0.0
+    return (x, y) if math.isfinite(x) and math.isfinite(y) else (0.0, 0.0)
+
+
+def array_of(pin: PinText, data: bytes, dtype: DType | None = None) -> Array:
+    """The array that a pin holds, from its text or from the .dat file. Raises TextError for a text that is none."""
+    stored = VARIABLE_TYPES.get(pin.type, dtypes.STRING)
+    shape = parse_shape(pin.shape, "shape", pin.name) or ()
+    sizes = [size for size in shape if isinstance(size, int)]
+    if len(sizes) != len(shape) or math.prod(sizes) > _MAX_ELEMENTS:
+        raise _no_array(pin, "have a shape of known, moderate sizes", pin.shape)
+    if pin.binary_at is None and stored == dtypes.STRING:
+        return _texts(pin, sizes)
+    if pin.binary_at is not None:
+        array = _from_data(pin, data, stored, sizes)
+    else:
+        array = parse_flat(_spelled(pin.value, stored), stored, sizes, pin.name)
+    return array if dtype is None else array.astype(numpy_type(dtype))
+
+
+def _texts(pin: PinText, sizes: list[int]) -> Array:
+    """Texts are separated by ; alone; without a shape the whole text is one."""
+    parts = pin.value.removesuffix(";").split(";") if sizes else [pin.value]
+    if len(parts) != math.prod(sizes):
+        raise _no_array(pin, f"hold {math.prod(sizes)} texts", f"{len(parts)}")
+    made: Array = np.empty(len(parts), dtype=object)
+    made[:] = [part.encode() for part in parts]
+    return made.reshape(sizes)
+
+
+def _spelled(text: str, dtype: DType) -> str:
+    """Integers were stored as decimals in places."""
+    return re.sub(r"\.0+(?=$|[;,}\s])", "", text) if dtype.kind == "int" else text
+
+
+def _from_data(pin: PinText, data: bytes, dtype: DType, sizes: list[int]) -> Array:
+    assert pin.binary_at is not None
+    if dtype == dtypes.STRING:
+        raise _no_array(pin, "be a number type to stand in the .dat file", pin.type)
+    count = math.prod(sizes)
+    raw = data[pin.binary_at : pin.binary_at + count * dtype.itemsize]
+    if len(raw) != count * dtype.itemsize:
+        raise _no_array(pin, f"find {count * dtype.itemsize} bytes in the .dat file", f"{len(raw)}")
+    found: Array = np.frombuffer(raw, dtype=numpy_type(dtype).newbyteorder("<")).reshape(sizes)
+    return found.astype(numpy_type(dtype))
+
+
+def _no_array(pin: PinText, wanted: str, got: str) -> TextError:
+    return TextError(Fault("VG054", "enuSpace", pin.name, wanted, got), pin.value, 0)
+
+
+def expected_values(sheet: Sheet, data: bytes, report: Report) -> dict[str, dict[str, Array]]:
+    """The values of the last run that the page stores, by block and output. They are no part of a page here."""
+    found: dict[str, dict[str, Array]] = {}
+    for node in sheet.nodes.values():
+        for pin in node.pins.values():
+            if node.is_gadget or not pin.name.startswith(RESULT) or (not pin.value and pin.binary_at is None):
+                continue
+            try:
+                found.setdefault(node.id, {})[pin.name.removeprefix(RESULT)] = array_of(pin, data)
+            except TextError as error:
+                report.add(NOTED, f"{node.id}.{pin.name}", f"a stored result must {error.faults[0].wanted}")
+    return found
