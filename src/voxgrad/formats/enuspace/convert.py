@@ -24,6 +24,16 @@ Source = Output | Block | Value
 """What a link brings: an output, the execution of a block without outputs, or a typed value."""
 
 _MAX_HELPERS = 32
+_MAX_LIST = 4096
+_PASSING = {
+    "InputList": "outputlist",
+    "Operation": "operation",
+    "Output": "output_op",
+    "Input": "initvalues",
+    "Tensor": "initvalues",
+    "Input_Initializer": "t",
+}
+"""Per helper that passes wires on, the pin where they come in."""
 _VALUE_HELPERS = ("Tensor", "Input", "Input_Initializer")
 _BAD_CHARACTERS = str.maketrans({":": "_", "/": "_", "^": "_"})
 
@@ -51,6 +61,7 @@ class Converter:
         self.values = Values(data, report)
         self.blocks: dict[str, Block] = {}
         self.gradients: dict[str, list[Output | None]] = {}
+        self.passed: dict[str, list[Source]] = {}
         self.links: dict[tuple[str, str], list[Link]] = {}
         self.incoming: dict[str, list[Link]] = {}
         for link in sheet.links:
@@ -182,31 +193,30 @@ class Converter:
         if value is not None:
             self.page.set_value(block, name, value.value, value.dtype)
 
-    def sources(self, link: Link, depth: int = 0) -> list[Source]:
+    def sources(self, link: Link, path: tuple[str, ...] = ()) -> list[Source]:
         """What a link brings, through all helpers on the way."""
-        if depth > _MAX_HELPERS:
-            self.report.add(LOST, f"{link.to_id}.{link.to_pin}", "its wires go in a ring")
-            return []
         node = self.sheet.nodes.get(link.from_id)
         if node is None or node.is_gadget or link.from_pin.startswith(RESULT):
             return []
         if node.id in self.blocks:
             return self._outputs(node, link)
-        through = {
-            "InputList": "outputlist",
-            "Operation": "operation",
-            "Output": "output_op",
-            "Input": "initvalues",
-            "Tensor": "initvalues",
-            "Input_Initializer": "t",
-        }
-        if node.symbol in through:
-            inner = self.links.get((node.id, through[node.symbol]), [])
-            found = [one for wire in inner for one in self.sources(wire, depth + 1)]
-            return self.values.chosen_output(node, found) if node.symbol == "Output" else found
         if node.symbol == "AddSymbolicGradients":
             return self._gradient(node, link)
-        return []
+        if node.id not in self.passed:
+            self.passed[node.id] = self._through(node, path)
+        return self.passed[node.id]
+
+    def _through(self, node: Node, path: tuple[str, ...]) -> list[Source]:
+        """What a helper passes on; lists in lists become one."""
+        if node.id in path or len(path) > _MAX_HELPERS:
+            self.report.add(LOST, node.id, "its wires go in a ring")
+            return []
+        links = self.links.get((node.id, _PASSING.get(node.symbol, "")), [])
+        found = [one for link in links for one in self.sources(link, (*path, node.id))]
+        if len(found) > _MAX_LIST:
+            self.report.add(LOST, node.id, f"its list is longer than {_MAX_LIST} entries")
+            found = found[:_MAX_LIST]
+        return self.values.chosen_output(node, found) if node.symbol == "Output" else found
 
     def _outputs(self, node: Node, link: Link) -> list[Source]:
         block = self.blocks[node.id]
@@ -241,10 +251,12 @@ class Converter:
             current = stack.pop()
             for link in self.incoming.get(current, ()):
                 source = self.sheet.nodes.get(link.from_id)
-                if source is None or source.id in seen:
+                if source is None:
                     continue
                 if source.symbol == "AddSymbolicGradients" and source.id not in self.gradients:
                     return False
+                if source.id in seen:
+                    continue
                 seen.add(source.id)
                 stack.append(source.id)
         return True

@@ -324,7 +324,7 @@ def _place_notes(drawing: Drawing, notes: Sequence[Any], scale: float | None, po
             continue
         lines = "".join(char if char.isprintable() or char == "\n" else " " for char in text).strip("\n").splitlines()
         width, height = max(map(len, lines)) * ADVANCE, ROW * len(lines)
-        place = _scaled((position[0], position[1]), scale) if scale is not None and _is_point(position) else None
+        place = None if scale is None else _note_place(position, scale)
         if place is None or any(_touch((*place, width, height), box) for box in taken):
             place = (left, bottom)
             bottom += height + 8
@@ -338,8 +338,11 @@ def _touch(one: Rect, other: Rect) -> bool:
     return not apart_x and one[1] < other[1] + other[3] + 8 and other[1] < one[1] + one[3] + 8
 
 
-def _is_point(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and len(value) == 2 and all(isinstance(one, (int, float)) for one in value)
+def _note_place(value: Any, scale: float) -> Point | None:
+    is_point = (
+        isinstance(value, (list, tuple)) and len(value) == 2 and all(isinstance(one, (int, float)) for one in value)
+    )
+    return (float(value[0]) * scale, float(value[1]) * scale) if is_point else None
 
 
 def _shift(drawing: Drawing, dx: float, dy: float) -> None:
