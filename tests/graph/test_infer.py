@@ -288,6 +288,24 @@ def test_a_page_inside_a_page() -> None:
     assert codes(page) == [("two/pool", "input", "VG016")], "the same page is right in one place and wrong in another"
 
 
+def test_inference_as_data() -> None:
+    page = Page("data")
+    x = ops.Placeholder(page, dtype="half", shape=["N", None, 2], name="x")
+    ops.AddN(page, [x, x], name="sum")
+    page.add("Neg", name="open")
+    assert page.infer().as_dict() == {
+        "x": {"inputs": {}, "outputs": {"output": {"dtype": "half", "shape": ["N", "x[1]", 2]}}},
+        "sum": {
+            "inputs": {"inputs": [{"dtype": "half", "shape": ["N", "x[1]", 2]}] * 2},
+            "outputs": {"sum": {"dtype": "half", "shape": ["N", "x[1]", 2]}},
+        },
+        "open": {
+            "inputs": {"x": [{"dtype": None, "shape": None}]},
+            "outputs": {"y": {"dtype": None, "shape": None}},
+        },
+    }
+
+
 def test_estimates() -> None:
     page = Page("cost")
     x = ops.Placeholder(page, dtype="float32", shape=["N", 8, 8, 8, 2], name="x")
@@ -297,9 +315,7 @@ def test_estimates() -> None:
     flops = 2 * 512 * 27 * 2 * 4
     assert str(found.blocks["conv"].bytes) == "8192*N" and str(found.blocks["conv"].flops) == f"{flops}*N"
     assert not found.complete and found.blocks["conv/filter"].bytes == 27 * 8 * 4
-    from voxgrad.graph.estimate import estimate
-
-    known = estimate(page, {"N": 2})
+    known = page.estimate({"N": 2})
     assert known.complete and known.blocks["conv"].flops == 2 * flops
     # x, filter and the result of the convolution are held together; then the result and its negative.
     assert known.peak_bytes == max(2 * 4096 + 27 * 32 + 2 * 8192, 4 * 8192)

@@ -122,7 +122,9 @@ def _transpose_rule(call: Call, faults: Faults) -> Shape | None:
     if perm is None or shape is None:
         rank = len(shape) if shape is not None else length(call.inputs["perm"])
         return None if rank is None else unknowns(call, rank, "size")
-    if sorted(axis % len(shape) if shape else axis for axis in perm) != list(range(len(shape))):
+    rank = len(shape)
+    inside = all(-rank <= axis < rank for axis in perm)
+    if not inside or sorted(axis % rank for axis in perm) != list(range(rank)):
         faults.add("VG003", "perm", wanted=f"name each of the axes 0 to {len(shape) - 1} once", got=text(perm))
         return None
     return tuple(shape[axis] for axis in perm)
@@ -196,6 +198,9 @@ def _bitcast_rule(call: Call, faults: Faults) -> Shape | None:
     if source.shape is None or source.dtype is None or target is None:
         return None
     old, new = source.dtype.itemsize, target.itemsize
+    if not old or not new:
+        faults.add("VG011", "input", wanted="hold numbers, and become numbers", got=f"{source.dtype} to {target.name}")
+        return None
     if old >= new:
         return source.shape if old == new else (*source.shape, old // new)
     if not source.shape or differ(source.shape[-1], new // old):

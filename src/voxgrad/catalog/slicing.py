@@ -575,6 +575,9 @@ def _partition_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[
 def _stitch_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
     places, data = call.inputs["indices"], call.inputs["data"]
     rest: Shape | None = None
+    if len(places) != len(data):
+        faults.add("VG004", "data", wanted=f"have {len(places)} entries, as indices", got=len(data))
+        return None
     for index, (where, spec) in enumerate(zip(places, data, strict=True)):
         if where.shape is None or spec.shape is None:
             continue

@@ -204,6 +204,9 @@ class Block:
             return Output(self, names.index(which))
         if which.isdecimal():
             return Output(self, int(which))
+        member = self._member(which)
+        if member is not None:
+            return Output(self, member)
         if self.op is None and self.used_page is None:
             self._extra_outputs.append(which)
             return Output(self, len(self._extra_outputs) - 1)
@@ -213,6 +216,16 @@ class Block:
             Fault("VG050", self.op_name, self.name, "have an output of this name", repr(which), remedy)
         )
 
+    def _member(self, which: str) -> int | None:
+        """The number of an entry of a list of outputs, `output[2]`, also where the list is not that long yet."""
+        name, _, entry = which.partition("[")
+        offset = 0
+        for item in self.op.outputs if self.op is not None else ():
+            if item.many and item.name == name and entry[:-1].isdecimal() and int(entry[:-1]) < MAX_LIST:
+                return offset + int(entry[:-1])
+            offset += self.count_of(item)
+        return None
+
     @property
     def readers(self) -> tuple[Block, ...]:
         """The blocks that read one of its outputs or wait for it, in the order of their wires."""
@@ -220,6 +233,12 @@ class Block:
 
     def __repr__(self) -> str:
         return f"<Block {self.name} {self.op_name or self.uses}>"
+
+
+def is_variable(source: Output) -> bool:
+    """True for an output that is a variable rather than a value."""
+    op = source.block.op
+    return op is not None and source.index < len(op.outputs) and op.outputs[source.index].ref
 
 
 MAX_LIST = 4096

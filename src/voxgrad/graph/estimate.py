@@ -57,7 +57,7 @@ def _plain(amount: Amount) -> Any:
 
 
 def estimate(page: Page, sizes: Mapping[str, int] | None = None) -> Estimate:
-    """The estimate of a page; `sizes` gives numbers to symbols, as in `{"N": 1, "D": 128}`."""
+    """The estimate of a page, with numbers for some of its symbols."""
     inference = page.infer()
     costs = {block: _at(_cost(inference, block), sizes) for block in page.blocks}
     amounts = [cost.flops for cost in costs.values() if cost.flops is not None]
@@ -80,12 +80,13 @@ def _cost(inference: Inference, block: Block) -> Cost:
     inner = inference.inner.get(block)
     if inner is not None:
         flops = [_cost(inner, one).flops for one in inner.specs]
-        return Cost(_bytes(specs), None if None in flops else sum(flops))
+        return Cost(bytes_of(specs), None if None in flops else sum(flops))
     call = inference.calls.get(block)
-    return Cost(_bytes(specs), None if call is None else _flops(call, specs))
+    return Cost(bytes_of(specs), None if call is None else _flops(call, specs))
 
 
-def _bytes(specs: Sequence[Spec]) -> Amount:
+def bytes_of(specs: Sequence[Spec]) -> Amount:
+    """The bytes of tensors: a number, a symbolic amount, or None where one is not known."""
     total: Amount = 0
     for spec in specs:
         if spec.shape is None or spec.dtype is None:

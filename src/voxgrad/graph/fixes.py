@@ -15,6 +15,7 @@ from voxgrad.errors import Fault, Faults, show
 from voxgrad.graph.block import Block, Output, Value
 from voxgrad.graph.order import downstream
 from voxgrad.graph.problems import Fix
+from voxgrad.graph.rules import host_values, infer_call
 
 if TYPE_CHECKING:
     from voxgrad.graph.infer import Inference
@@ -91,16 +92,11 @@ def _fitting(inference: Inference, block: Block, item: Input) -> list[Output]:
 
 
 def _fits(call: Call, item: Input, spec: Spec) -> bool:
-    from voxgrad.graph.infer import host_values
-
     if item.host and spec.value is not None:
         spec = replace(spec, value=host_values(spec.value))
     trial = replace(call, inputs={**call.inputs, item.name: (spec,) if item.many else spec})
     faults = Faults(call.op.name)
-    problem.check_types(call.op, trial.inputs, faults)
-    rule = call.op.infer or problem.infer
-    if not faults and all(attr.name in trial.attrs for attr in call.op.attrs):
-        rule(trial, faults)
+    infer_call(trial, faults)
     return not any(fault.argument.startswith(item.name) for fault in faults.found)
 
 
@@ -121,7 +117,7 @@ def _length(inference: Inference, block: Block, fault: Fault, expected: Any) -> 
     if attr is None or attr.length != 5 or not isinstance(given, (list, tuple)) or len(given) not in (1, 3):
         return []
     inner = list(given) * 3 if len(given) == 1 else list(given)
-    last = block.attrs.get("data_format", problem.DATA_FORMATS[0]) == problem.DATA_FORMATS[0]
+    last = str(block.attrs.get("data_format")) != problem.DATA_FORMATS[1]
     return [_set(block, attr.name, [1, *inner, 1] if last else [1, 1, *inner])]
 
 

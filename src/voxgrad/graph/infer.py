@@ -10,14 +10,15 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from voxgrad.catalog import attributes, problem, registry
+from voxgrad.catalog import registry
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Call, Input, Op, Spec
 from voxgrad.errors import Fault, Faults
-from voxgrad.graph.block import Block, Output, Value
+from voxgrad.graph.block import Block, Output, Value, is_variable
 from voxgrad.graph.order import downstream, order
 from voxgrad.graph.page import Store
 from voxgrad.graph.problems import PinProblem
+from voxgrad.graph.rules import check_pins, given_attributes, host_values, infer_call
 from voxgrad.graph.values import literal, spec_of
 
 UNKNOWN = Spec()
@@ -27,10 +28,11 @@ Bound = Mapping[Output, Spec]
 
 def infer_page(store: Store) -> Inference:
     """The inference of a page, brought up to date."""
-    if store.inference is None:
-        store.inference = Inference(store, {})
-    store.inference.update()
-    return store.inference
+    with store.lock:
+        if store.inference is None:
+            store.inference = Inference(store, {})
+        store.inference.update()
+        return store.inference
 
 
 class Inference:
@@ -60,6 +62,16 @@ class Inference:
             return tuple(self.spec(one) if isinstance(one, Output) else UNKNOWN for one in block.sources.get(pin, ()))
         found = call.inputs[pin]
         return found if isinstance(found, tuple) else (found,)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Types and shapes of all pins as plain data: `{block: {"inputs": {pin: [...]}, "outputs": {pin: ...}}}`."""
+        return {
+            block.name: {
+                "inputs": {pin: [_shown(one) for one in self.input_specs(block, pin)] for pin in block.input_names},
+                "outputs": {name: _shown(self.spec(block.output(name))) for name in block.output_names},
+            }
+            for block in self.store.blocks.values()
+        }
 
     def update(self) -> None:
         """Work out what has changed since the last time, and what stands behind it."""
@@ -118,18 +130,12 @@ class Inference:
         return (UNKNOWN,) * len(outputs)
 
     def _infer_op(self, block: Block, op: Op, count: int, faults: Faults) -> tuple[Spec, ...]:
-        attrs = _attributes(block, op, faults)
-        _check_pins(block, op, faults)
+        attrs = given_attributes(block, op, faults)
+        check_pins(block, op, faults)
         inputs = self._inputs(block, op, faults)
         call = self.calls[block] = Call(op, inputs, attrs, self.store.semantics, block.name)
-        problem.check_types(op, inputs, faults)
-        rule = op.infer or (problem.infer if op.problem is not None else None)
-        if rule is None or not all(attr.name in attrs for attr in op.attrs):
-            if op.problem is not None:
-                problem.infer(call, faults)
-            return (UNKNOWN,) * count
-        specs = rule(call, faults)
-        return (UNKNOWN,) * count if specs is None else _flat(op, specs)
+        specs = infer_call(call, faults)
+        return (UNKNOWN,) * count if specs is None else specs
 
     def _inputs(self, block: Block, op: Op, faults: Faults) -> dict[str, Any]:
         """The specs of all inputs; wires first, because typed values take the type of their neighbours."""
@@ -148,7 +154,9 @@ class Inference:
                     bound.setdefault(item.type, spec.dtype)
         for item in op.inputs:
             for index, source in enumerate(block.sources.get(item.name, ())):
-                if isinstance(source, Value):
+                if isinstance(source, Value) and item.ref:
+                    faults.add("VG011", item.name, wanted="be a variable", got="a value")
+                elif isinstance(source, Value):
                     array = literal(op, item, source, bound.get(str(item.type)), faults)
                     found[item.name][index] = UNKNOWN if array is None else spec_of(array)
         return {item.name: self._given(item, found[item.name], faults) for item in op.inputs}
@@ -159,6 +167,9 @@ class Inference:
             has = f"{source.block.name} has {len(specs)} outputs"
             faults.add("VG063", item.name, wanted=f"be wired to an output: {has}", got=source.name)
             return UNKNOWN
+        if item.ref and not is_variable(source) and not (self.bound and source.block.op_name == "Placeholder"):
+            remedy = "Wire it to a Variable, or to a block that changes one."
+            faults.add("VG011", item.name, wanted="be a variable", got=source.path, remedy=remedy)
         spec = self.bound.get(source) if self.bound else None
         # A block of a ring has no specs yet when its reader comes first.
         return spec or (specs[source.index] if specs is not None else UNKNOWN)
@@ -234,6 +245,12 @@ class Inference:
         return found
 
 
+def _shown(spec: Spec) -> dict[str, Any]:
+    """A spec as plain data; symbolic sizes as text, None for what is not known."""
+    sizes = None if spec.shape is None else [size if isinstance(size, int) else str(size) for size in spec.shape]
+    return {"dtype": None if spec.dtype is None else spec.dtype.name, "shape": sizes}
+
+
 def _problem(block: Block, fault: Fault, fixes: Any) -> PinProblem:
     return PinProblem(block.name, fault.argument, fault.op, fault.code, fault.wanted, fault.got, fault.remedy, fixes)
 
@@ -250,53 +267,6 @@ def _cycle_problem(ring: list[Block]) -> PinProblem:
         shown,
         "Take one of these wires away.",
     )
-
-
-def host_values(value: Any) -> tuple[Any, ...]:
-    """The elements of a small vector as Python integers or symbols."""
-    return (
-        tuple(value.ravel().tolist())
-        if hasattr(value, "ravel")
-        else tuple(value)
-        if isinstance(value, (list, tuple))
-        else (value,)
-    )
-
-
-def _attributes(block: Block, op: Op, faults: Faults) -> dict[str, Any]:
-    given = block.attrs
-    for attr in op.attrs:
-        if attr.required and attr.name not in given:
-            faults.add("VG001", attr.name, wanted="be given", got="no value", remedy=attr.doc)
-    known = {attr.name for attr in op.attrs}
-    for name in given:
-        if name not in known:
-            listed = ", ".join(attr.name for attr in op.attrs) or "none"
-            faults.add("VG001", name, wanted=f"be an attribute of {op.name}: {listed}", got="an unknown one")
-    quiet = Faults(op.name)
-    values = attributes.canonical(op, given, quiet)
-    # A missing attribute was told above in words of the page.
-    faults.found.extend(fault for fault in quiet.found if fault.argument in given)
-    faults.expected.update(quiet.expected)
-    return values
-
-
-def _check_pins(block: Block, op: Op, faults: Faults) -> None:
-    known = {item.name for item in op.inputs}
-    for name in block.sources:
-        if name not in known:
-            listed = ", ".join(item.name for item in op.inputs) or "none"
-            faults.add("VG001", name, wanted=f"be an input of {op.name}: {listed}", got="an unknown one")
-
-
-def _flat(op: Op, specs: tuple[Any, ...]) -> tuple[Spec, ...]:
-    """Specs per output; those of a list one after the other."""
-    if not any(item.many for item in op.outputs):
-        return specs
-    flat: list[Spec] = []
-    for item, spec in zip(op.outputs, specs, strict=True):
-        flat.extend(spec) if item.many else flat.append(spec)
-    return tuple(flat)
 
 
 def _same_specs(a: tuple[Spec, ...], b: tuple[Spec, ...] | None) -> bool:

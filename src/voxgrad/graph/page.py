@@ -34,6 +34,7 @@ lists whose open sizes are names or null, and tensors as NumPy arrays. Names may
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from os import PathLike
@@ -69,6 +70,8 @@ class Store:
         self.pages: dict[str, Page] = {}
         self.notes: list[Any] = []
         self.revision = 0
+        self.lock = threading.RLock()
+        """Held while the page is inferred: sessions in several threads may share a page."""
         self.users: set[Block] = set()
         """Blocks that stand for pages."""
         self.dirty: set[Block] = set()
@@ -501,11 +504,14 @@ class Page:
 
         apply(self, fix)
 
-    def estimate(self) -> Estimate:
-        """Bytes and operations of every block and the peak of the page, before anything runs."""
+    def estimate(self, sizes: Mapping[str, int] | None = None) -> Estimate:
+        """Bytes and operations of every block and the peak of the page, before anything runs.
+
+        `sizes` gives numbers to symbols, as in `{"N": 1, "D": 128}`.
+        """
         from voxgrad.graph.estimate import estimate
 
-        return estimate(self)
+        return estimate(self, sizes)
 
     def to_dict(self) -> dict[str, Any]:
         """The page as plain data; the module's documentation shows the structure."""

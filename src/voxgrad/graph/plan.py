@@ -13,7 +13,7 @@ import numpy as np
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Call, Op
 from voxgrad.errors import Faults
-from voxgrad.graph.block import Block, Output, Value
+from voxgrad.graph.block import Block, Output, Value, is_variable
 from voxgrad.graph.infer import Inference
 from voxgrad.graph.order import order
 from voxgrad.graph.page import Store
@@ -119,7 +119,7 @@ def _lay_out_block(plan: Plan, place: _Place, block: Block, device: str) -> None
     step.flat_inputs, step.flat_outputs = _flat(inputs), _flat(outputs)
     step.stateful, step.windowed = op.stateful, op.problem is not None
     step.reads_variables = any(
-        isinstance(source, Output) and _is_variable(source) for sources in block.sources.values() for source in sources
+        isinstance(source, Output) and is_variable(source) for sources in block.sources.values() for source in sources
     )
     place.steps[block] = [len(plan.steps)]
     plan.steps.append(step)
@@ -127,11 +127,6 @@ def _lay_out_block(plan: Plan, place: _Place, block: Block, device: str) -> None
 
 def _waits(place: _Place, block: Block) -> tuple[int, ...]:
     return place.waits + tuple(step for other in block.control for step in place.steps.get(other, ()))
-
-
-def _is_variable(source: Output) -> bool:
-    op = source.block.op
-    return op is not None and source.index < len(op.outputs) and op.outputs[source.index].ref
 
 
 def _input_slots(plan: Plan, place: _Place, call: Call, block: Block, index: int) -> Slots:

@@ -14,13 +14,14 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from voxgrad.arrays.execute import execute
+from voxgrad.arrays.limits import check_size
 from voxgrad.catalog.dims import Dim, shapes_differ
 from voxgrad.catalog.model import Op, Spec
 from voxgrad.catalog.semantics import semantics
@@ -29,6 +30,7 @@ from voxgrad.graph import report as states
 from voxgrad.graph.block import Block, Output
 from voxgrad.graph.cache import Cache
 from voxgrad.graph.device import Device, device_named
+from voxgrad.graph.estimate import bytes_of
 from voxgrad.graph.infer import Inference
 from voxgrad.graph.order import order
 from voxgrad.graph.page import Page, _inside
@@ -294,6 +296,7 @@ class ClientSession:
         found = order(roots, fed=specs)
         faults = [problem.fault for problem in inference.problems(only=set(found.blocks))]
         faults.extend(_unfed(found.blocks, specs))
+        faults.extend(_too_large(found.blocks, inference))
         if faults:
             raise InvalidArgumentError(faults)
         return make_plan(inference, fetches, targets, list(specs), self.device.name)
@@ -588,6 +591,18 @@ def _changed_attrs(old: Step, new: Step) -> str:
 
 def _with_block(block: str, argument: str) -> str:
     return block if not argument or argument == block else f"{block}.{argument}"
+
+
+def _too_large(blocks: Sequence[Block], inference: Inference) -> list[Fault]:
+    """Results that the machine cannot hold, seen before anything is allocated."""
+    found: list[Fault] = []
+    for block in blocks:
+        amount = bytes_of(inference.specs.get(block, ()))
+        if isinstance(amount, int):
+            faults = Faults(block.op_name or block.uses)
+            check_size(block.op_name, amount, faults)
+            found.extend(replace(fault, argument=block.name) for fault in faults.found)
+    return found
 
 
 def _unfed(blocks: Sequence[Block], fed: Mapping[Output, Any]) -> list[Fault]:
