@@ -96,6 +96,27 @@ inline bool prefers_flat(const Comb &comb, int64_t channels, int lane_count) {
     return comb.step * channels * 5 < padded * 4;
 }
 
+// From cells side by side to cells at every step, with `gap` between them, and back.
+template <class T>
+inline void space_out(const T *from, T *to, int64_t cells, int64_t step, int64_t C, T gap) {
+    if (C == 1 && step == 2) {
+        for (int64_t o = 0; o + 1 < cells; ++o) to[2 * o] = from[o], to[2 * o + 1] = gap;
+        to[2 * cells - 2] = from[cells - 1];
+        return;
+    }
+    for (int64_t o = 0; o < cells; ++o)
+        for (int64_t c = 0; c < C; ++c) to[o * step * C + c] = from[o * C + c];
+}
+template <class T>
+inline void close_up(const T *from, T *to, int64_t cells, int64_t step, int64_t C) {
+    if (C == 1 && step == 2) {
+        for (int64_t o = 0; o < cells; ++o) to[o] = from[2 * o];
+        return;
+    }
+    for (int64_t o = 0; o < cells; ++o)
+        for (int64_t c = 0; c < C; ++c) to[o * C + c] = from[o * step * C + c];
+}
+
 template <class T>
 struct Type {
     using type = T;
@@ -123,6 +144,13 @@ inline auto with_number(int32_t dtype, Body &&body) -> decltype(body(Type<float>
     }
 }
 
+// Whether to write around the caches: outputs so large that nobody would find them there, if all vectors are aligned.
+inline constexpr int64_t kPastBytes = 8 << 20;
+inline bool goes_past(const void *out, int64_t bytes, int64_t unit) {
+    return bytes >= kPastBytes && (reinterpret_cast<uintptr_t>(out) | static_cast<uintptr_t>(unit)) % VG_VECTOR_BYTES == 0;
+}
+
+inline int64_t at_least_one(int64_t n) { return std::max<int64_t>(n, 1); }
 inline int64_t pieces(int64_t total, int64_t piece) { return (total + piece - 1) / piece; }
 inline bool cancelled(const vg_run *run) { return run->cancel && *run->cancel; }
 
@@ -157,6 +185,10 @@ struct Blocks {
         block.height = cut(height, heights);
         block.image = index;
         return block;
+    }
+    // No more heights than that fit somewhere; but few heights would mean that much is computed twice.
+    void limit_heights(double fitting) {
+        heights = std::clamp<int64_t>(static_cast<int64_t>(std::min(fitting, 1e9)), std::min<int64_t>(8, heights), heights);
     }
     // Cut finer until every thread has several blocks to take; where planes are shared between depths, halve those last.
     void refine(int64_t wanted, bool keep_depth) {

@@ -12,8 +12,7 @@
 
 namespace VG_NAMESPACE::pool {
 
-// The joins. weigh(d, h): what a source row is multiplied with. widen_row: further factors of single source cells.
-// finish: from the joined value to the output.
+// The joins. weighted: source rows are multiplied before they are added. divides: the sum is divided by the count.
 template <class S>
 struct Largest {
     using A = sum_t<S>;
@@ -21,7 +20,6 @@ struct Largest {
     static constexpr A identity = -std::numeric_limits<A>::infinity();
     static vec<A> join(vec<A> best, vec<A> v) { return larger<A>(v, best); }
 };
-
 template <class S>
 struct Mean {
     using A = sum_t<S>;
@@ -29,7 +27,6 @@ struct Mean {
     static constexpr A identity = 0;
     static vec<A> join(vec<A> sum, vec<A> v) { return sum + v; }
 };
-
 template <class S>
 struct Spread {
     using A = sum_t<S>;
@@ -38,12 +35,10 @@ struct Spread {
     static vec<A> join(vec<A> sum, vec<A> v) { return sum + v; }
 };
 
-inline constexpr int64_t kPastBytes = 8 << 20;
-
 struct ReducePlan {
     bool ring;          // keep the rows joined over depth
-    Comb comb;          // of the width axis, if rows are taken flat
-    bool flat;
+    bool flat;          // take rows as one run (pool_common.hpp)
+    Comb comb;          // of the windows along the width
     int64_t tile;       // outputs along the width at a time
     int64_t row;        // elements of a source row of such a tile, with margins
     int64_t out_row;    // elements of an output row of it
@@ -51,63 +46,50 @@ struct ReducePlan {
     int32_t threads;
     Blocks blocks;
 
-    int64_t out_bytes;  // of all outputs
-    int64_t cell_bytes; // of one output cell, or of a whole row where rows are taken flat
-
     int64_t scratch_elements() const { return (ring ? ring_rows * row : 0) + row + (flat ? row + 2 * out_row : 0); }
-    // Whether to write around the caches: large outputs whose vectors are all aligned.
-    bool goes_past(const void *out) const {
-        return out_bytes >= kPastBytes && (reinterpret_cast<uintptr_t>(out) | cell_bytes) % VG_VECTOR_BYTES == 0;
-    }
 };
 
-inline constexpr int64_t kRowElements = 4096;   // a row of a tile: some of the first-level cache
+inline constexpr int64_t kRowElements = 4096;    // a row of a tile: some of the first-level cache
 inline constexpr int64_t kRingRows = 32;
 inline constexpr int64_t kPlaneBytes = 1 << 18;  // the source rows under a block of heights: some of the second level
 
-template <class S>
-ReducePlan plan_reduce(const vg_pool *p, bool backward, int32_t threads) {
-    using A = sum_t<S>;
-    const auto reach = backward ? windows_of : cells_of;
-    const Reach D = reach(p->axis[0]), H = reach(p->axis[1]), W = reach(p->axis[2]);
-    ReducePlan plan{};
-    plan.comb = comb_of(p->axis[2]);
-    plan.flat = prefers_flat(plan.comb, p->channels, lanes<A>);
-    const int64_t C = p->channels;
-    const int64_t channels = C <= 2048 || plan.flat ? C : 1024;
-
-    const int64_t height_taps = H.longest(), taps = std::max<int64_t>(W.longest(), 1);
-    plan.ring = height_taps <= kRingRows && H.overlap() > 1.5 && D.longest() > 1 && !backward ? true
-                : height_taps <= kRingRows && H.overlap() * D.longest() > 4 && D.longest() > 1;
-    plan.ring_rows = height_taps;
-
-    // Source cells per output along the width: step (forward), 1 / step (backward), plus the taps at the end.
-    const double ratio = static_cast<double>(W.cells) / static_cast<double>(std::max<int64_t>(W.count, 1));
-    const int64_t per_output = std::max<int64_t>(static_cast<int64_t>(std::max(ratio, 1.0) * channels), 1);
-    plan.tile = std::max<int64_t>(std::min(W.count, kRowElements / per_output), 1);
+// Rows of the tiles: how many outputs fit, and the cells under them.
+inline void plan_tiles(ReducePlan &plan, const Reach &W, int64_t channels, bool backward) {
+    const double cells_per_output = static_cast<double>(W.cells) / static_cast<double>(at_least_one(W.count));
+    const int64_t per_output = at_least_one(static_cast<int64_t>(std::max(cells_per_output, 1.0) * static_cast<double>(channels)));
+    plan.tile = at_least_one(std::min(W.count, kRowElements / per_output));
     int64_t cells = 0;
     for (int64_t o = 0; o < W.count; o += plan.tile)
         cells = std::max(cells, W.at(Range{o, std::min(W.count, o + plan.tile)}).size());
-    if (plan.flat && !backward) cells = std::max(cells, (plan.tile - 1) * plan.comb.step + taps);
-    if (plan.flat && backward) cells = std::max(cells, plan.tile + plan.comb.taps);
-    const auto padded = [](int64_t n) { return (n + 31) / 16 * 16; };
-    plan.row = padded(cells * channels);
-    plan.out_row = padded(plan.tile * channels);
+    if (plan.flat) {
+        const int64_t span = backward ? plan.tile : (plan.tile - 1) * plan.comb.step;
+        cells = std::max(cells, span + plan.comb.taps);
+    }
+    plan.row = (cells * channels + 31) / 16 * 16;
+    plan.out_row = (plan.tile * channels + 31) / 16 * 16;
+}
 
-    const int64_t rows = D.count * H.count * p->batch;
+inline ReducePlan plan_reduce(const vg_pool *p, bool backward, int64_t bytes, int lane_count, int32_t threads) {
+    const auto reach = backward ? windows_of : cells_of;
+    const Reach D = reach(p->axis[0]), H = reach(p->axis[1]), W = reach(p->axis[2]);
+    const int64_t C = p->channels, depth_taps = D.longest(), height_taps = H.longest();
+    ReducePlan plan{};
+    plan.comb = comb_of(p->axis[2]);
+    plan.flat = prefers_flat(plan.comb, C, lane_count);
+    const int64_t channels = C <= 2048 || plan.flat ? C : 1024;
+    plan.ring = depth_taps > 1 && height_taps <= kRingRows && H.overlap() > 1.2 &&
+                H.overlap() * static_cast<double>(depth_taps) > 4;
+    plan.ring_rows = height_taps;
+    plan_tiles(plan, W, channels, backward);
+
     const int64_t row_work = std::max(W.cells, W.count) * C;
-    plan.threads = useful_threads(rows * row_work * std::max<int64_t>(1, D.longest()), threads);
-    plan.blocks = {p->batch, D.count, H.count, C, std::max<int64_t>(D.count, 1), std::max<int64_t>(H.count, 1),
-                   std::max<int64_t>(channels, 1)};
-    plan.out_bytes = rows * W.count * C * static_cast<int64_t>(sizeof(S));
-    plan.cell_bytes = (plan.flat ? W.count * C | plan.tile * C : C) * static_cast<int64_t>(sizeof(S));
+    plan.threads = useful_threads(p->batch * D.count * H.count * row_work * at_least_one(depth_taps), threads);
+    plan.blocks = {p->batch, D.count, H.count, C, at_least_one(D.count), at_least_one(H.count), at_least_one(channels)};
     const bool shared = D.overlap() > 1.2;
     if (shared) {
-        const int64_t plane_row = std::max<int64_t>(D.longest() * W.cells * C * static_cast<int64_t>(sizeof(S)), 1);
-        const double rows_per = std::max(1.0, static_cast<double>(H.cells) / std::max<int64_t>(H.count, 1));
-        const int64_t heights = static_cast<int64_t>(static_cast<double>(kPlaneBytes) / plane_row / rows_per);
-        plan.blocks.heights = std::clamp<int64_t>(heights, 8, plan.blocks.heights < 8 ? 8 : plan.blocks.heights);
-        plan.blocks.heights = std::min(plan.blocks.heights, std::max<int64_t>(H.count, 1));
+        const double rows_per_output = std::max(1.0, static_cast<double>(H.cells) / static_cast<double>(at_least_one(H.count)));
+        const double height_bytes = static_cast<double>(depth_taps * W.cells * C * bytes) * rows_per_output;
+        plan.blocks.limit_heights(static_cast<double>(kPlaneBytes) / height_bytes);
     } else {
         plan.blocks.depths = 1;
     }
@@ -116,10 +98,65 @@ ReducePlan plan_reduce(const vg_pool *p, bool backward, int32_t threads) {
     return plan;
 }
 
-template <class S, template <class> class JoinOf, bool past>
+// Joins rows of a tile into one, four at a time. T is the stored type, or the type of sums for rows joined before.
+template <class T, class Join>
+class Stack {
+    using A = typename Join::A;
+    static constexpr int L = lanes<A>;
+
+public:
+    Stack(A *into, int64_t cells, int64_t channels, int64_t stride)
+        : into_(into), cells_(cells), channels_(channels), stride_(stride) {}
+    void add(const T *source, A weight) {
+        row_[count_] = source, weight_[count_] = weight;
+        if (++count_ == 4) flush();
+    }
+    void finish() {
+        if (count_ || fresh_) flush();
+    }
+
+private:
+    void flush() {
+        if (stride_ == channels_ || cells_ <= 1) {
+            run(0, 0, cells_ * channels_);
+        } else {
+            for (int64_t w = 0; w < cells_; ++w) run(w * stride_, w * channels_, channels_);
+        }
+        fresh_ = false, count_ = 0;
+    }
+    void run(int64_t from, int64_t to, int64_t length) {
+        switch (count_) {
+            case 0: return run<0>(from, to, length);
+            case 1: return run<1>(from, to, length);
+            case 2: return run<2>(from, to, length);
+            case 3: return run<3>(from, to, length);
+            default: return run<4>(from, to, length);
+        }
+    }
+    template <int n>
+    void run(int64_t from, int64_t to, int64_t length) {
+        each_vector<L>(length, [&](int64_t i, auto part) {
+            vec<A> acc = fresh_ ? splat<A>(Join::identity) : get(into_ + to + i, part);
+            for (int r = 0; r < n; ++r) {
+                const vec<A> v = get(row_[r] + from + i, part);
+                acc = Join::join(acc, Join::weighted ? v * splat<A>(weight_[r]) : v);
+            }
+            put(into_ + to + i, acc, part);
+        });
+    }
+
+    A *into_;
+    int64_t cells_, channels_, stride_;
+    bool fresh_ = true;
+    int count_ = 0;
+    const T *row_[4];
+    A weight_[4];
+};
+
+template <class S, class Join>
 class Reducer {
     using A = sum_t<S>;
-    using Join = JoinOf<S>;
+    using JoinedBefore = std::conditional_t<Join::weighted, Mean<A>, Join>;  // rows of the ring have their weight
     static constexpr bool backward = Join::weighted;
     static constexpr int L = lanes<A>;
 
@@ -134,12 +171,14 @@ public:
         while (even_.lo < wide.out && extent(wide, even_.lo) != width_) ++even_.lo;
         even_.hi = even_.lo;
         while (even_.hi < wide.out && extent(wide, even_.hi) == width_) ++even_.hi;
+        const int64_t unit = (plan.flat ? W.count * C | plan.tile * C : C) * static_cast<int64_t>(sizeof(S));
+        past_ = goes_past(y, p->batch * D.count * H.count * W.count * C * static_cast<int64_t>(sizeof(S)), unit);
     }
 
-    void block(const Blocks::Block &b, A *scratch) {
+    void block(const Blocks::Block &b, A *scratch) const {
         for (int64_t o = 0; o < W.count && !cancelled(run_); o += plan_.tile)
             tile(b, {o, std::min(W.count, o + plan_.tile)}, scratch);
-        if (past) end_of_puts_past();
+        if (past_) end_of_puts_past();
     }
 
 private:
@@ -166,7 +205,7 @@ private:
         return t;
     }
 
-    void tile(const Blocks::Block &b, Range wide, A *scratch) {
+    void tile(const Blocks::Block &b, Range wide, A *scratch) const {
         const Tile t = make_tile(wide, b.channel, scratch);
         for (int64_t od = b.depth.lo; od < b.depth.hi; ++od) {
             Range depth_before{-1, -1}, height_before{-1, -1};
@@ -189,21 +228,21 @@ private:
 
     // ---- depth and height ----
 
-    void join_rows(const Tile &t, int64_t n, Range rd, Range rh, int64_t &next) {
+    void join_rows(const Tile &t, int64_t n, Range rd, Range rh, int64_t &next) const {
         if (!plan_.ring) {
-            Stack<S> stack(*this, t, t.row);
+            Stack<S, Join> stack(t.row, t.cells.size(), t.channels(), C);
             for (int64_t d = rd.lo; d < rd.hi; ++d)
-                for (int64_t h = rh.lo; h < rh.hi; ++h) stack.add(source(t, n, d, h), C, weight(d, h));
+                for (int64_t h = rh.lo; h < rh.hi; ++h) stack.add(source(t, n, d, h), weight(d, h));
             stack.finish();
         } else {
             for (int64_t h = std::max(next, rh.lo); h < rh.hi; ++h) {
-                Stack<S> stack(*this, t, in_ring(t, h));
-                for (int64_t d = rd.lo; d < rd.hi; ++d) stack.add(source(t, n, d, h), C, weight(d, h));
+                Stack<S, Join> stack(in_ring(t, h), t.cells.size(), t.channels(), C);
+                for (int64_t d = rd.lo; d < rd.hi; ++d) stack.add(source(t, n, d, h), weight(d, h));
                 stack.finish();
             }
             next = std::max(next, rh.hi);
-            Stack<A> stack(*this, t, t.row);
-            for (int64_t h = rh.lo; h < rh.hi; ++h) stack.add(in_ring(t, h), t.channels(), A(1));
+            Stack<A, JoinedBefore> stack(t.row, t.cells.size(), t.channels(), t.channels());
+            for (int64_t h = rh.lo; h < rh.hi; ++h) stack.add(in_ring(t, h), A(1));
             stack.finish();
         }
         if constexpr (backward) widen_border_cells(t);
@@ -218,77 +257,17 @@ private:
     // whole might overflow. Along the width by the largest window; smaller ones are corrected afterwards.
     A weight(int64_t d, int64_t h) const {
         if constexpr (!backward) return A(1);
-        return A(1) / static_cast<A>(std::max<int64_t>(extent(p_->axis[0], d) * extent(p_->axis[1], h) * width_, 1));
+        return A(1) / static_cast<A>(at_least_one(extent(p_->axis[0], d) * extent(p_->axis[1], h) * width_));
     }
     void widen_border_cells(const Tile &t) const {
         for (int64_t w = t.cells.lo; w < t.cells.hi; ++w) {
-            if (w == even_.lo) w = std::max(even_.lo, std::min(even_.hi, t.cells.hi));
+            if (w >= even_.lo && w < even_.hi) w = even_.hi;
             if (w >= t.cells.hi) return;
-            const A factor = static_cast<A>(width_) / static_cast<A>(std::max<int64_t>(extent(p_->axis[2], w), 1));
+            const A factor = static_cast<A>(width_) / static_cast<A>(at_least_one(extent(p_->axis[2], w)));
             A *cell = t.row + (w - t.cells.lo) * t.channels();
             for (int64_t c = 0; c < t.channels(); ++c) cell[c] *= factor;
         }
     }
-
-    // Joins rows four at a time.
-    template <class T>
-    struct Stack {
-        const Reducer &self;
-        const Tile &tile;
-        A *into;
-        bool fresh = true;
-        int count = 0;
-        const T *row[4];
-        int64_t stride = 0;
-        A weight[4];
-
-        Stack(const Reducer &r, const Tile &t, A *to) : self(r), tile(t), into(to) {}
-        void add(const T *source, int64_t channel_stride, A w) {
-            row[count] = source, weight[count] = w, stride = channel_stride;
-            if (++count == 4) flush();
-        }
-        void finish() {
-            if (count || fresh) flush();
-        }
-        void flush() {
-            const int64_t channels = tile.channels(), cells = tile.cells.size();
-            if (stride == channels || cells <= 1) {
-                run(0, 0, cells * channels);
-            } else {
-                for (int64_t w = 0; w < cells; ++w) run(w * stride, w * channels, channels);
-            }
-            fresh = false, count = 0;
-        }
-        void run(int64_t from, int64_t to, int64_t length) {
-            switch (count) {
-                case 0: return step<0>(from, to, length);
-                case 1: return step<1>(from, to, length);
-                case 2: return step<2>(from, to, length);
-                case 3: return step<3>(from, to, length);
-                default: return step<4>(from, to, length);
-            }
-        }
-        template <int n>
-        void step(int64_t from, int64_t to, int64_t length) {
-            if (fresh) {
-                each_vector<L>(length, [&](int64_t i, auto part) {
-                    put(into + to + i, joined<n>(splat<A>(Join::identity), from + i, part), part);
-                });
-            } else {
-                each_vector<L>(length, [&](int64_t i, auto part) {
-                    put(into + to + i, joined<n>(get(into + to + i, part), from + i, part), part);
-                });
-            }
-        }
-        template <int n, class Part>
-        vec<A> joined(vec<A> acc, int64_t at, Part part) const {
-            for (int r = 0; r < n; ++r) {
-                const vec<A> v = get(row[r] + at, part);
-                acc = Join::join(acc, __is_same(T, S) && Join::weighted ? v * splat<A>(weight[r]) : v);
-            }
-            return acc;
-        }
-    };
 
     // ---- width, a run of channels per output ----
 
@@ -315,12 +294,10 @@ private:
         });
     }
     template <class Part>
-    static void write(S *out, vec<A> v, Part part) {
-        if constexpr (past && __is_same(Part, All)) {
-            put_past(out, v);
-        } else {
-            put(out, v, part);
-        }
+    void write(S *out, vec<A> v, Part part) const {
+        if constexpr (__is_same(Part, All))
+            if (past_) return put_past(out, v);
+        put(out, v, part);
     }
 
     // ---- width, all cells and channels as one run in which a window starts at every cell ----
@@ -334,25 +311,18 @@ private:
     void finish_flat(const Tile &t, A share, S *out) const {
         const int64_t step = plan_.comb.step, length = t.wide.size() * C;
         if (backward || step == 1) {
-            if (step > 1) space_out(t);
+            if (step > 1 && t.cells.size() > 0)
+                space_out(t.row, t.flat + offset_in_flat(t), t.cells.size(), step, C, Join::identity);
             return each_vector<L>(length, [&](int64_t i, auto part) {
                 write(out + i, divided(t, share, i, over_taps(t, i, part), part), part);
             });
         }
         each_vector<L>(((t.wide.size() - 1) * step + 1) * C,
                        [&](int64_t i, auto part) { put(t.all + i, over_taps(t, i, part), part); });
-        for (int64_t o = 0; o < t.wide.size(); ++o)
-            for (int64_t c = 0; c < C; ++c) t.packed[o * C + c] = t.all[o * step * C + c];
+        close_up(t.all, t.packed, t.wide.size(), step, C);
         each_vector<L>(length, [&](int64_t i, auto part) {
             write(out + i, divided(t, share, i, get(t.packed + i, part), part), part);
         });
-    }
-    // Backward: every window's value to where the window starts, with zeros between.
-    void space_out(const Tile &t) const {
-        if (t.cells.size() == 0) return;
-        A *first = t.flat + offset_in_flat(t);
-        for (int64_t w = 0; w < t.cells.size(); ++w)
-            for (int64_t c = 0; c < C; ++c) first[w * plan_.comb.step * C + c] = t.row[w * C + c];
     }
     template <class Part>
     vec<A> over_taps(const Tile &t, int64_t i, Part part) const {
@@ -368,7 +338,7 @@ private:
     }
 
     const vg_pool *p_;
-    ReducePlan plan_;
+    const ReducePlan &plan_;
     const S *x_;
     S *y_;
     const vg_run *run_;
@@ -376,22 +346,16 @@ private:
     int64_t C;
     int64_t width_ = 0;  // cells of the largest window along the width
     Range even_{0, 0};   // windows known to be of that size
+    bool past_;          // write around the caches
 };
 
 template <template <class> class JoinOf>
 int64_t reduce_scratch(const vg_pool *p, int32_t threads) {
     return with_float(p->dtype, [&](auto t) -> int64_t {
         using S = typename decltype(t)::type;
-        const ReducePlan plan = plan_reduce<S>(p, JoinOf<S>::weighted, threads);
-        return plan.scratch_elements() * static_cast<int64_t>(sizeof(sum_t<S>)) * plan.threads;
-    });
-}
-
-template <class S, template <class> class JoinOf, bool past>
-int32_t reduce_with(const vg_pool *p, const ReducePlan &plan, const S *x, S *y, const vg_run *run) {
-    Reducer<S, JoinOf, past> reducer(p, plan, x, y, run);
-    return each_block(plan.blocks, plan.threads, run, [&](const Blocks::Block &block, int worker) {
-        reducer.block(block, static_cast<sum_t<S> *>(run->scratch) + worker * plan.scratch_elements());
+        using A = sum_t<S>;
+        const ReducePlan plan = plan_reduce(p, JoinOf<S>::weighted, sizeof(S), lanes<A>, threads);
+        return plan.scratch_elements() * static_cast<int64_t>(sizeof(A)) * plan.threads;
     });
 }
 
@@ -399,11 +363,12 @@ template <template <class> class JoinOf>
 int32_t reduce(const vg_pool *p, const void *x, void *y, const vg_run *run) {
     return with_float(p->dtype, [&](auto t) -> int32_t {
         using S = typename decltype(t)::type;
-        const ReducePlan plan = plan_reduce<S>(p, JoinOf<S>::weighted, run->threads);
-        const S *in = static_cast<const S *>(x);
-        S *out = static_cast<S *>(y);
-        if (plan.goes_past(y)) return reduce_with<S, JoinOf, true>(p, plan, in, out, run);
-        return reduce_with<S, JoinOf, false>(p, plan, in, out, run);
+        using A = sum_t<S>;
+        const ReducePlan plan = plan_reduce(p, JoinOf<S>::weighted, sizeof(S), lanes<A>, run->threads);
+        const Reducer<S, JoinOf<S>> reducer(p, plan, static_cast<const S *>(x), static_cast<S *>(y), run);
+        return each_block(plan.blocks, plan.threads, run, [&](const Blocks::Block &block, int worker) {
+            reducer.block(block, static_cast<A *>(run->scratch) + worker * plan.scratch_elements());
+        });
     });
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <limits>
+#include <type_traits>
 
 #include "number.hpp"
 
@@ -168,6 +169,223 @@ inline vec<A> larger(vec<A> v, vec<A> best) {
     if constexpr (__is_same(A, double)) return (vec<A>)_mm256_max_pd((__m256d)v, (__m256d)best);
 #endif
     return v > best ? v : best;
+}
+
+// ---- vectors of stored elements, compared and copied but never summed ----
+
+template <int bytes>
+using unsigned_of = std::conditional_t<bytes == 1, uint8_t,
+                                       std::conditional_t<bytes == 2, uint16_t,
+                                                          std::conditional_t<bytes == 4, uint32_t, uint64_t>>>;
+template <class T>
+inline constexpr bool is_half = __is_same(T, f16) || __is_same(T, bf16);
+
+// 16-bit floats are compared as bits, so that a vector holds as many as there is room for.
+template <class S>
+using lane = std::conditional_t<is_half<S>, uint16_t, S>;
+
+template <class S>
+inline vec<lane<S>> get_raw(const S *p, All) {
+    return *reinterpret_cast<const vec<lane<S>> *>(p);
+}
+template <class S>
+inline vec<lane<S>> get_raw(const S *p, Some part) {
+    constexpr int n = VG_VECTOR_BYTES / sizeof(S);
+#if VG_VECTOR_BYTES == 64
+    const auto mask = first_lanes<n>(part);
+    if constexpr (sizeof(S) == 1) return (vec<lane<S>>)_mm512_maskz_loadu_epi8(mask, p);
+    if constexpr (sizeof(S) == 2) return (vec<lane<S>>)_mm512_maskz_loadu_epi16(mask, p);
+    if constexpr (sizeof(S) == 4) return (vec<lane<S>>)_mm512_maskz_loadu_epi32(mask, p);
+    if constexpr (sizeof(S) == 8) return (vec<lane<S>>)_mm512_maskz_loadu_epi64(mask, p);
+#else
+    S whole[n] = {};
+    for (int i = 0; i < part.n; ++i) whole[i] = p[i];
+    return get_raw(whole, All{});
+#endif
+}
+template <class S>
+inline void put_raw(S *p, vec<lane<S>> v, All) {
+    *reinterpret_cast<vec<lane<S>> *>(p) = v;
+}
+template <class S>
+inline void put_raw(S *p, vec<lane<S>> v, Some part) {
+    constexpr int n = VG_VECTOR_BYTES / sizeof(S);
+#if VG_VECTOR_BYTES == 64
+    const auto mask = first_lanes<n>(part);
+    if constexpr (sizeof(S) == 1) _mm512_mask_storeu_epi8(p, mask, (__m512i)v);
+    if constexpr (sizeof(S) == 2) _mm512_mask_storeu_epi16(p, mask, (__m512i)v);
+    if constexpr (sizeof(S) == 4) _mm512_mask_storeu_epi32(p, mask, (__m512i)v);
+    if constexpr (sizeof(S) == 8) _mm512_mask_storeu_epi64(p, mask, (__m512i)v);
+#else
+    S whole[n];
+    put_raw(whole, v, All{});
+    for (int i = 0; i < part.n; ++i) p[i] = whole[i];
+#endif
+}
+template <class S>
+inline void put_raw_past(S *p, vec<lane<S>> v) {
+#if VG_VECTOR_BYTES == 64
+    _mm512_stream_si512(reinterpret_cast<__m512i *>(p), (__m512i)v);
+#elif VG_VECTOR_BYTES == 32
+    _mm256_stream_si256(reinterpret_cast<__m256i *>(p), (__m256i)v);
+#else
+    put_raw(p, v, All{});
+#endif
+}
+
+template <class T>
+inline vec<T> all_lanes(T v) {
+    return v - vec<T>{};
+}
+
+#if VG_VECTOR_BYTES == 64
+template <class T>
+using mask = bitmask<lanes<T>>;
+
+template <class T>
+inline mask<T> equal(vec<T> a, vec<T> b) {
+    if constexpr (__is_same(T, float)) {
+        return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_EQ_OQ);
+    } else if constexpr (__is_same(T, double)) {
+        return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_EQ_OQ);
+    } else if constexpr (sizeof(T) == 1) {
+        return _mm512_cmpeq_epi8_mask((__m512i)a, (__m512i)b);
+    } else if constexpr (sizeof(T) == 2) {
+        return _mm512_cmpeq_epi16_mask((__m512i)a, (__m512i)b);
+    } else if constexpr (sizeof(T) == 4) {
+        return _mm512_cmpeq_epi32_mask((__m512i)a, (__m512i)b);
+    } else {
+        return _mm512_cmpeq_epi64_mask((__m512i)a, (__m512i)b);
+    }
+}
+template <class A>
+inline mask<A> less(vec<A> a, vec<A> b) {
+    if constexpr (__is_same(A, float)) return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LT_OQ);
+    return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_LT_OQ);
+}
+template <class A>
+inline mask<A> at_least(vec<A> a, vec<A> b) {
+    if constexpr (__is_same(A, float)) return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GE_OQ);
+    return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_GE_OQ);
+}
+template <class T, class M>
+inline vec<T> choose(M m, vec<T> a, vec<T> b) {
+    if constexpr (sizeof(T) == 1) return (vec<T>)_mm512_mask_mov_epi8((__m512i)b, m, (__m512i)a);
+    if constexpr (sizeof(T) == 2) return (vec<T>)_mm512_mask_mov_epi16((__m512i)b, m, (__m512i)a);
+    if constexpr (sizeof(T) == 4) return (vec<T>)_mm512_mask_mov_epi32((__m512i)b, m, (__m512i)a);
+    if constexpr (sizeof(T) == 8) return (vec<T>)_mm512_mask_mov_epi64((__m512i)b, m, (__m512i)a);
+}
+template <class A>
+inline vec<A> add_where(mask<A> m, vec<A> sum, vec<A> v) {
+    if constexpr (__is_same(A, float)) return (vec<A>)_mm512_mask_add_ps((__m512)sum, m, (__m512)sum, (__m512)v);
+    return (vec<A>)_mm512_mask_add_pd((__m512d)sum, m, (__m512d)sum, (__m512d)v);
+}
+// a and not b
+template <class M>
+inline M without(M a, M b) {
+    return static_cast<M>(a & ~b);
+}
+template <class T>
+inline mask<T> every_lane() {
+    return static_cast<mask<T>>(~0ull);
+}
+template <class M>
+inline M both(M a, M b) {
+    return static_cast<M>(a & b);
+}
+#else
+template <class T>
+using mask = vec<std::make_signed_t<unsigned_of<sizeof(T)>>>;
+
+template <class T>
+inline mask<T> equal(vec<T> a, vec<T> b) {
+    return (mask<T>)(a == b);
+}
+template <class A>
+inline mask<A> less(vec<A> a, vec<A> b) {
+    return (mask<A>)(a < b);
+}
+template <class A>
+inline mask<A> at_least(vec<A> a, vec<A> b) {
+    return (mask<A>)(a >= b);
+}
+template <class T, class M>
+inline vec<T> choose(M m, vec<T> a, vec<T> b) {
+    return (vec<T>)((m & (M)a) | (~m & (M)b));
+}
+template <class A>
+inline vec<A> add_where(mask<A> m, vec<A> sum, vec<A> v) {
+    return sum + (vec<A>)(m & (mask<A>)v);
+}
+template <class M>
+inline M without(M a, M b) {
+    return a & ~b;
+}
+template <class T>
+inline mask<T> every_lane() {
+    return ~mask<T>{};
+}
+template <class M>
+inline M both(M a, M b) {
+    return a & b;
+}
+#endif
+
+// ---- codes: where in its window a cell lies; narrow in memory, as wide as the elements beside them in registers ----
+
+template <class T>
+using code_lane = unsigned_of<sizeof(T)>;
+
+template <class T, class Code, class Part>
+inline void put_codes(Code *p, vec<code_lane<T>> v, Part part) {
+    constexpr int n = lanes<T>;
+    if constexpr (sizeof(Code) == sizeof(T)) {
+        put_raw(p, v, part);
+    } else {
+        typedef Code narrow __attribute__((vector_size(n * sizeof(Code))));
+        const narrow codes = __builtin_convertvector(v, narrow);
+        if constexpr (__is_same(Part, All)) {
+            std::memcpy(p, &codes, sizeof codes);
+        } else {
+#if VG_VECTOR_BYTES == 64
+            if constexpr (sizeof(codes) == 16 && sizeof(Code) == 1)
+                return _mm_mask_storeu_epi8(p, first_lanes<16>(part), (__m128i)codes);
+            if constexpr (sizeof(codes) == 32 && sizeof(Code) == 1)
+                return _mm256_mask_storeu_epi8(p, first_lanes<32>(part), (__m256i)codes);
+#endif
+            for (int i = 0; i < part.n; ++i) p[i] = codes[i];
+        }
+    }
+}
+
+// Which of the codes at p are `code`, as a mask over sums.
+template <class A, class Code, class Part>
+inline mask<A> codes_are(const Code *p, Code code, Part part) {
+    constexpr int n = lanes<A>;
+#if VG_VECTOR_BYTES == 64
+    if constexpr (sizeof(Code) == 1) {
+        __m128i codes;
+        if constexpr (!__is_same(Part, All)) {
+            codes = _mm_maskz_loadu_epi8(first_lanes<16>(part), p);
+        } else if constexpr (n == 16) {
+            codes = _mm_loadu_si128(reinterpret_cast<const __m128i *>(p));
+        } else {
+            codes = _mm_loadl_epi64(reinterpret_cast<const __m128i *>(p));
+        }
+        return static_cast<mask<A>>(_mm_cmpeq_epi8_mask(codes, _mm_set1_epi8(static_cast<char>(code))));
+    } else if constexpr (n == 16) {
+        return _mm512_cmpeq_epi32_mask((__m512i)get_raw(p, part), _mm512_set1_epi32(static_cast<int>(code)));
+    }
+#endif
+    typedef Code narrow __attribute__((vector_size(n * sizeof(Code))));
+    narrow codes = {};
+    if constexpr (__is_same(Part, All)) {
+        std::memcpy(&codes, p, sizeof codes);
+    } else {
+        for (int i = 0; i < part.n; ++i) codes[i] = p[i];
+    }
+    using Wide = code_lane<A>;
+    return equal<Wide>(__builtin_convertvector(codes, vec<Wide>), all_lanes<Wide>(code));
 }
 
 }  // namespace VG_NAMESPACE::pool
