@@ -82,7 +82,7 @@ def add_block(
         _make_constants(page, block, op, inputs)
     for item, values in inputs.items():
         for one in values:
-            page._append(block, item.name, one)
+            page.attach(block, item.name, one)
     return results_of(block, op)
 
 
@@ -138,7 +138,7 @@ def _make_constants(page: Page, block: Block, op: Op, inputs: dict[Input, list[t
             if dtype is not None:
                 bound.setdefault(str(item.type), dtype)
     faults = Faults(op.name)
-    root = page._store.root
+    root = page.store.root
     for item, values in inputs.items():
         for at, one in enumerate(values):
             if isinstance(one, Output):

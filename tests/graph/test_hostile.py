@@ -23,8 +23,8 @@ PLAIN = {
 ODD: list[Any] = [
     None, True, 0, -1, 5, 2**31, 2**63, -(2**70), 0.5, math.nan, math.inf, "", "same", "NDHWC", "DT_FLOAT", "\0",
     b"\xff", "x" * 999, [], [1], [1, 2, 2, 2, 1], [0] * 5, [-1] * 5, [2**40] * 5, [1.5] * 5, ["a"], [[1, 2], [3]],
-    [None, "N", -1], {}, {"a": 1}, object(), np.ones(3), np.float32(2), np.array(["a"]), np.array([object()]), np.ones((0, 2)), 1 + 2j,
-    np.zeros((1, 2, 2, 2, 1), np.float32), [10**9] * 5, 10**18, [2**62, 2**62],
+    [None, "N", -1], {}, {"a": 1}, object(), np.ones(3), np.float32(2), np.array(["a"]), np.array([object()]),
+    np.ones((0, 2)), 1 + 2j, np.zeros((1, 2, 2, 2, 1), np.float32), [10**9] * 5, 10**18, [2**62, 2**62],
 ]  # fmt: skip
 SHAPES: list[Any] = [None, [], ["N"], ["N", "M"], ["N", "H", "W", "C"], ["N", "D", "H", "W", "C"], [2, 3]]
 

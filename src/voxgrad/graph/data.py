@@ -22,7 +22,7 @@ _BLOCK_KEYS = {"name", "op", "page", "attrs", "inputs", "control", "position"}
 
 def to_dict(page: Page) -> dict[str, Any]:
     """The page as plain data."""
-    store = page._store
+    store = page.store
     data: dict[str, Any] = {
         "name": page.name,
         "semantics": page.semantics,
@@ -190,7 +190,7 @@ def _wires(page: Page, block: Block, entry: Mapping[str, Any], place: str, fault
         for index, source in enumerate(sources):
             made = _source(page, source, f"{where}[{index}]", faults)
             if made is not None:
-                page._append(block, str(pin), made)
+                page.attach(block, str(pin), made)
     for index, other in enumerate(reader.get("control", list, [], "a list of block names")):
         if isinstance(other, str) and other in page:
             page.run_after(block, other)

@@ -190,7 +190,7 @@ class Inference:
         if page is None:
             faults.add("VG050", "", wanted="be a page inside this page", got=repr(block.uses))
             return (UNKNOWN,) * len(block.output_names)
-        if page._store in self._path:
+        if page.store in self._path:
             faults.add("VG062", "", wanted="not contain itself", got=repr(block.uses))
             return (UNKNOWN,) * len(block.output_names)
         bound = {}
@@ -199,7 +199,7 @@ class Inference:
             if not sources:
                 faults.add("VG001", name, wanted="be connected or have a value", got="nothing")
             bound[Output(inner, 0)] = self._use_spec(sources[0], faults) if sources else UNKNOWN
-        inference = self.inner[block] = Inference(page._store, bound, self._path)
+        inference = self.inner[block] = Inference(page.store, bound, self._path)
         inference.update()
         return tuple(inference.spec(output) for output in page.outputs.values())
 

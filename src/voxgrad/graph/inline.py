@@ -24,10 +24,12 @@ def inline(page: Page, block: Block) -> Page:
     for inner, copy in copies.items():
         for pin, sources in inner.sources.items():
             for source in sources:
-                page._append(copy, pin, _moved(source, entries, copies))
+                page.attach(copy, pin, _moved(source, entries, copies))
         page.run_after(copy, *(copies[other] for other in inner.control if other in copies))
     for reader, pin, sources in readers:
-        page._set_sources(reader, pin, [_rewired(one, block, outputs, entries, copies) for one in sources])
+        page.disconnect(reader, pin)
+        for source in sources:
+            page.attach(reader, pin, _rewired(source, block, outputs, entries, copies))
     return scope
 
 

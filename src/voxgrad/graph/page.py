@@ -104,7 +104,7 @@ class Page:
     """
 
     def __init__(self, name: str = "page", semantics: str = "documented"):
-        self._store = Store(self, _title(name), _semantics(semantics))
+        self.store = Store(self, _title(name), _semantics(semantics))
         self.prefix = ""
         self._op_name = ""
         self._waits: tuple[Block, ...] = ()
@@ -113,7 +113,7 @@ class Page:
 
     def _view(self, prefix: str, op_name: str, waits: tuple[Block, ...]) -> Page:
         page = Page.__new__(Page)
-        page._store, page.prefix, page._op_name, page._waits = self._store, prefix, op_name, waits
+        page.store, page.prefix, page._op_name, page._waits = self.store, prefix, op_name, waits
         return page
 
     def sub(self, name: str, *, unique: bool = False) -> Page:
@@ -133,7 +133,7 @@ class Page:
 
     def unique_name(self, name: str) -> str:
         """The name, or the name with the first free number behind it: `x`, `x_1`, `x_2`."""
-        store = self._store
+        store = self.store
         if name not in store.blocks and name not in store.scopes:
             return name
         number = store.counters.get(name, 0) + 1
@@ -148,41 +148,41 @@ class Page:
     @property
     def name(self) -> str:
         """The title of the page."""
-        return self._store.name
+        return self.store.name
 
     @name.setter
     def name(self, name: str) -> None:
-        self._store.name = _title(name)
+        self.store.name = _title(name)
 
     @property
     def semantics(self) -> str:
         """Which of TensorFlow's answers the page means: a key of `voxgrad.catalog.semantics.SEMANTICS`."""
-        return self._store.semantics
+        return self.store.semantics
 
     @semantics.setter
     def semantics(self, name: str) -> None:
-        self._store.semantics = _semantics(name)
-        self._store.touch(*self._store.blocks.values())
+        self.store.semantics = _semantics(name)
+        self.store.touch(*self.store.blocks.values())
 
     @property
     def revision(self) -> int:
         """A number that rises with every change that matters to inference or to a run."""
-        return self._store.revision
+        return self.store.revision
 
     @property
     def notes(self) -> list[Any]:
         """What belongs to the drawing and to nothing else; kept as it is."""
-        return self._store.notes
+        return self.store.notes
 
     @property
     def pages(self) -> Mapping[str, Page]:
         """Pages that blocks of this page can stand for."""
-        return self._store.pages
+        return self.store.pages
 
     @property
     def blocks(self) -> list[Block]:
         """The blocks of this scope and of those inside it, in the order in which they were made."""
-        blocks = self._store.blocks
+        blocks = self.store.blocks
         if not self.prefix:
             return list(blocks.values())
         return [block for name, block in blocks.items() if name.startswith(self.prefix)]
@@ -205,7 +205,7 @@ class Page:
         return iter(self.blocks)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self.prefix + name in self._store.blocks
+        return isinstance(name, str) and self.prefix + name in self.store.blocks
 
     def __getitem__(self, name: str) -> Block:
         return self.block(name)
@@ -215,10 +215,10 @@ class Page:
         if isinstance(which, Output):
             which = which.block
         if isinstance(which, Block):
-            if self._store.blocks.get(which.name) is not which:
+            if self.store.blocks.get(which.name) is not which:
                 raise _no_block(which.name, "a block of another page, or one that was removed")
             return which
-        found = self._store.blocks.get(self.prefix + which)
+        found = self.store.blocks.get(self.prefix + which)
         if found is None:
             raise _no_block(self.prefix + which, repr(which))
         return found
@@ -230,11 +230,11 @@ class Page:
             return which
         if isinstance(which, Block):
             return self.block(which).output(0)
-        if self.prefix + which in self._store.blocks:
+        if self.prefix + which in self.store.blocks:
             return self.block(which).output(0)
         for mark in (".", ":"):
             name, found, pin = which.rpartition(mark)
-            if found and self.prefix + name in self._store.blocks:
+            if found and self.prefix + name in self.store.blocks:
                 return self.block(name).output(pin)
         raise _no_block(self.prefix + which, repr(which))
 
@@ -253,20 +253,20 @@ class Page:
         declared = op if isinstance(op, Op) else registry.OPS.get(op)
         op_name = declared.name if declared is not None else str(op)
         block = self._place(
-            Block(self._store, self._free_name(name or self._op_name or op_name), op_name, declared), position
+            Block(self.store, self._free_name(name or self._op_name or op_name), op_name, declared), position
         )
         block.attrs.update(attrs or {})
         for pin, given in (inputs or {}).items():
             for source in given if isinstance(given, (list, tuple)) else (given,):
-                self._append(block, pin, source)
+                self.attach(block, pin, source)
         return block
 
     def use(self, page: str, inputs: Mapping[str, Any] | None = None, *, name: str | None = None) -> Block:
         """Put a whole page, one of `pages`, on this page as a block."""
-        block = self._place(Block(self._store, self._free_name(name or self._op_name or page), "", None, page), None)
+        block = self._place(Block(self.store, self._free_name(name or self._op_name or page), "", None, page), None)
         for pin, given in (inputs or {}).items():
             for source in given if isinstance(given, (list, tuple)) else (given,):
-                self._append(block, pin, source)
+                self.attach(block, pin, source)
         return block
 
     def _free_name(self, name: str) -> str:
@@ -275,7 +275,7 @@ class Page:
         return self.unique_name(self.prefix + name)
 
     def _place(self, block: Block, position: tuple[float, float] | None) -> Block:
-        store = self._store
+        store = self.store
         store.blocks[block.name] = block
         if block.uses:
             store.users.add(block)
@@ -288,7 +288,7 @@ class Page:
         return block
 
     def _count_scopes(self, name: str, by: int) -> None:
-        scopes = self._store.scopes
+        scopes = self.store.scopes
         at = name.find("/")
         while at >= 0:
             scope = name[:at]
@@ -297,11 +297,13 @@ class Page:
                 del scopes[scope]
             at = name.find("/", at + 1)
 
-    def _append(self, block: Block, pin: str, given: Any) -> None:
+    def attach(self, block: Block, pin: str, given: Any) -> None:
+        """Put one more wire or value on a pin, behind those that are there; `problems` tells where it is too many."""
         source = self._source(given)
         block.sources.setdefault(pin, []).append(source)
         if isinstance(source, Output):
-            self._store.link(source.block, block)
+            self.store.link(source.block, block)
+        self.store.touch(block)
 
     def _source(self, given: Any) -> Source:
         if isinstance(given, Value):
@@ -321,7 +323,7 @@ class Page:
             self._forget(block)
 
     def _forget(self, block: Block) -> None:
-        store = self._store
+        store = self.store
         for pin in list(block.sources):
             self._set_sources(block, pin, [])
         self._set_control(block, [])
@@ -343,14 +345,14 @@ class Page:
             _checked(part)
         if full == found.name:
             return found
-        if full in self._store.blocks:
+        if full in self.store.blocks:
             raise InvalidArgumentError(Fault("VG060", "Page", "name", "be one that no other block has", repr(full)))
         # The order of blocks is part of the page: rebuilding keeps the block at its place.
         self._count_scopes(found.name, -1)
-        self._store.blocks = {full if one is found else old: one for old, one in self._store.blocks.items()}
+        self.store.blocks = {full if one is found else old: one for old, one in self.store.blocks.items()}
         found.name = full
         self._count_scopes(full, 1)
-        self._store.touch(found, *found.readers)
+        self.store.touch(found, *found.readers)
         return found
 
     def move(self, block: Block | str, x: float, y: float) -> None:
@@ -388,25 +390,25 @@ class Page:
     def _set_sources(self, block: Block, pin: str, sources: list[Source]) -> None:
         for one in block.sources.get(pin, ()):
             if isinstance(one, Output):
-                self._store.unlink(one.block, block)
+                self.store.unlink(one.block, block)
         if sources:
             block.sources[pin] = sources
         else:
             block.sources.pop(pin, None)
         for one in sources:
             if isinstance(one, Output):
-                self._store.link(one.block, block)
-        self._store.touch(block)
+                self.store.link(one.block, block)
+        self.store.touch(block)
 
     def _set_control(self, block: Block, control: list[Block]) -> None:
         if control == block.control:
             return
         for one in block.control:
-            self._store.unlink(one, block)
+            self.store.unlink(one, block)
         block.control = control
         for one in control:
-            self._store.link(one, block)
-        self._store.touch(block)
+            self.store.link(one, block)
+        self.store.touch(block)
 
     def run_after(self, block: Block | str, *others: Block | Output | str) -> None:
         """Let a block wait for others (a control edge), also where it takes nothing from them."""
@@ -427,7 +429,7 @@ class Page:
             found.attrs.pop(name, None)
         else:
             found.attrs[name] = value
-        self._store.touch(found)
+        self.store.touch(found)
 
     # A page as a block
 
@@ -439,52 +441,52 @@ class Page:
     @property
     def input_blocks(self) -> list[Block]:
         """The Placeholders behind the input pins."""
-        chosen = self._store.inputs
-        return chosen or [block for block in self._store.blocks.values() if block.op_name == "Placeholder"]
+        chosen = self.store.inputs
+        return chosen or [block for block in self.store.blocks.values() if block.op_name == "Placeholder"]
 
     @property
     def outputs(self) -> Mapping[str, Output]:
         """The output pins of the page as a block."""
-        return self._store.outputs
+        return self.store.outputs
 
     def expose(self, outputs: Mapping[str, Any], inputs: Sequence[Block | Output | str] = ()) -> None:
         """Say what the pins of the page are where it is used as a block."""
-        self._store.outputs = {_checked(name): self.output(one) for name, one in outputs.items()}
-        self._store.inputs = [self.block(one) for one in inputs]
-        self._store.touch()
+        self.store.outputs = {_checked(name): self.output(one) for name, one in outputs.items()}
+        self.store.inputs = [self.block(one) for one in inputs]
+        self.store.touch()
 
     @property
     def targets(self) -> Sequence[Block]:
         """The blocks that a run of the page executes besides computing its outputs."""
-        return self._store.targets
+        return self.store.targets
 
     def execute(self, blocks: Sequence[Block | Output | str]) -> None:
         """Say which blocks a run of the page executes besides computing its outputs."""
-        self._store.targets = [self.block(one) for one in blocks]
-        self._store.touch()
+        self.store.targets = [self.block(one) for one in blocks]
+        self.store.touch()
 
     @property
     def initializers(self) -> Sequence[Block]:
         """The blocks that a session executes once, before its first run: they give variables their first values."""
-        return self._store.initializers
+        return self.store.initializers
 
     def start_with(self, blocks: Sequence[Block | Output | str]) -> None:
         """Say which blocks a session executes once, before its first run."""
-        self._store.initializers = [self.block(one) for one in blocks]
-        self._store.touch()
+        self.store.initializers = [self.block(one) for one in blocks]
+        self.store.touch()
 
     def define(self, name: str, page: Page) -> None:
         """Make another page available to `use` under a name."""
-        if self._store in _inside(page._store):
+        if self.store in inside(page.store):
             raise InvalidArgumentError(Fault("VG062", "Page", "page", "not contain the page itself", repr(name)))
-        self._store.pages[_checked(name)] = page._store.root
-        self._store.touch(*(block for block in self._store.blocks.values() if block.uses == name))
+        self.store.pages[_checked(name)] = page.store.root
+        self.store.touch(*(block for block in self.store.blocks.values() if block.uses == name))
 
     def inline(self, block: Block | str) -> Page:
         """Put the blocks of a page in place of the block that stands for it; returns the scope that they are in."""
         from voxgrad.graph.inline import inline
 
-        return inline(self._store.root, self.block(block))
+        return inline(self.store.root, self.block(block))
 
     # What follows from the page
 
@@ -492,7 +494,7 @@ class Page:
         """Element types and shapes of all pins, without running; only what has changed is worked out again."""
         from voxgrad.graph.infer import infer_page
 
-        return infer_page(self._store)
+        return infer_page(self.store)
 
     def problems(self) -> list[PinProblem]:
         """Everything that is wrong with the page, with fixes where there are any."""
@@ -517,7 +519,7 @@ class Page:
         """The page as plain data; the module's documentation shows the structure."""
         from voxgrad.graph.data import to_dict
 
-        return to_dict(self._store.root)
+        return to_dict(self.store.root)
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Page:
@@ -528,7 +530,7 @@ class Page:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the page file, `*.vox.json`; large constants go into a folder beside it."""
-        _formats("page_file").save(self._store.root, path)
+        _formats("page_file").save(self.store.root, path)
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Page:
@@ -538,7 +540,7 @@ class Page:
         return page
 
     def _repr_svg_(self) -> str:
-        return str(_formats("picture").draw_svg(self._store.root))
+        return str(_formats("picture").draw_svg(self.store.root))
 
     def __repr__(self) -> str:
         scope = f", scope {self.prefix[:-1]!r}" if self.prefix else ""
@@ -550,9 +552,9 @@ def _formats(name: str) -> Any:
     return import_module(f"voxgrad.formats.{name}")
 
 
-def _inside(store: Store) -> list[Store]:
+def inside(store: Store) -> list[Store]:
     """A page and all pages that its blocks can stand for, at any depth."""
-    return [store, *(deep for inner in store.pages.values() for deep in _inside(inner._store))]
+    return [store, *(deep for inner in store.pages.values() for deep in inside(inner.store))]
 
 
 def _title(name: Any) -> str:

@@ -168,7 +168,7 @@ def _lay_out_use(plan: Plan, place: _Place, block: Block, device: str) -> None:
     page = block.used_page
     assert page is not None
     inner = _Place(
-        page._store, place.inference.inner[block], f"{place.prefix}{block.name}/", {}, waits=_waits(place, block)
+        page.store, place.inference.inner[block], f"{place.prefix}{block.name}/", {}, waits=_waits(place, block)
     )
     for name, placeholder in zip(page.input_names, page.input_blocks, strict=True):
         source = block.sources[name][0]

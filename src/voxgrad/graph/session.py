@@ -33,7 +33,7 @@ from voxgrad.graph.device import Device, device_named
 from voxgrad.graph.estimate import bytes_of
 from voxgrad.graph.infer import Inference
 from voxgrad.graph.order import order
-from voxgrad.graph.page import Page, _inside
+from voxgrad.graph.page import Page, inside
 from voxgrad.graph.plan import Plan, Slots, Step, content_key, make_plan
 from voxgrad.graph.report import BlockReport, Progress
 from voxgrad.graph.values import Array, spec_of, to_array
@@ -104,7 +104,7 @@ class ClientSession:
         on_values: Callable[[str, list[Array | None]], None] | None = None,
         log: Callable[[str], None] | None = None,
     ):
-        self.page = page._store.root
+        self.page = page.store.root
         self.device: Device = device_named(device)
         self.cache = cache if isinstance(cache, Cache) else None if cache is False else Cache()
         self.state = State()
@@ -277,7 +277,7 @@ class ClientSession:
         specs = {output: spec_of(array) for output, array in feeds.items()}
         signature = tuple((output, spec.dtype, spec.shape, spec.value) for output, spec in specs.items())
         key = (fetches, targets, signature)
-        revision = tuple(store.revision for store in _inside(self.page._store))
+        revision = tuple(store.revision for store in inside(self.page.store))
         found = self._plans.get(key)
         if found is not None and found[0] == revision:
             return found[1]
@@ -290,7 +290,7 @@ class ClientSession:
     def _checked_plan(self, fetches: tuple[Output, ...], targets: tuple[Block, ...], specs: dict[Output, Spec]) -> Plan:
         inference = self.page.infer()
         if specs:
-            inference = Inference(self.page._store, specs)
+            inference = Inference(self.page.store, specs)
             inference.update()
         roots = [*(output.block for output in fetches if output not in specs), *targets]
         found = order(roots, fed=specs)
