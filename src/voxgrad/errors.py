@@ -27,6 +27,7 @@ CODES: dict[str, str] = {
     "VG016": "A window that is too large for its input.",
     "VG017": "An empty tensor where the op needs elements.",
     "VG020": "A result larger than the memory limit.",
+    "VG021": "A run with more operations than are allowed, or that took too long.",
     "VG030": "An object that is no array, or arrays of different kinds in one call.",
     "VG031": "An array that carries its own gradient.",
     "VG032": "An array on a device or in a form that has no kernel here.",
@@ -41,6 +42,7 @@ CODES: dict[str, str] = {
     "VG052": "A text that is no value; the message points at the character.",
     "VG053": "A page file, or another document, that breaks its format; the message names the place.",
     "VG054": "A part of an imported document that could not be kept.",
+    "VG055": "A save of a page that has changed since it was opened.",
     "VG060": "A name that another block has already.",
     "VG061": "A name that no block or page can have.",
     "VG062": "Blocks that wait for each other in a ring.",
@@ -49,6 +51,7 @@ CODES: dict[str, str] = {
     "VG065": "A fetch from a branch that was not taken.",
     "VG066": "A block that failed while it ran.",
     "VG067": "A fetch or a feed that does not fit the page.",
+    "VG068": "A worker process that died; the next run has a new one.",
 }
 """Every code with its meaning; the documentation has a page made from this table."""
 

@@ -22,6 +22,7 @@ COMMANDS = {
     "ops": "list the ops, or show the page of one",
     "apply": "run one op on array files",
     "doctor": "say what this installation can do",
+    "studio": "build, run and look at pages in the browser",
 }
 """Every command with its line in `voxgrad --help`; the module `voxgrad.cli.<name>` adds its arguments and runs it."""
 

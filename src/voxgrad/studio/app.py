@@ -1,0 +1,503 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The studio as an ASGI application: routes that speak in messages, and nothing that knows what an op means."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import io
+import re
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Annotated, Any, TypeVar
+
+import numpy as np
+from anyio import to_thread
+from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response, WebSocket
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from voxgrad import __version__
+from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
+from voxgrad.graph.block import Output
+from voxgrad.studio import analyse, engines, exchange, gallery, guard, messages, summaries
+from voxgrad.studio.documents import MAX_BLOCKS
+from voxgrad.studio.edit import edit
+from voxgrad.studio.jobs import roots_of
+from voxgrad.studio.pages import StaleRevision
+from voxgrad.studio.runs import QueueFull
+from voxgrad.studio.static_files import StaticFiles
+from voxgrad.studio.studio import Studio
+from voxgrad.studio.tensors import Array, cut, framed
+from voxgrad.studio.trace import trace
+
+T = TypeVar("T")
+WATCH_SECONDS = 2.0
+FOREVER = {"cache-control": "private, max-age=31536000, immutable"}
+
+
+def create_app(studio: Studio, port: int) -> FastAPI:
+    """The application without its guard; `voxgrad.studio.server` puts that around it."""
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        watcher = asyncio.get_running_loop().create_task(_watch(studio))
+        yield
+        watcher.cancel()
+        studio.hub.close()
+        await studio.runs.close()
+        studio.close()
+
+    app = FastAPI(
+        title="Voxgrad studio", version=__version__, docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan,
+        responses={422: {"model": messages.Failure}},
+    )  # fmt: skip
+    app.state.studio, app.state.port = studio, port
+    app.include_router(api)
+    app.webhooks.post("events", response_model=None)(_events_webhook)
+    app.add_exception_handler(VoxgradError, _on_error)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(Exception, _on_defect)
+    files = StaticFiles()
+
+    @app.get("/{name:path}", include_in_schema=False)
+    async def static(name: str, request: Request) -> Response:
+        found = await off(files.get, f"/{name}", request.headers.get("if-none-match"))
+        if found is None:
+            raise HTTPException(404, "There is no such file.")
+        return found
+
+    return app
+
+
+def _events_webhook(event: messages.Event) -> None:
+    """What comes over the WebSocket /api/events; declared here because OpenAPI has no WebSockets."""
+
+
+async def _watch(studio: Studio) -> None:
+    """Tell clients when another program changes a page."""
+    await off(studio.pages.changes)
+    while True:
+        await asyncio.sleep(WATCH_SECONDS)
+        for page, revision in (await off(studio.pages.changes)).items():
+            studio.hub.publish(messages.PageEvent(id=page, revision=revision))
+
+
+async def off(function: Callable[..., T], *arguments: Any) -> T:
+    """Do something that waits for the disk or computes, without holding up the others."""
+    return await to_thread.run_sync(lambda: function(*arguments))
+
+
+# Errors
+
+
+def failure(status: int, message: str, faults: tuple[Fault, ...] = (), revision: int | None = None) -> JSONResponse:
+    """An answer that says why not."""
+    error = messages.ErrorData(message=message, faults=[analyse.fault_data(fault) for fault in faults])
+    body = messages.Failure(error=error, revision=revision).model_dump(exclude_none=True)
+    return JSONResponse(body, status)
+
+
+async def _on_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, VoxgradError)
+    if isinstance(error, StaleRevision):
+        return failure(409, str(error), error.faults, error.revision)
+    if isinstance(error, QueueFull):
+        return failure(429, str(error), error.faults)
+    missing = any(fault.op == "studio" and fault.code == "VG050" for fault in error.faults)
+    return failure(404 if missing else 422, str(error), error.faults)
+
+
+async def _on_invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    faults = tuple(
+        Fault("VG053", "studio", ".".join(map(str, one["loc"])), "fit the schema", one["msg"][:200])
+        for one in error.errors()
+    )
+    return failure(422, "The request is malformed.", faults[:20])
+
+
+async def _on_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return failure(error.status_code, str(error.detail))
+
+
+async def _on_defect(request: Request, error: Exception) -> Response:
+    return failure(500, f"The studio has a defect: {type(error).__name__}. The terminal shows where.")
+
+
+def _studio(request: Request) -> Studio:
+    found: Studio = request.app.state.studio
+    return found
+
+
+Here = Annotated[Studio, Depends(_studio)]
+api = APIRouter(prefix="/api")
+
+
+# The installation
+
+
+@api.get("/info")
+async def info(request: Request, studio: Here) -> messages.Info:
+    """About this studio."""
+    limits = studio.limits
+    return messages.Info(
+        version=__version__,
+        folder=studio.project.root.name,
+        token_cookie=f"voxgrad_{request.app.state.port}",
+        limits=messages.Limits(
+            memory_bytes=limits.memory,
+            flops=limits.flops,
+            seconds=limits.seconds,
+            body_bytes=guard.BODY_LIMIT,
+            blocks=MAX_BLOCKS,
+        ),
+        languages=["en", "ko"],
+    )
+
+
+@api.get("/ops", response_model=messages.Ops)
+async def ops(request: Request) -> Response:
+    """All declared ops."""
+    body = _ops_body()
+    tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    headers = {"etag": tag, "cache-control": "no-cache"}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(body, headers=headers, media_type="application/json")
+
+
+_bodies: dict[str, bytes] = {}
+
+
+def _ops_body() -> bytes:
+    if "ops" not in _bodies:
+        _bodies["ops"] = analyse.ops().model_dump_json().encode()
+    return _bodies["ops"]
+
+
+@api.get("/engines")
+async def engine_list() -> messages.Engines:
+    """What can run a page here."""
+    return messages.Engines(engines=await off(engines.found))
+
+
+@api.get("/gallery")
+async def cards() -> messages.Gallery:
+    """The examples."""
+    return messages.Gallery(cards=await off(gallery.cards))
+
+
+@api.post("/gallery/{card}/open")
+async def open_card(card: str, studio: Here) -> messages.PageData:
+    """A copy of an example in the folder."""
+    return await off(lambda: studio.pages.add(gallery.page(card)))
+
+
+# Pages
+
+
+@api.get("/pages")
+async def pages(studio: Here) -> messages.Pages:
+    """All pages of the folder."""
+    return messages.Pages(pages=await off(studio.pages.entries))
+
+
+@api.post("/pages")
+async def create_page(ask: messages.NewPage, studio: Here) -> messages.PageData:
+    """A new page."""
+    return await off(studio.pages.create, ask.name, ask.document)
+
+
+@api.get("/pages/{page}")
+async def get_page(page: str, studio: Here) -> messages.PageData:
+    """A page with its draft."""
+    return await off(studio.pages.get, page)
+
+
+@api.put("/pages/{page}", responses={409: {"model": messages.Failure}})
+async def save_page(page: str, ask: messages.SavePage, studio: Here) -> messages.Saved:
+    """Save a page; refused with 409 if it was saved since this revision."""
+    saved = await off(studio.pages.save, page, ask.revision, ask.document)
+    studio.hub.publish(messages.PageEvent(id=page, revision=saved.revision))
+    return saved
+
+
+@api.delete("/pages/{page}")
+async def delete_page(page: str, studio: Here) -> messages.Nothing:
+    """Move a page to the trash."""
+    await off(studio.pages.delete, page)
+    studio.hub.publish(messages.PageEvent(id=page, revision=None))
+    return messages.Nothing()
+
+
+@api.put("/pages/{page}/draft")
+async def keep_draft(page: str, ask: messages.SaveDraft, studio: Here) -> messages.DraftSaved:
+    """Keep what is typed; it is on the disk when the answer comes."""
+    return await off(studio.pages.keep_draft, page, ask.base_revision, ask.document)
+
+
+@api.delete("/pages/{page}/draft")
+async def drop_draft(page: str, studio: Here) -> messages.Nothing:
+    """Forget what was typed."""
+    await off(studio.pages.drop_draft, page)
+    return messages.Nothing()
+
+
+@api.get("/pages/{page}/snapshots")
+async def snapshots(page: str, studio: Here) -> messages.Snapshots:
+    """The named states of a page."""
+    return messages.Snapshots(snapshots=await off(studio.pages.snapshots, page))
+
+
+@api.post("/pages/{page}/snapshots")
+async def new_snapshot(page: str, ask: messages.NewSnapshot, studio: Here) -> messages.Snapshot:
+    """Keep the saved page under a name."""
+    return await off(studio.pages.snapshot, page, ask.name)
+
+
+@api.get("/pages/{page}/snapshots/{number}")
+async def get_snapshot(page: str, number: int, studio: Here) -> messages.DocumentData:
+    """A named state."""
+    return messages.DocumentData(document=await off(studio.pages.snapshot_document, page, number))
+
+
+# Looking at a page
+
+
+@api.post("/analyse", response_model=messages.Analysis)
+async def analyse_page(ask: messages.AskAnalyse, studio: Here) -> Response:
+    """What is known of a page without running it."""
+    # Serialised here: validating what was just made costs more than making it.
+    found = await off(lambda: analyse.analyse(studio.documents.read(ask.document), studio.limits).model_dump_json())
+    return Response(found, media_type="application/json")
+
+
+@api.post("/edit")
+async def edit_page(ask: messages.AskEdit, studio: Here) -> messages.Edited:
+    """Change a document: apply fixes, add gradients, set a value from text."""
+
+    def work() -> messages.Edited:
+        page = studio.documents.read(ask.document)
+        added = edit(page, ask.action)
+        return messages.Edited(document=studio.documents.write(page), added=added)
+
+    return await off(work)
+
+
+@api.post("/trace")
+async def trace_element(ask: messages.AskTrace, studio: Here) -> messages.Traced:
+    """Where an element of an output comes from."""
+    run = studio.runs.get(ask.run) if ask.run is not None else None
+
+    def value(output: Output) -> Array | None:
+        found = _output_hash(run, output.block.name, output.pin) if run is not None else None
+        return studio.tensors.open(found) if found is not None else None
+
+    return await off(lambda: trace(studio.documents.read(ask.document), ask, value))
+
+
+@api.post("/check")
+async def check(ask: messages.AskCheck, studio: Here) -> messages.Checked:
+    """Gradients against differences, block by block."""
+    start = time.perf_counter()
+    await off(lambda: _allowed(studio, ask.document, ask.of))
+    frame = await studio.runs.check(ask.document, ask.of)
+    if frame["error"] is not None:
+        raise VoxgradError(Fault(**one) for one in frame["error"]["faults"])
+    return messages.Checked(rows=[_check_row(one) for one in frame["result"]], seconds=time.perf_counter() - start)
+
+
+def _check_row(data: dict[str, Any]) -> messages.CheckRow:
+    steps = [messages.CheckStep(step=step, error=_finite(error)) for step, error in data["sweep"]]
+    note = (
+        "" if data["passed"] else "The curve does not fall: a wrong gradient, or a kink such as a tie within the step."
+    )
+    return messages.CheckRow(
+        block=data["block"], op=data["op"], input=data["pin"], error=_finite(data["error"]), ok=data["passed"],
+        note=note, steps=steps,
+    )  # fmt: skip
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+# Runs
+
+
+def _allowed(studio: Studio, document: messages.Document, wanted: list[str] | None) -> list[str]:
+    """The blocks to run, after everything that can be known before has been found right and small enough."""
+    page = studio.documents.read(document)
+    roots = roots_of(page) if wanted is None else list(dict.fromkeys(page.block(name).name for name in wanted))
+    needed = analyse.needed(page, roots)
+    used = set(needed)
+    faults = [one.fault for one in page.problems() if one.block in used or one.block.partition("/")[0] in used]
+    faults += studio.limits.faults(page.estimate(), needed)
+    if faults:
+        raise InvalidArgumentError(faults)
+    return roots
+
+
+@api.post("/runs", responses={429: {"model": messages.Failure}})
+async def start_run(ask: messages.AskRun, studio: Here) -> messages.RunStarted:
+    """Run a page."""
+    wanted = [ask.to] if ask.to is not None else ask.fetch
+    roots = await off(_allowed, studio, ask.document, wanted)
+    return messages.RunStarted(run_id=studio.runs.submit(ask, roots))
+
+
+@api.get("/runs")
+async def runs(
+    studio: Here, page: str | None = None, limit: Annotated[int, Query(ge=1, le=1000)] = 50
+) -> messages.Runs:
+    """Runs, the newest first."""
+    return messages.Runs(runs=await off(studio.history.runs, page, limit))
+
+
+@api.get("/runs/{run}")
+async def get_run(run: str, studio: Here) -> messages.RunData:
+    """A run with its blocks."""
+    return studio.runs.get(run)
+
+
+@api.post("/runs/{run}/cancel")
+async def cancel_run(run: str, studio: Here) -> messages.RunStateData:
+    """Stop a run."""
+    return messages.RunStateData(state=studio.runs.cancel(run))
+
+
+@api.post("/sessions/reset")
+async def reset(ask: messages.AskReset, studio: Here) -> messages.Nothing:
+    """Forget the variables and the random state of a page."""
+    await studio.runs.forget(ask.page_id)
+    return messages.Nothing()
+
+
+# Tensors
+
+
+@api.get("/tensors/{name}", response_class=Response)
+async def tensor(name: str, studio: Here, slice: str = "") -> Response:
+    """A tensor, or a part of it, in safetensors framing."""
+    body = await off(lambda: framed(cut(studio.tensors.open(name), slice)))
+    return Response(body, headers=FOREVER, media_type="application/octet-stream")
+
+
+@api.get("/tensors/{name}/summary", response_model=messages.Summary)
+async def tensor_summary(name: str, studio: Here, axes: str = "", at: str = "") -> Response:
+    """Statistics, histogram, first values and a thumbnail."""
+    pair, place = _numbers(axes), _numbers(at)
+    if len(pair) not in (0, 2):
+        raise HTTPException(422, "axes must name two axes, as in 2,3.")
+    body = await off(studio.summary, name, (pair[0], pair[1]) if pair else None, place)
+    return Response(body, headers=FOREVER, media_type="application/json")
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    if not re.fullmatch(r"(\d{1,9}(,\d{1,9}){0,31})?", text):
+        raise HTTPException(422, "axes and at must be numbers with commas between them.")
+    return tuple(int(one) for one in text.split(",")) if text else ()
+
+
+@api.get("/tensors/{name}/export.npy", response_class=Response)
+async def tensor_file(name: str, studio: Here) -> Response:
+    """A tensor as a NumPy file."""
+
+    def work() -> bytes:
+        buffer = io.BytesIO()
+        np.lib.format.write_array(buffer, np.ascontiguousarray(studio.tensors.open(name)), allow_pickle=False)
+        return buffer.getvalue()
+
+    return exchange.attachment(await off(work), f"{name[:16]}.npy", "application/octet-stream")
+
+
+@api.post("/compare")
+async def compare(ask: messages.AskCompare, studio: Here) -> messages.Compared:
+    """How two tensors differ."""
+    names = [_named(studio, one) for one in (ask.left, ask.right)]
+    return await off(lambda: summaries.compared(studio.tensors, names[0], names[1]))
+
+
+def _named(studio: Studio, which: messages.ByHash | messages.ByRun) -> str:
+    if isinstance(which, messages.ByHash):
+        return which.hash
+    found = _output_hash(studio.runs.get(which.run), which.block, which.output)
+    if found is None:
+        raise VoxgradError(
+            Fault("VG050", "studio", "output", "have a value in that run", f"{which.block}.{which.output}")
+        )
+    return found
+
+
+def _output_hash(run: messages.RunData, block: str, pin: str) -> str | None:
+    outputs = next((one.outputs for one in run.blocks if one.block == block), [])
+    return next((one.hash for one in outputs if not pin or one.name == pin), None)
+
+
+# Files
+
+
+@api.post(
+    "/import",
+    openapi_extra={
+        "requestBody": {
+            "content": {
+                "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+                "application/json": {"schema": {"$ref": "#/components/schemas/AskImport"}},
+            }
+        }
+    },
+)
+async def import_file(
+    request: Request, studio: Here, name: Annotated[str, Query(max_length=255)] = ""
+) -> messages.Imported:
+    """Bring in a page file, a picture of a page, an enuSpace page or a volume."""
+    body = await request.body()
+    if request.headers["content-type"].partition(";")[0].strip().lower() == "application/json":
+        try:
+            files = exchange.decoded(messages.AskImport.model_validate_json(body))
+        except ValueError as error:
+            raise HTTPException(422, f"The files are malformed: {str(error)[:200]}") from None
+    else:
+        files = {name: body}
+    made, report = await off(exchange.read_files, files, studio.project.uploads)
+    return messages.Imported(page=await off(studio.pages.add, made), report=report)
+
+
+@api.get("/pages/{page}/export", response_class=Response)
+async def export_page(page: str, format: messages.ExportFormat, studio: Here) -> Response:
+    """A saved page as a file of another kind."""
+    found = await off(studio.pages.get, page)
+    return await _exported(studio, found.document, format, await off(studio.pages.stem, page), _last_run(studio, page))
+
+
+@api.post("/export", response_class=Response)
+async def export_document(ask: messages.AskExport, studio: Here) -> Response:
+    """A document as a file of another kind."""
+    run = studio.runs.get(ask.run) if ask.run is not None else None
+    return await _exported(studio, ask.document, ask.format, "page", run)
+
+
+async def _exported(
+    studio: Studio, document: messages.Document, format: messages.ExportFormat, stem: str, run: messages.RunData | None
+) -> Response:
+    def work() -> Response:
+        return exchange.export(studio.documents.read(document), format, stem, run, studio.tensors)
+
+    return await off(work)
+
+
+def _last_run(studio: Studio, page: str) -> messages.RunData | None:
+    done = next((run for run in studio.history.runs(page, 20) if run.state == "done"), None)
+    return None if done is None else studio.history.run(done.id)
+
+
+@api.websocket("/events")
+async def events(socket: WebSocket) -> None:
+    """Everything that happens."""
+    await socket.app.state.studio.hub.serve(socket, messages.HelloEvent(version=__version__))

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Documents of clients as pages and back. What comes in is untrusted: its depth is checked before it is walked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from voxgrad.errors import Fault, InvalidArgumentError
+from voxgrad.formats import json_text, migrations, page_file
+from voxgrad.graph.page import Page
+from voxgrad.studio.messages import Document
+
+MAX_BLOCKS = 20_000
+
+
+class Documents:
+    """Reads and writes documents. Large constants of them lie in one folder, under their checksums."""
+
+    def __init__(self, blobs: Path):
+        self._blobs = blobs
+
+    def read(self, document: Document) -> Page:
+        """The page that a client sent; everything that is malformed in it is one error."""
+        check_depth(document)
+        blocks = document.get("blocks")
+        if isinstance(blocks, list) and len(blocks) > MAX_BLOCKS:
+            raise _malformed("blocks", f"be at most {MAX_BLOCKS:,}", f"{len(blocks):,}")
+        head = {"format": page_file.FORMAT, "version": migrations.VERSION}
+        return page_file.from_data(head | document, "page", self._blobs.parent)
+
+    def write(self, page: Page) -> Document:
+        """The page for a client."""
+        return page_file.to_data(page, self._blobs)
+
+
+def check_depth(value: Any, limit: int = json_text.MAX_DEPTH) -> None:
+    """Refuse what is nested so deep that walking it would be a danger."""
+    level = [value]
+    for _ in range(limit):
+        level = [
+            inner
+            for item in level
+            for inner in (item.values() if isinstance(item, dict) else item)
+            if isinstance(inner, (dict, list))
+        ]
+        if not level:
+            return
+    raise _malformed("document", f"be nested at most {limit} deep", "more")
+
+
+def _malformed(argument: str, wanted: str, got: str) -> InvalidArgumentError:
+    return InvalidArgumentError(Fault("VG053", "studio", argument, wanted, got))

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that come in and go out. What comes in is untrusted, gets a name of ours and is parsed, never executed."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+import secrets
+import shutil
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+from starlette.responses import Response
+
+from voxgrad.arrays.kinds import dtype_of
+from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
+from voxgrad.formats import page_file, tensor_files
+from voxgrad.formats.picture import draw_png, draw_svg
+from voxgrad.graph.page import Page
+from voxgrad.studio import messages
+from voxgrad.studio.project import file_stem
+from voxgrad.studio.tensors import Array, TensorStore
+
+VOLUMES = (".npy", ".npz", ".nii.gz", ".nii", ".tiff", ".tif")
+PAGES = (page_file.SUFFIX, ".json", ".svg", ".png")
+BESIDE = (".dat",)
+
+
+def decoded(ask: messages.AskImport) -> dict[str, bytes]:
+    """The files of a request; ValueError for bad base64."""
+    try:
+        return {file.name: base64.b64decode(file.base64, validate=True) for file in ask.files}
+    except binascii.Error as error:
+        raise ValueError(str(error)) from None
+
+
+def read_files(files: Mapping[str, bytes], uploads: Path) -> tuple[Page, list[str]]:
+    """The page in some files that belong together, and what was changed or lost on the way."""
+    folder = uploads / secrets.token_hex(8)
+    folder.mkdir()
+    try:
+        placed = [path for name, data in files.items() if (path := _place(folder, name, data)).suffix not in BESIDE]
+        if len(placed) != 1:
+            wanted = "be one page or volume, with what belongs to it"
+            raise InvalidArgumentError(Fault("VG053", "studio", "files", wanted, f"{len(placed)} of {len(files)}"))
+        return _read(placed[0])
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _place(folder: Path, name: str, data: bytes) -> Path:
+    """Write a file under a name of ours that keeps the stem and a known ending."""
+    plain = name.replace("\\", "/").rpartition("/")[2]
+    suffix = next((one for one in (*PAGES, *VOLUMES, *BESIDE) if plain.lower().endswith(one)), None)
+    if suffix is None:
+        endings = ", ".join((*PAGES, *VOLUMES))
+        raise InvalidArgumentError(Fault("VG053", "studio", "name", f"end in one of {endings}", repr(plain[-40:])))
+    path = folder / f"{file_stem(plain[: -len(suffix)])}{suffix}"
+    path.write_bytes(data)
+    return path
+
+
+def _read(path: Path) -> tuple[Page, list[str]]:
+    if path.name.endswith(VOLUMES):
+        return _volume_page(path)
+    try:
+        return page_file.load(path), []
+    except VoxgradError as error:
+        if path.suffix != ".svg" or error.faults[0].got != "a picture without one":
+            raise
+    from voxgrad.formats.enuspace import import_page
+
+    found = import_page(path)
+    return found.page, [str(remark) for remark in found.report.remarks]
+
+
+def _volume_page(path: Path) -> tuple[Page, list[str]]:
+    """A page with one block that holds a volume."""
+    stem = next(path.name.removesuffix(ending) for ending in VOLUMES if path.name.endswith(ending))
+    array = _volume(path)
+    report = []
+    shape = {3: (1, *array.shape, 1), 4: (1, *array.shape)}.get(array.ndim)
+    if shape is not None:
+        report.append(f"changed: {stem}: [{_sizes(array.shape)}] became [{_sizes(shape)}], in N, D, H, W, C order")
+        array = array.reshape(shape)
+    dtype = dtype_of(array.dtype)
+    page = Page(stem)
+    block = page.add(
+        "Const", attrs={"value": array, "dtype": dtype.name if dtype else None}, name=stem, position=(0.0, 0.0)
+    )
+    report.append(f"noted: {block.name}: {dtype} [{_sizes(array.shape)}]")
+    return page, report
+
+
+def _volume(path: Path) -> Array:
+    if path.suffix not in (".tif", ".tiff"):
+        return np.ascontiguousarray(tensor_files.read_array(str(path)))
+    try:
+        import tifffile
+    except ImportError:
+        raise tensor_files.bad_file(
+            path.name, "be read by tifffile", "no such package", "pip install tifffile"
+        ) from None
+    try:
+        return np.ascontiguousarray(tifffile.imread(path))
+    except (ValueError, OSError, tifffile.TiffFileError) as error:
+        raise tensor_files.bad_file(path.name, "be a TIFF file", str(error)[:120]) from None
+
+
+def _sizes(shape: tuple[int, ...]) -> str:
+    return ",".join(map(str, shape))
+
+
+def attachment(body: bytes, name: str, media_type: str) -> Response:
+    """A file to be saved, never shown: browsers must not run what a page brought along."""
+    plain = name.encode("ascii", "replace").decode().replace("?", "-")
+    disposition = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name)}"
+    return Response(body, headers={"content-disposition": disposition}, media_type=media_type)
+
+
+def export(
+    page: Page, kind: messages.ExportFormat, stem: str, run: messages.RunData | None, tensors: TensorStore
+) -> Response:
+    """A page in another form."""
+    if kind == "json":
+        return attachment(page_file.dumps(page).encode(), f"{stem}{page_file.SUFFIX}", "application/json")
+    if kind == "svg":
+        return attachment(draw_svg(page).encode(), f"{stem}.svg", "image/svg+xml")
+    if kind == "png":
+        return attachment(draw_png(page), f"{stem}.png", "image/png")
+    if kind == "npz":
+        return attachment(_results(run, tensors), f"{stem}.npz", "application/octet-stream")
+    return _script(page, "voxgrad" if kind == "python" else "tensorflow", stem)
+
+
+def _script(page: Page, target: str, stem: str) -> Response:
+    from voxgrad.formats.script import export_script
+
+    made = export_script(page, target, f"{stem}.py")
+    if not made.arrays:
+        return attachment(made.text.encode(), f"{stem}.py", "text/x-python; charset=utf-8")
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(f"{stem}.py", made.text)
+        archive.writestr(f"{stem}.npz", _npz(made.arrays))
+    return attachment(buffer.getvalue(), f"{stem}.zip", "application/zip")
+
+
+def _results(run: messages.RunData | None, tensors: TensorStore) -> bytes:
+    if run is None:
+        raise VoxgradError(Fault("VG050", "studio", "run", "have run before its results are exported", "no run"))
+    return _npz(
+        {
+            f"{block.block}.{output.name}".replace("/", "."): tensors.open(output.hash)
+            for block in run.blocks
+            for output in block.outputs
+            if output.hash is not None
+        }
+    )
+
+
+def _npz(arrays: Mapping[str, Array]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+                np.lib.format.write_array(stream, np.ascontiguousarray(array), allow_pickle=False)
+    return buffer.getvalue()

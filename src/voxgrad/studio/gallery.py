@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples as cards."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import voxgrad
+from voxgrad.errors import Fault, InvalidArgumentError
+from voxgrad.formats.page_file import SUFFIX, load
+from voxgrad.formats.picture import draw_svg
+from voxgrad.graph.page import Page
+from voxgrad.studio import messages
+
+PLACES = (Path(voxgrad.__file__).with_name("examples"), Path(voxgrad.__file__).resolve().parents[2] / "examples")
+"""In an installed package, and in a clone."""
+
+
+def _files() -> dict[str, Path]:
+    folder = next((place for place in PLACES if place.is_dir() and any(place.glob(f"*{SUFFIX}"))), None)
+    return (
+        {} if folder is None else {path.name.removesuffix(SUFFIX): path for path in sorted(folder.glob(f"*{SUFFIX}"))}
+    )
+
+
+@functools.cache
+def cards() -> list[messages.Card]:
+    """All examples, with a drawing of each."""
+    return [_card(name, load(path)) for name, path in _files().items()]
+
+
+def _card(name: str, page: Page) -> messages.Card:
+    notes = [note["text"] for note in page.notes if isinstance(note, dict) and isinstance(note.get("text"), str)]
+    return messages.Card(
+        id=name, title=page.name, summary=notes[0] if notes else "", picture_svg=draw_svg(page, embed=False)
+    )
+
+
+def page(name: str) -> Page:
+    """A fresh copy of an example."""
+    files = _files()
+    if name not in files:
+        raise InvalidArgumentError(
+            Fault("VG050", "studio", "example", f"be one of {', '.join(files) or 'none'}", repr(name[:80]))
+        )
+    return load(files[name])

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a worker can do: run a page, check its gradients, forget a session. Values go to the tensor store at once."""
+
+from __future__ import annotations
+
+import math
+import time
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from voxgrad.errors import Fault, InvalidArgumentError
+from voxgrad.formats.constants import Reader
+from voxgrad.graph.block import Block
+from voxgrad.graph.cache import Cache
+from voxgrad.graph.page import Page
+from voxgrad.graph.report import Progress
+from voxgrad.graph.session import ClientSession
+from voxgrad.studio import messages
+from voxgrad.studio.documents import Documents
+from voxgrad.studio.frames import Frame
+from voxgrad.studio.project import Project
+from voxgrad.studio.summaries import brief
+from voxgrad.studio.tensors import Array, TensorStore
+
+KEPT_SESSIONS = 8
+SHOWN_SECONDS = 0.2
+"""In a loop, results are shown this often; scalars more often, for the trend charts."""
+SCALAR_SECONDS = 0.01
+STATES = {"queued": "queued", "started": "started", "done": "done", "cached": "cached", "failed": "failed"}
+
+
+class Jobs:
+    """The sessions of a worker, and the jobs that use them."""
+
+    def __init__(self, state: Path, files: Path, memory: int, tell: Callable[[Frame], None]):
+        self._documents = Documents(state / Project.BLOBS)
+        self._tensors = TensorStore(state / Project.TENSORS)
+        self._files = files
+        self._tell = tell
+        self._cache = Cache(min(memory // 4, 2**31))
+        self._sessions: OrderedDict[str, Any] = OrderedDict()
+        self._counts: dict[str, int] = {}
+        self._running: Any = None
+        self._do = {"run": self._run, "check": self._check, "forget": self._forget}
+
+    def do(self, frame: Frame) -> Any:
+        """Do a job; what it returns goes back to the server."""
+        return self._do[frame["kind"]](frame)
+
+    def cancel(self) -> None:
+        """Stop what runs now, from another thread."""
+        if self._running is not None:
+            self._running.cancel()
+
+    def _forget(self, frame: Frame) -> None:
+        self._sessions.pop(frame["page"], None)
+        self._counts.pop(frame["page"], None)
+
+    def _check(self, frame: Frame) -> list[Frame]:
+        from voxgrad.graph.check_gradients import check_gradients
+
+        page = self._documents.read(frame["document"])
+        names = frame["of"]
+        ys = None if names is None else [page.block(name).output(0) for name in names]
+        checks = check_gradients(page, ys, feeds=self._feeds(frame))
+        return [check.as_dict() for check in checks if names is None or check.block in names]
+
+    def _run(self, frame: Frame) -> None:
+        page = self._documents.read(frame["document"])
+        report = _Report(frame["job"], page, self._tensors, self._tell)
+        session = self._session(frame, page, report)
+        self._running = session
+        try:
+            roots, feeds = [page.block(name) for name in frame["roots"]], self._feeds(frame)
+            report.feeds(page, feeds)
+            self._cycles(frame, session, report, roots, feeds)
+        finally:
+            self._running = None
+            session.on_progress = session.on_values = None
+
+    def _cycles(self, frame: Frame, session: Any, report: _Report, roots: list[Block], feeds: Frame) -> None:
+        """Run as often as asked; the numbers go on where the last run of the session has stopped."""
+        first, count = self._counts.get(frame["page"], 0), frame["cycles"]
+
+        def begin(cycle: int) -> Frame:
+            report.begin(first + cycle, cycle in (0, count - 1))
+            self._counts[frame["page"]] = first + cycle + 1
+            return feeds
+
+        session.loop(count, (), begin, roots)
+
+    def _session(self, frame: Frame, page: Page, report: _Report) -> Any:
+        """A session for a run: a new one, or one that continues where the last run of the page has stopped."""
+        key = frame["page"]
+        earlier = self._sessions.pop(key, None)
+        session = self._new_session(frame["engine"], page, report)
+        if earlier is not None and (frame["session"] == "keep" or not _keeps_state(page)):
+            session.continue_from(earlier)
+        else:
+            self._counts[key] = 0
+        self._sessions[key] = session
+        while len(self._sessions) > KEPT_SESSIONS:
+            self._sessions.popitem(last=False)
+        return session
+
+    def _new_session(self, engine: str, page: Page, report: _Report) -> Any:
+        hooks: dict[str, Any] = {"on_progress": report.progress, "on_values": report.values, "log": report.log}
+        if engine in ("tensorflow", "torch"):
+            from voxgrad.studio.peers import PeerSession
+
+            return PeerSession(page, engine, **hooks)
+        return ClientSession(page, engine, cache=self._cache, folder=self._files, **hooks)
+
+    def _feeds(self, frame: Frame) -> dict[str, Any]:
+        wrong: list[Fault] = []
+
+        def note(path: tuple[str | int, ...], wanted: str, got: object) -> None:
+            wrong.append(Fault("VG067", "studio", str(path[0]), wanted, str(got)))
+
+        reader = Reader(None, note)
+        found = {
+            name: self._tensors.open(value["hash"])
+            if isinstance(value, dict) and set(value) == {"hash"}
+            else reader.decode(value, (name,))
+            for name, value in frame.get("feeds", {}).items()
+        }
+        if wrong:
+            raise InvalidArgumentError(wrong)
+        return found
+
+
+class _Report:
+    """Turns what a session tells into events for the server, and stores the values on the way."""
+
+    def __init__(self, run: str, page: Page, tensors: TensorStore, tell: Callable[[Frame], None]):
+        self._run = run
+        self._tensors = tensors
+        self._tell = tell
+        self._blocks = _named_blocks(page, "")
+        self._aliases = _aliases(page, "")
+        self._parts: dict[str, dict[int, messages.OutputData]] = {}
+        self._outputs: dict[str, list[messages.OutputData]] = {}
+        self._cycle = 0
+        self._shown = True
+        self._last_shown = -math.inf
+        self._last_scalar: dict[str, float] = {}
+
+    def begin(self, cycle: int, edge: bool) -> None:
+        """A cycle begins; in a quick loop only some are shown whole, the first and the last of them always."""
+        now = time.monotonic()
+        self._cycle = cycle
+        self._shown = edge or now - self._last_shown > SHOWN_SECONDS
+        if self._shown:
+            self._last_shown = now
+
+    def feeds(self, page: Page, values: dict[str, Any]) -> None:
+        """What was fed is shown like a result."""
+        for name, value in values.items():
+            block = page.output(name).block
+            if isinstance(value, np.ndarray):
+                self.values(block.name, [value])
+                self._send(block.name, "done", 0.0, "a value was fed")
+
+    def values(self, name: str, results: list[Array | None]) -> None:
+        """A block has results."""
+        block = self._blocks.get(name)
+        if block is None:
+            return
+        self._scalar(name, block, results)
+        if not self._shown:
+            return
+        found = []
+        for pin, value in zip(block.output_names, results, strict=False):
+            if value is not None:
+                found.append(self._stored(pin, value))
+        self._outputs[name] = found
+
+    def _stored(self, pin: str, value: Array) -> messages.OutputData:
+        known = _STORED.get(id(value))
+        if known is not None and known[0]() is value and self._tensors.has(known[1].hash):
+            return known[1].model_copy(update={"name": pin})
+        stored = self._tensors.put(value)
+        data = messages.OutputData(
+            name=pin,
+            hash=None if stored is None else stored.hash,
+            dtype="string" if stored is None else stored.dtype,
+            shape=list(value.shape),
+            summary=brief(value),
+        )
+        if len(_STORED) > 4096:
+            _STORED.clear()
+        _STORED[id(value)] = (weakref.ref(value), data)
+        return data
+
+    def _scalar(self, name: str, block: Block, results: list[Array | None]) -> None:
+        """Numbers for the trend charts; not more of them than a chart can show."""
+        now = time.monotonic()
+        if not self._shown and now - self._last_scalar.get(name, -math.inf) < SCALAR_SECONDS:
+            return
+        self._last_scalar[name] = now
+        for pin, value in zip(block.output_names, results, strict=False):
+            if value is None or value.size != 1 or value.dtype.kind not in "fiubV" or value.dtype == object:
+                continue
+            number = float(value.reshape(-1)[0])
+            self._event(
+                messages.ScalarEvent(
+                    run=self._run,
+                    cycle=self._cycle,
+                    block=name,
+                    output=pin,
+                    value=number if math.isfinite(number) else None,
+                )
+            )
+
+    def progress(self, told: Progress) -> None:
+        """A block has changed its state."""
+        if told.state == "dead":
+            self._send(told.block, "done", told.seconds, told.message)
+        elif told.state == "failed":
+            self._send(told.block, "failed", told.seconds, error=told.message)
+        elif self._shown:
+            self._send(told.block, STATES[told.state], told.seconds, told.message)
+
+    def _send(self, name: str, state: str, seconds: float, reason: str = "", error: str = "") -> None:
+        outputs = self._outputs.pop(name, []) if state in ("done", "cached") else []
+        event = messages.BlockEvent.model_validate(
+            {
+                "run": self._run, "cycle": self._cycle, "block": name, "state": state, "reason": reason,
+                "seconds": seconds if state in ("done", "cached", "failed") else None,
+                "outputs": outputs, "error": {"message": error} if error else None,
+            }
+        )  # fmt: skip
+        self._event(event)
+        if state in ("done", "cached"):
+            self._pass_on(name, state, outputs)
+
+    def _pass_on(self, name: str, state: str, outputs: list[messages.OutputData]) -> None:
+        """The results of a block inside a page are those of the block that stands for the page."""
+        for outer, index, count, at in self._aliases.get(name, ()):
+            pin = self._blocks[outer].output_name(index)
+            made = next((one for one in outputs if one.name == self._blocks[name].output_name(at)), None)
+            if made is None:
+                continue
+            parts = self._parts.setdefault(outer, {})
+            parts[index] = made.model_copy(update={"name": pin})
+            if len(parts) == count:
+                self._outputs[outer] = [parts[one] for one in sorted(parts)]
+                del self._parts[outer]
+                self._send(
+                    outer, state, 0.0, "the blocks inside were run" if state == "done" else "nothing inside changed"
+                )
+
+    def log(self, text: str) -> None:
+        """A block prints."""
+        self._event(messages.LogEvent(run=self._run, text=text[:4000]))
+
+    def _event(self, event: messages.BlockEvent | messages.ScalarEvent | messages.LogEvent) -> None:
+        self._tell({"kind": "event", "job": self._run, "event": event.model_dump()})
+
+
+_STORED: dict[int, tuple[Callable[[], Any], messages.OutputData]] = {}
+"""What was stored before, by the array: a result that the session kept is not hashed again."""
+
+
+def _keeps_state(page: Page) -> bool:
+    return any(block.op is not None and block.op.stateful for block in _named_blocks(page, "").values())
+
+
+def _named_blocks(page: Page, prefix: str) -> dict[str, Block]:
+    found: dict[str, Block] = {}
+    for block in page.blocks:
+        found[prefix + block.name] = block
+        if block.used_page is not None:
+            found |= _named_blocks(block.used_page, f"{prefix}{block.name}/")
+    return found
+
+
+Alias = tuple[str, int, int, int]
+"""The block outside, its output, how many it has, and the output inside."""
+
+
+def _aliases(page: Page, prefix: str) -> dict[str, list[Alias]]:
+    """For every block inside a page whose output leaves it: where it comes out."""
+    found: dict[str, list[Alias]] = {}
+    for block in page.blocks:
+        used = block.used_page
+        if used is None:
+            continue
+        name = prefix + block.name
+        for index, output in enumerate(used.outputs.values()):
+            found.setdefault(f"{name}/{output.block.name}", []).append((name, index, len(used.outputs), output.index))
+        found |= _aliases(used, f"{name}/")
+    return found
+
+
+def roots_of(page: Page) -> list[str]:
+    """The blocks that a run of the whole page executes: its targets and outputs, or everything that is on it."""
+    if page.targets:
+        wanted = [*page.targets, *(output.block for output in page.outputs.values())]
+        return list(dict.fromkeys(block.name for block in wanted))
+    first = set(page.initializers)
+    return [block.name for block in page.blocks if block not in first]

@@ -1,0 +1,757 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What clients and the studio say to each other. The OpenAPI document and the TypeScript types are made from this."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Document = dict[str, Any]
+"""A page as the page file has it; `voxgrad.formats.page_file` reads and checks it."""
+
+Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Title = Annotated[str, Field(min_length=1, max_length=200)]
+Engine = Literal["cpu", "cuda", "tensorflow", "torch"]
+RunState = Literal["queued", "running", "done", "failed", "cancelled"]
+BlockState = Literal["queued", "started", "progress", "done", "cached", "failed"]
+
+
+class Asked(BaseModel):
+    """What a client sends: unknown entries are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Told(BaseModel):
+    """What the studio sends."""
+
+
+# Errors
+
+
+class FaultData(Told):
+    """One thing that is wrong, as in `voxgrad.errors.Fault`."""
+
+    code: str
+    op: str
+    argument: str
+    wanted: str
+    got: str
+    remedy: str = ""
+    where: str = ""
+
+
+class ErrorData(Told):
+    """Why something was refused or failed."""
+
+    message: str
+    faults: list[FaultData] = []
+
+
+class Failure(Told):
+    """The body of every answer with a status of 400 or more."""
+
+    error: ErrorData
+    revision: int | None = None
+
+
+# The installation
+
+
+class Limits(Told):
+    """What a run and a request may take."""
+
+    memory_bytes: int
+    flops: float
+    seconds: float
+    body_bytes: int
+    blocks: int
+
+
+class Info(Told):
+    """About this studio."""
+
+    version: str
+    folder: str
+    token_cookie: str
+    limits: Limits
+    languages: list[str]
+
+
+class OpInput(Told):
+    """An input of an op."""
+
+    name: str
+    types: list[str]
+    type_var: str | None
+    shape: str
+    host: bool
+    many: bool
+    doc: str
+    layout: str
+
+
+class OpAttr(Told):
+    """An attribute of an op."""
+
+    name: str
+    kind: str
+    default: Any
+    required: bool
+    choices: list[Any]
+    length: int | None
+    doc: str
+
+
+class OpOutput(Told):
+    """An output of an op."""
+
+    name: str
+    types: list[str]
+    type_var: str | None
+    shape: str
+    many: bool
+    doc: str
+    layout: str
+    count: str
+
+
+class OpLaw(Told):
+    """A promise about an edge."""
+
+    name: str
+    text: str
+
+
+class OpData(Told):
+    """The declaration of an op, for the palette and the property panel."""
+
+    name: str
+    group: str
+    summary: str
+    doc: str
+    laws: list[OpLaw]
+    example: str
+    inputs: list[OpInput]
+    attrs: list[OpAttr]
+    outputs: list[OpOutput]
+    aliases: list[str]
+    differentiable: bool
+    stateful: bool
+
+
+class Ops(Told):
+    """All declared ops."""
+
+    ops: list[OpData]
+
+
+class EngineData(Told):
+    """Something that can run a page."""
+
+    name: Engine
+    available: bool
+    why_not: str
+    version: str
+
+
+class Engines(Told):
+    """What can run a page here."""
+
+    engines: list[EngineData]
+
+
+class Card(Told):
+    """An example."""
+
+    id: str
+    title: str
+    summary: str
+    picture_svg: str
+
+
+class Gallery(Told):
+    """The examples."""
+
+    cards: list[Card]
+
+
+# Pages
+
+
+class Draft(Told):
+    """What was typed and not saved."""
+
+    document: Document
+    base_revision: int
+    saved_at: float
+
+
+class PageEntry(Told):
+    """A page in the list of pages. `error` says why it cannot be opened."""
+
+    id: str
+    name: str
+    file: str
+    revision: int
+    modified: float
+    has_draft: bool
+    error: str | None = None
+
+
+class Pages(Told):
+    """All pages of the folder."""
+
+    pages: list[PageEntry]
+
+
+class PageData(Told):
+    """A page with its document."""
+
+    id: str
+    name: str
+    file: str
+    revision: int
+    document: Document
+    draft: Draft | None = None
+
+
+class NewPage(Asked):
+    """Make a page."""
+
+    name: Title
+    document: Document | None = None
+
+
+class SavePage(Asked):
+    """Save a page that was opened at this revision."""
+
+    revision: int
+    document: Document
+
+
+class Saved(Told):
+    """The new revision."""
+
+    revision: int
+    modified: float
+
+
+class SaveDraft(Asked):
+    """Keep what is typed."""
+
+    base_revision: int
+    document: Document
+
+
+class DraftSaved(Told):
+    """It is on the disk."""
+
+    saved_at: float
+
+
+class NewSnapshot(Asked):
+    """Keep the saved page under a name."""
+
+    name: Title
+
+
+class Snapshot(Told):
+    """A named state of a page."""
+
+    number: int
+    name: str
+    saved_at: float
+
+
+class Snapshots(Told):
+    """The named states of a page."""
+
+    snapshots: list[Snapshot]
+
+
+class DocumentData(Told):
+    """A document alone."""
+
+    document: Document
+
+
+class Nothing(Told):
+    """It is done."""
+
+
+# Looking at a page
+
+
+class AskAnalyse(Asked):
+    """What is known of a page without running it?"""
+
+    document: Document
+
+
+class PinData(Told):
+    """What is known of a pin; sizes are integers or texts such as ceil(D/2)."""
+
+    dtype: str | None
+    shape: list[int | str] | None
+    text: str
+    direction: Literal["input", "output"]
+
+
+class FixData(Told):
+    """A repair: send its edits to /api/edit."""
+
+    title: str
+    edits: list[dict[str, Any]]
+
+
+class ProblemData(Told):
+    """Something wrong on a pin or attribute of a block."""
+
+    block: str
+    pin: str
+    op: str
+    code: str
+    wanted: str
+    got: str
+    remedy: str
+    message: str
+    fixes: list[FixData]
+
+
+class BlockCost(Told):
+    """What a block takes; None where sizes are open."""
+
+    bytes: int | None
+    flops: int | None
+
+
+class EstimateData(Told):
+    """What a run of the page takes."""
+
+    blocks: dict[str, BlockCost]
+    peak_bytes: int | None
+    flops: int | None
+
+
+class Analysis(Told):
+    """All that is known of a page without running it."""
+
+    pins: dict[str, dict[str, PinData]]
+    problems: list[ProblemData]
+    estimate: EstimateData
+    order: list[str]
+    seconds: float
+
+
+class ApplyEdits(Asked):
+    """Carry out edits as `voxgrad.graph.edits` describes them, all or none."""
+
+    kind: Literal["apply"]
+    edits: list[dict[str, Any]]
+
+
+class AddGradients(Asked):
+    """Add the gradient blocks of some blocks, as often as the order says."""
+
+    kind: Literal["gradients"]
+    of: Annotated[list[str], Field(min_length=1)]
+    order: Annotated[int, Field(ge=1, le=8)] = 1
+    with_respect_to: list[str] | None = None
+
+
+class SetText(Asked):
+    """Give an attribute or an input a value as a person types it."""
+
+    kind: Literal["set_text"]
+    block: str
+    name: str
+    text: Annotated[str, Field(max_length=2**20)]
+
+
+class SetTexts(Asked):
+    """Give several attributes their values: `padding = SAME; data_format_ = NDHWC`."""
+
+    kind: Literal["set_texts"]
+    block: str
+    text: Annotated[str, Field(max_length=2**20)]
+
+
+class AskEdit(Asked):
+    """Change a document."""
+
+    document: Document
+    action: Annotated[ApplyEdits | AddGradients | SetText | SetTexts, Field(discriminator="kind")]
+
+
+class Edited(Told):
+    """The changed document, and the names of the blocks that are new in it."""
+
+    document: Document
+    added: list[str]
+
+
+class AskTrace(Asked):
+    """Where does an element of an output come from?"""
+
+    document: Document
+    block: str
+    output: str = ""
+    index: Annotated[list[int], Field(max_length=32)]
+    depth: Annotated[int, Field(ge=1, le=64)] = 1
+    run: str | None = None
+
+
+class Padding(Told):
+    """Cells of a window outside of the tensor, per axis."""
+
+    before: list[int]
+    after: list[int]
+
+
+class Box(Told):
+    """A part of a tensor that enters through a pin."""
+
+    pin: str
+    lo: list[int]
+    hi: list[int]
+
+
+class Window(Told):
+    """The cells of a tensor that an element depends on, through one input of one block."""
+
+    block: str
+    pin: str
+    source: str
+    depth: int
+    lo: list[int]
+    hi: list[int]
+    steps: list[int]
+    padding: Padding
+    count: int
+    weights: Box | None = None
+    winner: list[int] | None = None
+    ties: list[list[int]] = []
+
+
+class Traced(Told):
+    """All windows, nearest first."""
+
+    windows: list[Window]
+    notes: list[str]
+
+
+# Running
+
+
+class AskRun(Asked):
+    """Run a page: all of it, some blocks, or up to one."""
+
+    page_id: str
+    document: Document
+    fetch: list[str] | None = None
+    to: str | None = None
+    cycles: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    engine: Engine = "cpu"
+    session: Literal["keep", "new"] = "new"
+    feeds: dict[str, Any] = {}
+
+
+class RunStarted(Told):
+    """The run was accepted."""
+
+    run_id: str
+
+
+class Brief(Told):
+    """A tensor at a glance; statistics are over finite values."""
+
+    count: int
+    min: float | None = None
+    max: float | None = None
+    mean: float | None = None
+    nan: int = 0
+    infinite: int = 0
+    values: list[str]
+
+
+class OutputData(Told):
+    """A result. `hash` is None for texts, which are in the summary alone."""
+
+    name: str
+    hash: str | None
+    dtype: str
+    shape: list[int]
+    summary: Brief
+
+
+class BlockRun(Told):
+    """What a run did with a block."""
+
+    block: str
+    cycle: int
+    state: BlockState
+    seconds: float | None = None
+    reason: str = ""
+    outputs: list[OutputData] = []
+    error: ErrorData | None = None
+
+
+class RunData(Told):
+    """A run; `blocks` is empty in lists of runs."""
+
+    id: str
+    page_id: str
+    engine: str
+    state: RunState
+    started: float
+    seconds: float | None
+    cycles: int
+    error: ErrorData | None = None
+    blocks: list[BlockRun] = []
+
+
+class Runs(Told):
+    """Runs, the newest first."""
+
+    runs: list[RunData]
+
+
+class RunStateData(Told):
+    """Where a run stands."""
+
+    state: RunState
+
+
+class AskReset(Asked):
+    """Forget the variables and the random state of a page."""
+
+    page_id: str
+
+
+class AskCheck(Asked):
+    """Check gradients against differences."""
+
+    document: Document
+    of: list[str] | None = None
+
+
+class CheckStep(Told):
+    """The error at one step of the difference."""
+
+    step: float
+    error: float | None
+
+
+class CheckRow(Told):
+    """The gradient of one block with respect to one input."""
+
+    block: str
+    op: str
+    input: str
+    error: float | None
+    ok: bool
+    note: str
+    steps: list[CheckStep]
+
+
+class Checked(Told):
+    """All rows of a gradient check."""
+
+    rows: list[CheckRow]
+    seconds: float
+
+
+# Tensors
+
+
+class Histogram(Told):
+    """Counts of the finite values between edges."""
+
+    edges: list[float]
+    counts: list[int]
+
+
+class Preview(Told):
+    """The first values in row-major order."""
+
+    shape: list[int]
+    values: list[str]
+
+
+class Thumbnail(Told):
+    """A slice as levels 0..254 from lo to hi, 255 where a value is not finite; base64 of its bytes."""
+
+    axes: list[int]
+    shape: list[int]
+    lo: float
+    hi: float
+    values: str
+
+
+class Summary(Told):
+    """A tensor without its values; statistics are over finite values."""
+
+    hash: str
+    dtype: str
+    shape: list[int]
+    count: int
+    bytes: int
+    min: float | None
+    max: float | None
+    mean: float | None
+    std: float | None
+    nan: int
+    posinf: int
+    neginf: int
+    zeros: int
+    histogram: Histogram | None
+    preview: Preview
+    thumbnail: Thumbnail | None
+
+
+class ByHash(Asked):
+    """A tensor by its content."""
+
+    hash: Hash
+
+
+class ByRun(Asked):
+    """A tensor by the run, the block and the output that it came from."""
+
+    run: str
+    block: str
+    output: str = ""
+
+
+class AskCompare(Asked):
+    """How do two tensors differ?"""
+
+    left: ByHash | ByRun
+    right: ByHash | ByRun
+
+
+class Difference(Told):
+    """One place where two tensors differ."""
+
+    index: list[int]
+    left: str
+    right: str
+
+
+class Compared(Told):
+    """How two tensors differ. `hash` is the tensor of the differences; None stands for infinite numbers."""
+
+    dtype: str
+    shape: list[int]
+    max_abs: float | None
+    max_rel: float | None
+    max_ulp: float | None
+    mean_abs: float | None
+    differing: int
+    count: int
+    where: list[Difference]
+    hash: str | None
+
+
+# Files
+
+
+class FileData(Asked):
+    """A file that is brought in."""
+
+    name: Annotated[str, Field(min_length=1, max_length=255)]
+    base64: str
+
+
+class AskImport(Asked):
+    """Files that belong together."""
+
+    files: Annotated[list[FileData], Field(min_length=1, max_length=64)]
+
+
+class Imported(Told):
+    """The page that was made, and what was changed or could not be kept."""
+
+    page: PageData
+    report: list[str]
+
+
+ExportFormat = Literal["python", "tensorflow", "svg", "png", "json", "npz"]
+
+
+class AskExport(Asked):
+    """A document as a file of another kind."""
+
+    document: Document
+    format: ExportFormat
+    run: str | None = None
+
+
+# Events
+
+
+class HelloEvent(Told):
+    """The first event."""
+
+    type: Literal["hello"] = "hello"
+    version: str
+
+
+class RunEvent(Told):
+    """A run has changed its state."""
+
+    type: Literal["run"] = "run"
+    run: str
+    page: str
+    engine: str
+    state: RunState
+    seconds: float | None = None
+    error: ErrorData | None = None
+
+
+class BlockEvent(Told):
+    """A block of a run has changed its state."""
+
+    type: Literal["block"] = "block"
+    run: str
+    cycle: int
+    block: str
+    state: BlockState
+    seconds: float | None = None
+    fraction: float | None = None
+    reason: str = ""
+    outputs: list[OutputData] = []
+    error: ErrorData | None = None
+
+
+class ScalarEvent(Told):
+    """A block gave one number; for trend charts. None where it is not finite."""
+
+    type: Literal["scalar"] = "scalar"
+    run: str
+    cycle: int
+    block: str
+    output: str
+    value: float | None
+
+
+class PageEvent(Told):
+    """A page was saved, by a client or by another program; without a revision it is gone."""
+
+    type: Literal["page"] = "page"
+    id: str
+    revision: int | None
+
+
+class LogEvent(Told):
+    """A line that a block printed."""
+
+    type: Literal["log"] = "log"
+    run: str
+    text: str
+
+
+Event = Annotated[HelloEvent | RunEvent | BlockEvent | ScalarEvent | PageEvent | LogEvent, Field(discriminator="type")]
+"""What comes over the WebSocket."""

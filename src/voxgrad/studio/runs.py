@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs: a bounded queue per engine, in front of a worker process that can be stopped, killed and started again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import voxgrad
+from voxgrad.errors import Fault, ResourceExhaustedError, VoxgradError
+from voxgrad.studio import frames, messages
+from voxgrad.studio.frames import Frame
+from voxgrad.studio.history import History
+from voxgrad.studio.limits import RunLimits
+from voxgrad.studio.project import Project
+from voxgrad.studio.tensors import TensorStore
+
+GRACE_SECONDS = 1.0
+"""How long a run may take to stop by itself before its worker is killed."""
+
+
+class QueueFull(ResourceExhaustedError):  # noqa: N818 - a state of the server
+    """More runs than may wait."""
+
+
+@dataclass(eq=False)
+class Job:
+    """Something that a worker does. `run` is None for what is not kept in the history."""
+
+    frame: Frame
+    engine: str
+    done: asyncio.Future[Frame]
+    run: messages.RunData | None = None
+    stopping: bool = False
+    blocks: dict[str, messages.BlockRun] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """The name of the job."""
+        return str(self.frame["job"])
+
+
+class Runs:
+    """Takes runs, hands them to workers, tells everybody what happens. All methods belong to the event loop."""
+
+    def __init__(
+        self,
+        project: Project,
+        history: History,
+        tensors: TensorStore,
+        limits: RunLimits,
+        publish: Callable[[Any], None],
+    ):
+        self._project = project
+        self._history = history
+        self._tensors = tensors
+        self._limits = limits
+        self._publish = publish
+        self._lanes: dict[str, _Lane] = {}
+        self._active: dict[str, Job] = {}
+
+    def submit(self, ask: messages.AskRun, roots: list[str]) -> str:
+        """Queue a run; its name."""
+        name = secrets.token_hex(8)
+        frame = {
+            "kind": "run", "job": name, "page": ask.page_id, "document": ask.document, "roots": roots,
+            "cycles": ask.cycles, "engine": ask.engine, "session": ask.session, "feeds": ask.feeds,
+        }  # fmt: skip
+        run = messages.RunData(
+            id=name,
+            page_id=ask.page_id,
+            engine=ask.engine,
+            state="queued",
+            started=time.time(),
+            seconds=None,
+            cycles=ask.cycles,
+        )
+        job = Job(frame, ask.engine, asyncio.get_running_loop().create_future(), run)
+        self._lane(ask.engine).put(job)
+        self._history.start(run)
+        self._active[name] = job
+        self._tell(job)
+        return name
+
+    async def check(self, document: messages.Document, of: list[str] | None) -> Frame:
+        """Check gradients; the frame that ends the job."""
+        frame = {"kind": "check", "job": secrets.token_hex(8), "document": document, "of": of}
+        job = Job(frame, "cpu", asyncio.get_running_loop().create_future())
+        self._lane("cpu").put(job)
+        return await job.done
+
+    async def forget(self, page: str) -> None:
+        """Drop the sessions of a page in all workers."""
+        jobs = []
+        for engine, lane in self._lanes.items():
+            frame = {"kind": "forget", "job": secrets.token_hex(8), "page": page}
+            jobs.append(Job(frame, engine, asyncio.get_running_loop().create_future()))
+            lane.put(jobs[-1])
+        await asyncio.gather(*(job.done for job in jobs))
+
+    def cancel(self, name: str) -> messages.RunState:
+        """Stop a run: at once where it waits, else by asking, and by force a second later."""
+        job = self._active.get(name)
+        if job is None or job.run is None:
+            found = self._history.run(name)
+            if found is None:
+                raise no_such_run(name)
+            return found.state
+        job.stopping = True
+        if job.run.state == "queued":
+            self._lane(job.engine).drop(job)
+            self.end(job, {"state": "cancelled", "error": None})
+        else:
+            self._lane(job.engine).stop(job)
+        return job.run.state
+
+    def get(self, name: str) -> messages.RunData:
+        """A run with what is known of its blocks."""
+        job = self._active.get(name)
+        if job is not None and job.run is not None:
+            return job.run.model_copy(update={"blocks": list(job.blocks.values())})
+        found = self._history.run(name)
+        if found is None:
+            raise no_such_run(name)
+        return found
+
+    def begin(self, job: Job) -> None:
+        """A worker starts with a job."""
+        if job.run is not None:
+            job.run.state = "running"
+            self._tell(job)
+
+    def event(self, job: Job, data: Frame) -> None:
+        """A worker tells something about a job."""
+        if data["type"] == "block":
+            event = messages.BlockEvent.model_validate(data)
+            if event.state in ("done", "cached", "failed"):
+                # The newest comes last, so that the history has the order of the run.
+                job.blocks.pop(event.block, None)
+                job.blocks[event.block] = messages.BlockRun.model_validate(
+                    event.model_dump(include={"block", "cycle", "state", "seconds", "reason", "outputs", "error"})
+                )
+            self._publish(event)
+        elif data["type"] == "scalar":
+            self._publish(messages.ScalarEvent.model_validate(data))
+        elif data["type"] == "log":
+            self._publish(messages.LogEvent.model_validate(data))
+
+    def end(self, job: Job, frame: Frame) -> None:
+        """A job has ended, in whatever way."""
+        run = job.run
+        if run is not None and self._active.pop(job.id, None) is not None:
+            run.state = "cancelled" if job.stopping and frame["state"] != "done" else frame["state"]
+            run.seconds = time.time() - run.started
+            run.error = None if frame["error"] is None else messages.ErrorData.model_validate(frame["error"])
+            # What a run gave that failed is never shown as a result of it; its blocks say how far it came.
+            run.blocks = list(job.blocks.values())
+            self._history.finish(run)
+            self._tell(job)
+            self._tensors.trim()
+        if not job.done.done():
+            job.done.set_result(frame)
+
+    def _tell(self, job: Job) -> None:
+        assert job.run is not None
+        run = job.run
+        self._publish(
+            messages.RunEvent(
+                run=run.id, page=run.page_id, engine=run.engine, state=run.state, seconds=run.seconds, error=run.error
+            )
+        )
+
+    def _lane(self, engine: str) -> _Lane:
+        if engine not in self._lanes:
+            self._lanes[engine] = _Lane(self, engine, self._project, self._limits)
+        return self._lanes[engine]
+
+    async def close(self) -> None:
+        """Stop all workers."""
+        await asyncio.gather(*(lane.close() for lane in self._lanes.values()))
+
+
+class _Lane:
+    """The queue of one engine and its worker."""
+
+    def __init__(self, runs: Runs, engine: str, project: Project, limits: RunLimits):
+        self._runs = runs
+        self._engine = engine
+        self._project = project
+        self._limits = limits
+        self._waiting: list[Job] = []
+        self._wake = asyncio.Event()
+        self._current: Job | None = None
+        self._process: asyncio.subprocess.Process | None = None
+        self._task = asyncio.get_running_loop().create_task(self._serve())
+        self._killer: asyncio.TimerHandle | None = None
+
+    def put(self, job: Job) -> None:
+        """Queue a job, if there is room."""
+        if len(self._waiting) >= self._limits.queue:
+            remedy = "Wait for one of them, or cancel it."
+            raise QueueFull(
+                Fault("VG021", "studio", "runs", f"wait in a queue of {self._limits.queue}", "one more", remedy)
+            )
+        self._waiting.append(job)
+        self._wake.set()
+
+    def drop(self, job: Job) -> None:
+        """Take a job out of the queue."""
+        with contextlib.suppress(ValueError):
+            self._waiting.remove(job)
+
+    def stop(self, job: Job) -> None:
+        """Ask a running job to stop; its worker is killed if it does not."""
+        if self._current is not job or self._process is None:
+            return
+        with contextlib.suppress(ConnectionError, RuntimeError):
+            assert self._process.stdin is not None
+            self._process.stdin.write(frames.packed({"kind": "cancel", "job": job.id}))
+        if self._killer is None:
+            self._killer = asyncio.get_running_loop().call_later(GRACE_SECONDS, self._kill)
+
+    def _kill(self) -> None:
+        if self._process is not None and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+
+    async def close(self) -> None:
+        """End the worker."""
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+        self._kill()
+        if self._process is not None:
+            await self._process.wait()
+
+    async def _serve(self) -> None:
+        while True:
+            await self._wake.wait()
+            if not self._waiting:
+                self._wake.clear()
+                continue
+            job = self._waiting.pop(0)
+            self._current = job
+            try:
+                frame = await self._do(job)
+            except OSError as error:
+                frame = _ended("failed", "VG068", f"start: {error}")
+            finally:
+                self._current = None
+                if self._killer is not None:
+                    self._killer.cancel()
+                    self._killer = None
+            self._runs.end(job, frame)
+
+    async def _do(self, job: Job) -> Frame:
+        """Hand a job to the worker and follow it to its end."""
+        process = await self._worker()
+        if process is None:
+            return _ended("failed", "VG068", f"it did not start; is {self._engine} installed?")
+        assert process.stdin is not None and process.stdout is not None
+        self._runs.begin(job)
+        try:
+            process.stdin.write(frames.packed(job.frame))
+            await process.stdin.drain()
+            async with asyncio.timeout(self._limits.seconds):
+                return await self._follow(job, process.stdout)
+        except TimeoutError:
+            self.stop(job)
+            frame = await self._follow(job, process.stdout)
+            return (
+                frame
+                if frame["state"] == "done"
+                else _ended("failed", "VG021", f"more than {self._limits.seconds:g} seconds")
+            )
+        except ConnectionError:
+            return _ended("failed", "VG068", "it was gone")
+
+    async def _follow(self, job: Job, stream: asyncio.StreamReader) -> Frame:
+        while (frame := await frames.read_async(stream)) is not None:
+            if frame.get("job") != job.id:
+                continue
+            if frame["kind"] == "end":
+                return frame
+            self._runs.event(job, frame["event"])
+        process, self._process = self._process, None
+        code = await process.wait() if process is not None else None
+        if job.stopping:
+            return _ended("cancelled", "VG040", "a worker that had to be killed")
+        return _ended("failed", "VG068", f"exit code {code}")
+
+    async def _worker(self) -> asyncio.subprocess.Process | None:
+        """The worker; a new one where there is none, or where it has died."""
+        if self._process is not None and self._process.returncode is None:
+            return self._process
+        self._project.files.mkdir(exist_ok=True)
+        source = str(Path(voxgrad.__file__).resolve().parents[1])
+        path = os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH")])])
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "voxgrad.studio.worker",
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=os.environ | {"PYTHONPATH": path},
+            limit=2**20,
+        )  # fmt: skip
+        assert self._process.stdin is not None and self._process.stdout is not None
+        settings = {
+            "engine": self._engine, "memory": self._limits.memory, "state": str(self._project.state),
+            "files": str(self._project.files),
+        }  # fmt: skip
+        self._process.stdin.write(frames.packed(settings))
+        hello = await frames.read_async(self._process.stdout)
+        if hello is None:
+            self._process = None
+        return self._process
+
+
+_WANTED = {
+    "VG040": "run to its end",
+    "VG021": "end in time",
+    "VG068": "have a worker that lives",
+}
+
+
+def _ended(state: str, code: str, got: str) -> Frame:
+    fault = Fault(code, "studio", "run", _WANTED[code], got)
+    error: dict[str, Any] = {"message": str(fault), "faults": [fault.as_dict()]}
+    return {"state": state, "error": error, "result": None}
+
+
+def no_such_run(name: str) -> VoxgradError:
+    """The error for a run that nobody knows."""
+    return VoxgradError(Fault("VG050", "studio", "run", "be one that is known", repr(name[:80])))

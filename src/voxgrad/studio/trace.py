@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where an element comes from: its window in every input, block by block, with winners and ties of max-pools.
+
+The cells come from `voxgrad.catalog.geometry`, as in the kernels; nothing here knows what SAME means.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from voxgrad.catalog import geometry
+from voxgrad.catalog.geometry import Axis
+from voxgrad.catalog.problem import Problem
+from voxgrad.errors import Fault, Faults, InvalidArgumentError
+from voxgrad.graph.block import Block, Output
+from voxgrad.graph.infer import Inference
+from voxgrad.graph.page import Page
+from voxgrad.studio import messages
+from voxgrad.studio.tensors import Array
+
+MAX_WINDOWS = 400
+MAX_TIES = 64
+
+Range = tuple[int, int]
+Values = Callable[[Output], Array | None]
+"""The value of an output in a run, where there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A box of a tensor, which may reach outside of it; `steps` between the cells that count."""
+
+    ranges: tuple[Range, ...]
+    steps: tuple[int, ...]
+
+    def clipped(self, shape: tuple[int, ...]) -> tuple[Range, ...]:
+        """The part that exists; the first and last cell that count stay on the grid of the steps."""
+        found = []
+        for (lo, hi), step, size in zip(self.ranges, self.steps, shape, strict=True):
+            first = lo if lo >= 0 else lo + -(lo // step) * step
+            end = min(hi, size)
+            last = first + (end - 1 - first) // step * step if end > first else first - 1
+            found.append((min(first, size), max(min(first, size), last + 1)))
+        return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A region of an input that a region of the output depends on."""
+
+    pin: str
+    region: Region
+    weights: messages.Box | None = None
+
+
+def trace(page: Page, ask: messages.AskTrace, values: Values) -> messages.Traced:
+    """All windows behind an element, the nearest first, as far back as asked."""
+    inference = page.infer()
+    block = page.block(ask.block)
+    output = block.output(ask.output) if ask.output else block.output(0)
+    shape = _shape(inference, output)
+    if (
+        shape is None
+        or len(ask.index) != len(shape)
+        or not all(0 <= at < n for at, n in zip(ask.index, shape, strict=True))
+    ):
+        known = "an index of its output" if shape is None else f"an index below [{','.join(map(str, shape))}]"
+        raise InvalidArgumentError(Fault("VG012", block.op_name, output.path, f"be read at {known}", str(ask.index)))
+    start = Region(tuple((at, at + 1) for at in ask.index), (1,) * len(ask.index))
+    return _Tracer(inference, values).walk(output, start, ask.depth)
+
+
+class _Tracer:
+    def __init__(self, inference: Inference, values: Values):
+        self.inference = inference
+        self.values = values
+        self.windows: list[messages.Window] = []
+        self.notes: dict[str, None] = {}
+
+    def walk(self, output: Output, start: Region, depth: int) -> messages.Traced:
+        """Breadth first, so that the nearest windows come first; regions that meet in one output are joined."""
+        level = {output: start}
+        for far in range(1, depth + 1):
+            behind: dict[Output, Region] = {}
+            for reader, region in level.items():
+                for source, read in self._reads(reader, region, far):
+                    behind[source] = _joined(behind[source], read) if source in behind else read
+            level = behind
+            if not level or len(self.windows) >= MAX_WINDOWS:
+                break
+        return messages.Traced(windows=self.windows[:MAX_WINDOWS], notes=list(self.notes))
+
+    def _reads(self, output: Output, region: Region, depth: int) -> Iterator[tuple[Output, Region]]:
+        block = output.block
+        problem = _problem(self.inference, block)
+        reads = _window_reads(problem, region) if problem is not None else self._ordinary_reads(output, region)
+        for read in reads:
+            for source, pin in _sources(block, read.pin):
+                shape = _shape(self.inference, source)
+                if shape is None or len(shape) != len(read.region.ranges):
+                    continue
+                window = self._window(block, pin, source, read, shape, depth)
+                if problem is not None and depth == 1 and problem.kernel.startswith("max_pool"):
+                    self._find_winner(problem, block, region, window)
+                self.windows.append(window)
+                yield source, Region(read.region.clipped(shape), read.region.steps)
+
+    def _window(
+        self, block: Block, pin: str, source: Output, read: Read, shape: tuple[int, ...], depth: int
+    ) -> messages.Window:
+        clipped, region = read.region.clipped(shape), read.region
+        count = math.prod(max(0, -(-(hi - lo) // step)) for (lo, hi), step in zip(clipped, region.steps, strict=True))
+        padding = messages.Padding(
+            before=[
+                max(0, -(lo // step)) if lo < 0 else 0
+                for (lo, _), step in zip(region.ranges, region.steps, strict=True)
+            ],
+            after=[
+                max(0, (hi - 1 - max(lo, n - 1 - (n - 1 - lo) % step)) // step) if hi > n else 0
+                for (lo, hi), step, n in zip(region.ranges, region.steps, shape, strict=True)
+            ],
+        )
+        return messages.Window(
+            block=block.name, pin=pin, source=source.path, depth=depth, lo=[lo for lo, _ in clipped],
+            hi=[hi for _, hi in clipped], steps=list(region.steps), padding=padding, count=count, weights=read.weights,
+        )  # fmt: skip
+
+    def _ordinary_reads(self, output: Output, region: Region) -> Iterator[Read]:
+        """Elementwise ops read the same place, broadcast where sizes are 1; of others the whole input counts."""
+        block = output.block
+        wide = _shape(self.inference, output)
+        elementwise = block.op is not None and block.op.kernel.startswith(ELEMENTWISE)
+        for pin in block.inputs:
+            for source in pin.sources:
+                shape = _shape(self.inference, source) if isinstance(source, Output) else None
+                if shape is None or pin.host:
+                    continue
+                if elementwise and wide is not None and len(shape) <= len(wide):
+                    yield Read(pin.name, _broadcast(region, shape))
+                else:
+                    self.notes[f"{block.name} is taken to depend on all of {pin.name}."] = None
+                    yield Read(pin.name, Region(tuple((0, size) for size in shape), (1,) * len(shape)))
+                break
+
+    def _find_winner(self, problem: Problem, block: Block, region: Region, window: messages.Window) -> None:
+        """The cell of a single window that won, and all that are as large."""
+        if problem.kernel == "max_pool_grad" or window.pin not in ("input", "orig_input"):
+            return
+        found = self._value(block, window.pin)
+        if found is None or not window.count:
+            return
+        box = tuple(slice(lo, hi) for lo, hi in zip(window.lo, window.hi, strict=True))
+        cells = np.asarray(found[box], np.float64)
+        best = np.fmax.reduce(cells, axis=None, initial=-np.inf)
+        if problem.kernel == "max_pool_grad_grad":
+            pooled = self._value(block, "orig_output")
+            if pooled is None:
+                return
+            best = np.float64(pooled[tuple(lo for lo, _ in region.ranges)])
+        # Depth, height, width order: the order of the axes in both layouts, as batch and channel are single here.
+        hits = [[int(at) + lo for at, lo in zip(hit, window.lo, strict=True)] for hit in np.argwhere(cells == best)]
+        window.winner = hits[0] if hits else None
+        window.ties = hits[:MAX_TIES] if len(hits) > 1 else []
+
+    def _value(self, block: Block, pin: str) -> Array | None:
+        sources = block.sources.get(pin, [])
+        source = sources[0] if sources else None
+        if isinstance(source, Output):
+            found = self.values(source)
+            return found if found is not None else _constant(source)
+        return None
+
+
+ELEMENTWISE = ("math.", "core.identit", "nn.elementwise.", "activations.")
+
+
+def _constant(source: Output) -> Array | None:
+    value = source.block.attrs.get("value") if source.block.op_name == "Const" else None
+    return value if isinstance(value, np.ndarray) else None
+
+
+def _shape(inference: Inference, output: Output) -> tuple[int, ...] | None:
+    """The shape, where all sizes are numbers."""
+    shape = inference.spec(output).shape
+    return shape if shape is not None and all(isinstance(size, int) for size in shape) else None
+
+
+def _problem(inference: Inference, block: Block) -> Problem | None:
+    call = inference.calls.get(block)
+    if call is None or call.op.problem is None:
+        return None
+    problem = call.op.problem(call, Faults(call.op.name))
+    return problem if isinstance(problem, Problem) and len(problem.output_shape) == 5 else None
+
+
+def _sources(block: Block, pin: str) -> Iterator[tuple[Output, str]]:
+    for at, source in enumerate(block.sources.get(pin, [])):
+        if isinstance(source, Output):
+            many = block.op is not None and any(item.name == pin and item.many for item in block.op.inputs)
+            yield source, f"{pin}[{at}]" if many else pin
+
+
+def _joined(a: Region, b: Region) -> Region:
+    ranges = tuple((min(p[0], q[0]), max(p[1], q[1])) for p, q in zip(a.ranges, b.ranges, strict=True))
+    return Region(ranges, tuple(1 if p != q else p for p, q in zip(a.steps, b.steps, strict=True)))
+
+
+def _broadcast(region: Region, shape: tuple[int, ...]) -> Region:
+    ranges, steps = region.ranges[len(region.ranges) - len(shape) :], region.steps[len(region.steps) - len(shape) :]
+    return Region(tuple((0, 1) if size == 1 else one for one, size in zip(ranges, shape, strict=True)), steps)
+
+
+# The windowed family
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A region of a rank-5 tensor, in parts: batch, three spatial ranges, channels."""
+
+    batch: Range
+    spatial: tuple[Range, ...]
+    channels: Range
+
+
+def _window_reads(problem: Problem, region: Region) -> Iterator[Read]:
+    kernel = problem.kernel
+    if kernel == "conv3d_filter":
+        yield from _filter_reads(problem, region)
+        return
+    place = _parts(problem, region)
+    if kernel in ("conv3d", "avg_pool", "max_pool", "max_pool_grad_grad"):
+        yield from _forward_reads(problem, region, place)
+    else:
+        yield from _backward_reads(problem, region, place)
+
+
+def _forward_reads(problem: Problem, region: Region, place: _Place) -> Iterator[Read]:
+    """From windows to the cells that they cover."""
+    spatial = tuple(
+        geometry.input_box(axis, lo, hi) for axis, (lo, hi) in zip(problem.axes, place.spatial, strict=True)
+    )
+    # Between the taps of one window only; several windows fill the gaps of each other.
+    steps = tuple(
+        axis.dilation if hi - lo == 1 else 1 for axis, (lo, hi) in zip(problem.axes, place.spatial, strict=True)
+    )
+    if problem.kernel == "conv3d":
+        taps = [(0, axis.window) for axis in problem.axes]
+        inside, channels = _group(problem, place.channels, problem.out_channels, problem.in_channels)
+        weights = _box("filter", [*taps, (0, inside), place.channels])
+        yield Read("input", _whole(problem, _Place(place.batch, spatial, channels), steps), weights)
+        yield Read("filter", Region(tuple(_ranges(weights)), (1,) * 5))
+        return
+    read = _whole(problem, _Place(place.batch, spatial, place.channels), steps)
+    if problem.kernel == "max_pool_grad_grad":
+        yield Read("orig_input", read)
+        yield Read("orig_output", region)
+        yield Read("grad", read)
+    else:
+        yield Read("input", read)
+
+
+def _backward_reads(problem: Problem, region: Region, place: _Place) -> Iterator[Read]:
+    """From cells to the windows that cover them, and for max-pools to all cells of these windows."""
+    windows = tuple(
+        geometry.output_box(axis, lo, hi) for axis, (lo, hi) in zip(problem.axes, place.spatial, strict=True)
+    )
+    steps = (1, 1, 1)
+    if problem.kernel == "conv3d_input":
+        _, channels = _group(problem, place.channels, problem.in_channels, problem.out_channels)
+        taps = [(0, axis.window) for axis in problem.axes]
+        per_group = problem.in_channels // problem.groups
+        first = place.channels[0] % per_group if place.channels[1] - place.channels[0] == 1 else 0
+        last = first + 1 if place.channels[1] - place.channels[0] == 1 else per_group
+        weights = _box("filter", [*taps, (first, last), channels])
+        yield Read("out_backprop", _whole(problem, _Place(place.batch, windows, channels), steps), weights)
+        yield Read("filter", Region(tuple(_ranges(weights)), (1,) * 5))
+        return
+    grad = _whole(problem, _Place(place.batch, windows, place.channels), steps)
+    if problem.kernel == "max_pool_grad":
+        cells = tuple(geometry.input_box(axis, lo, hi) for axis, (lo, hi) in zip(problem.axes, windows, strict=True))
+        yield Read("orig_input", _whole(problem, _Place(place.batch, cells, place.channels), steps))
+        yield Read("orig_output", grad)
+    yield Read("grad", grad)
+
+
+def _filter_reads(problem: Problem, region: Region) -> Iterator[Read]:
+    """An element of a filter's gradient meets, in every window, the cell under its tap."""
+    taps, inputs, outputs = region.ranges[:3], region.ranges[3], region.ranges[4]
+    cells, windows, steps = [], [], []
+    for axis, (lo, hi) in zip(problem.axes, taps, strict=True):
+        first, end = _windows_of_taps(axis, lo, hi)
+        windows.append((first, end))
+        cells.append(
+            (axis.start(first) + lo * axis.dilation, axis.start(end - 1) + (hi - 1) * axis.dilation + 1)
+            if end > first
+            else (0, 0)
+        )
+        steps.append(axis.stride if hi - lo == 1 else 1)
+    per_group = problem.out_channels // problem.groups
+    group = outputs[0] // per_group
+    base = group * (problem.in_channels // problem.groups)
+    channels = (base + inputs[0], base + inputs[1])
+    batch = (0, problem.batch)
+    yield Read("input", _whole(problem, _Place(batch, tuple(cells), channels), tuple(steps)))
+    yield Read("out_backprop", _whole(problem, _Place(batch, tuple(windows), outputs), (1, 1, 1)))
+
+
+def _windows_of_taps(axis: Axis, lo: int, hi: int) -> Range:
+    found = [axis.outputs_of_tap(tap) for tap in range(lo, hi)]
+    real = [(first, end) for first, end in found if end > first]
+    return (min(first for first, _ in real), max(end for _, end in real)) if real else (0, 0)
+
+
+def _group(problem: Problem, channels: Range, mine: int, others: int) -> tuple[int, Range]:
+    """Channels of the other side that belong to the groups of these: how many per group, and which."""
+    own, other = mine // problem.groups, others // problem.groups
+    return other, (channels[0] // own * other, ((channels[1] - 1) // own + 1) * other)
+
+
+def _box(pin: str, ranges: list[Range]) -> messages.Box:
+    return messages.Box(pin=pin, lo=[lo for lo, _ in ranges], hi=[hi for _, hi in ranges])
+
+
+def _ranges(box: messages.Box) -> list[Any]:
+    return list(zip(box.lo, box.hi, strict=True))
+
+
+def _parts(problem: Problem, region: Region) -> _Place:
+    ranges = region.ranges
+    if problem.channels_last:
+        return _Place(ranges[0], ranges[1:4], ranges[4])
+    return _Place(ranges[0], ranges[2:5], ranges[1])
+
+
+def _whole(problem: Problem, place: _Place, steps: tuple[int, ...]) -> Region:
+    if problem.channels_last:
+        return Region((place.batch, *place.spatial, place.channels), (1, *steps, 1))
+    return Region((place.batch, place.channels, *place.spatial), (1, 1, *steps))
