@@ -109,6 +109,24 @@ int32_t vg_max_pool_grad(const vg_pool *problem, const void *x, const void *y, c
 int32_t vg_max_pool_grad_grad(const vg_pool *problem, const void *x, const void *y, const void *grad, void *out,
                               const vg_run *run);
 
+/* NumPy's array interface (the struct behind __array_struct__, documented and frozen): lets a caller hand over arrays
+ * without asking each for its address. */
+typedef struct vg_numpy {
+    int two, nd;
+    char typekind;
+    int itemsize, flags;
+    intptr_t *shape, *strides;
+    void *data;
+    void *descr;
+} vg_numpy;
+
+/* Runs kernel(problem, arrays[0]->data, ..., run); `kernel` is one of the functions above, with `count` data pointers. */
+int32_t vg_call(void *kernel, const void *problem, int32_t count, const vg_numpy *a, const vg_numpy *b,
+                const vg_numpy *c, const vg_numpy *d, const vg_run *run);
+
+/* 1 where all numbers of a dense array are finite; dtype is a float type. */
+int32_t vg_all_finite(int32_t dtype, const vg_numpy *array);
+
 #ifdef __cplusplus
 }
 #endif

@@ -41,6 +41,15 @@ int32_t isa() {
 
 const vg::Kernels &kernels() { return *table(isa()); }
 
+// A float is infinite or NaN where all bits of its exponent are set.
+template <class Bits>
+int32_t all_finite(const void *numbers, int64_t count, Bits exponent) {
+    const Bits *bits = static_cast<const Bits *>(numbers);
+    bool finite = true;
+    for (int64_t i = 0; i < count; ++i) finite &= (bits[i] & exponent) != exponent;
+    return finite;
+}
+
 }  // namespace
 
 extern "C" {
@@ -85,5 +94,24 @@ int32_t vg_max_pool_grad(const vg_pool *p, const void *x, const void *y, const v
 }
 int32_t vg_max_pool_grad_grad(const vg_pool *p, const void *x, const void *y, const void *g, void *out, const vg_run *r) {
     return kernels().max_pool_grad_grad(p, x, y, g, out, r);
+}
+
+int32_t vg_call(void *kernel, const void *problem, int32_t count, const vg_numpy *a, const vg_numpy *b,
+                const vg_numpy *c, const vg_numpy *d, const vg_run *run) {
+    using Two = int32_t (*)(const void *, const void *, const void *, const vg_run *);
+    using Three = int32_t (*)(const void *, const void *, const void *, const void *, const vg_run *);
+    using Four = int32_t (*)(const void *, const void *, const void *, const void *, const void *, const vg_run *);
+    if (count == 2) return reinterpret_cast<Two>(kernel)(problem, a->data, b->data, run);
+    if (count == 3) return reinterpret_cast<Three>(kernel)(problem, a->data, b->data, c->data, run);
+    return reinterpret_cast<Four>(kernel)(problem, a->data, b->data, c->data, d->data, run);
+}
+
+int32_t vg_all_finite(int32_t dtype, const vg_numpy *array) {
+    int64_t count = 1;
+    for (int i = 0; i < array->nd; ++i) count *= array->shape[i];
+    if (dtype == VG_F16) return all_finite<uint16_t>(array->data, count, 0x7c00u);
+    if (dtype == VG_BF16) return all_finite<uint16_t>(array->data, count, 0x7f80u);
+    if (dtype == VG_F32) return all_finite<uint32_t>(array->data, count, 0x7f800000u);
+    return all_finite<uint64_t>(array->data, count, 0x7ff0000000000000u);
 }
 }

@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from voxgrad.arrays import execute, ordinary
+from voxgrad.arrays import execute, fast, ordinary
 from voxgrad.catalog.describe import docstring, shown_default
 from voxgrad.catalog.model import Attr, Op
 from voxgrad.catalog.registry import FAMILY, OPS, ORDINARY
@@ -43,10 +43,17 @@ def bind(op: Op, positional: tuple[Any, ...], given: dict[str, Any]) -> dict[str
 def make_function(op: Op) -> RawOp:
     """The function of an op, with its signature and documentation."""
 
-    run = execute.execute if op.problem is not None else ordinary.execute
+    def windowed(*positional: Any, **arguments: Any) -> Any:
+        if not positional:
+            result = fast.call(op, arguments)
+            if result is not fast.MISS:
+                return result
+        return execute.execute(op, bind(op, positional, arguments))
 
-    def function(*positional: Any, **arguments: Any) -> Any:
-        return run(op, bind(op, positional, arguments))
+    def plain(*positional: Any, **arguments: Any) -> Any:
+        return ordinary.execute(op, bind(op, positional, arguments))
+
+    function = windowed if op.problem is not None else plain
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [

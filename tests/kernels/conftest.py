@@ -16,10 +16,10 @@ def isa(request: pytest.FixtureRequest) -> Iterator[str]:
     """Every instruction set that this CPU has, one after the other; the NumPy path where nothing was built."""
     loaded = cpu.library()
     if loaded is not None:
-        before = loaded.vg_isa()
-        assert loaded.vg_use_isa(cpu.ISA_NAMES.index(request.param))
+        before = cpu.isa_name()
+        cpu.use_isa(request.param)
         yield request.param
-        loaded.vg_use_isa(before)
+        cpu.use_isa(before)
     else:
         yield request.param
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from voxgrad import reference
-from voxgrad.arrays.kinds import numpy_type
+from voxgrad.arrays import fast, memory
+from voxgrad.arrays.kinds import NUMPY, numpy_type
 from voxgrad.arrays.plan import Plan, dense, make_plan
 from voxgrad.catalog.model import Op
 from voxgrad.catalog.problem import Problem
@@ -23,7 +24,10 @@ Array = np.ndarray[Any, Any]
 def execute(op: Op, arguments: Mapping[str, Any], cancel: cpu.CancelFlag | None = None) -> Any:
     """Validate, plan, run; the result is of the kind of the arrays that came."""
     plan = make_plan(op, arguments)
-    return plan.intake.kind.wrap(run_plan(plan, cancel), plan.intake.like)
+    result = plan.intake.kind.wrap(run_plan(plan, cancel), plan.intake.like)
+    if plan.intake.kind is NUMPY and cpu.library() is not None:
+        fast.remember(plan, arguments)
+    return result
 
 
 def run_plan(plan: Plan, cancel: cpu.CancelFlag | None = None) -> Array:
@@ -54,8 +58,8 @@ def compute(problem: Problem, tensors: list[Array], result: Array, cancel: cpu.C
 
 def _allocate(plan: Plan) -> Array:
     try:
-        return np.empty(plan.problem.output_shape, numpy_type(plan.problem.dtype))
-    except MemoryError:
+        return memory.empty(plan.problem.output_shape, numpy_type(plan.problem.dtype))
+    except (MemoryError, OSError):
         faults = Faults(plan.op.name)
         faults.add("VG020", "output", wanted="fit into memory", got=f"a result of {plan.problem.output_bytes:,} bytes")
         raise faults.error() from None

@@ -10,7 +10,7 @@ from types import TracebackType
 
 from voxgrad.errors import Fault, Faults, InvalidArgumentError
 
-_UNCHECKED = 64 * 2**20
+UNCHECKED = 64 * 2**20
 """Results up to this size are not worth a look at the machine's free memory."""
 
 _limit: ContextVar[int | None] = ContextVar("voxgrad_limit_bytes", default=None)
@@ -40,6 +40,11 @@ class limits:  # noqa: N801 - used like a function, as a context manager
         _limit.reset(self._tokens.pop())
 
 
+def limit_is_set() -> bool:
+    """True inside a `limits` block."""
+    return _limit.get() is not None
+
+
 def current_limit() -> int:
     """The limit in force, in bytes."""
     limit = _limit.get()
@@ -65,7 +70,7 @@ def free_memory() -> int:
 
 def check_size(op: str, wanted: int, faults: Faults) -> None:
     """Note a fault if a result of `wanted` bytes passes the limit."""
-    if wanted <= _UNCHECKED and _limit.get() is None:
+    if wanted <= UNCHECKED and _limit.get() is None:
         return
     limit = current_limit()
     if wanted > limit:

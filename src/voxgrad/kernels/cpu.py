@@ -105,6 +105,19 @@ def isa_name() -> str:
     return "none" if loaded is None else ISA_NAMES[loaded.vg_isa()]
 
 
+_isa = 0
+"""Changes with the instruction set, because the need for scratch memory does."""
+
+
+def use_isa(name: str) -> None:
+    """Use another instruction set from now on; VOXGRAD_ISA sets the first one."""
+    global _isa
+    loaded = library()
+    assert loaded is not None
+    _use_isa(loaded, name)
+    _isa = ISA_NAMES.index(name)
+
+
 def _default_threads() -> int:
     text = os.environ.get("VOXGRAD_NUM_THREADS", "")
     if text.isdecimal() and int(text) > 0:
@@ -137,7 +150,9 @@ def get_num_threads() -> int:
 class Prepared:
     """A problem as the native library sees it."""
 
+    kernel: str
     function: Any
+    address: int
     pointer: Any
     scratch: Any
     keep: tuple[Any, ...]
@@ -152,7 +167,8 @@ def prepare(problem: Problem) -> Prepared:
     scratch = getattr(loaded, f"vg_{problem.kernel}_scratch")
     scratch.restype = ctypes.c_int64
     struct, keep = _conv_struct(problem) if problem.kernel.startswith("conv") else _pool_struct(problem)
-    return Prepared(function, ctypes.byref(struct), scratch, (struct, *keep))
+    address = ctypes.cast(function, ctypes.c_void_p).value or 0
+    return Prepared(problem.kernel, function, address, ctypes.byref(struct), scratch, (struct, *keep))
 
 
 def _dtype_code(dtype: DType) -> int:
@@ -193,6 +209,10 @@ class _Scratch(threading.local):
     address = 0
     buffer: Any = None
 
+    def __init__(self) -> None:
+        self.settings = _Run()
+        self.settings_pointer = ctypes.byref(self.settings)
+
     def at_least(self, size: int) -> int:
         """The address of `size` bytes, 64-byte aligned."""
         if size > self.size:
@@ -224,10 +244,45 @@ class CancelFlag:
 def run(problem: Problem, addresses: Sequence[int], cancel: CancelFlag | None = None) -> None:
     """Run a problem on memory: the addresses of the tensor inputs in order, then of the output."""
     prepared = prepare(problem)
-    size = prepared.scratch(prepared.pointer, _threads)
-    settings = _Run(_threads, 0, cancel.address if cancel else None, _scratch.at_least(size))
+    settings = _Run(_threads, 0, cancel.address if cancel else None, _scratch_for(prepared))
     pointers = [ctypes.c_void_p(address) for address in addresses]
     status = prepared.function(prepared.pointer, *pointers, ctypes.byref(settings))
     if status == _CANCELLED:
         raise CancelledError(Fault("VG040", problem.op, "run", "finish", "a request to stop"))
     assert status == 0, f"{problem.op}: native status {status}"
+
+
+_call: Any = None
+
+
+def run_arrays(prepared: Prepared, interfaces: list[int]) -> None:
+    """Run on arrays given by their NumPy array interfaces, the output last."""
+    global _call
+    if _call is None:
+        _call = library().vg_call  # type: ignore[union-attr]
+        _call.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32] + 5 * [ctypes.c_void_p]
+    settings = _scratch.settings
+    settings.threads = _threads
+    settings.scratch = _scratch_for(prepared)
+    missing = (None,) * (4 - len(interfaces))
+    status = _call(prepared.address, prepared.pointer, len(interfaces), *interfaces, *missing, _scratch.settings_pointer)
+    assert status == 0, f"{prepared.kernel}: native status {status}"
+
+
+_scratch_sizes: dict[tuple[int, int, int], int] = {}
+
+
+def _scratch_for(prepared: Prepared) -> int:
+    """The address of enough scratch memory for a problem, on this thread."""
+    key = (id(prepared), _threads, _isa)
+    size = _scratch_sizes.get(key)
+    if size is None:
+        if len(_scratch_sizes) > 8192:
+            _scratch_sizes.clear()
+        size = _scratch_sizes[key] = prepared.scratch(prepared.pointer, _threads)
+    return _scratch.at_least(size)
+
+
+def all_finite(dtype: DType, interface: int) -> bool:
+    """True where no element of a dense float array, given by its NumPy array interface, is infinite or NaN."""
+    return bool(library().vg_all_finite(_FLOAT_CODES[dtype], ctypes.c_void_p(interface)))  # type: ignore[union-attr]

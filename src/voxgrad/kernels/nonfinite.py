@@ -22,30 +22,35 @@ Array = np.ndarray[Any, Any]
 Kernel = Callable[[list[Array]], None]
 
 
+def deciding_array(problem: Problem) -> int | None:
+    """The array that must be finite for a kernel alone to be right: an input by its index, the result (-1), or none."""
+    if problem.kernel == "conv3d_input":
+        return 0
+    if problem.kernel not in ("conv3d", "conv3d_filter") or not _has_padding(problem):
+        return None
+    # Without dilation every window has a real cell, so a value in dy that is not finite shows in the small result.
+    dilated = any(axis.dilation > 1 for axis in problem.axes)
+    return 1 if problem.kernel == "conv3d" or dilated else -1
+
+
 def run_convolution(problem: Problem, tensors: list[Array], result: Array, kernel: Kernel) -> None:
     """Run a kernel that fills `result` from tensors, and treat what is not finite as the definition does."""
-    if problem.kernel == "conv3d_input":
-        _run_input_gradient(problem, tensors, result, kernel)
-        return
     kernel(tensors)
-    if not _has_padding(problem):
+    deciding = deciding_array(problem)
+    if deciding is None or np.isfinite([*tensors, result][deciding]).all():
         return
-    if problem.kernel == "conv3d" and not (finite := np.isfinite(tensors[1])).all():
-        _spoil_outputs(problem, np.asarray(~finite.all(axis=3)), result)
-    elif problem.kernel == "conv3d_filter":
-        # Without dilation every window has a real cell, so a value in dy that is not finite shows in the small result.
-        dilated = any(axis.dilation > 1 for axis in problem.axes)
-        if dilated or not np.isfinite(result).all():
-            _spoil_taps(problem, ~np.isfinite(tensors[1]), result)
+    if problem.kernel == "conv3d_input":
+        _redo_channels(problem, tensors, result)
+    elif problem.kernel == "conv3d":
+        _spoil_outputs(problem, ~np.isfinite(tensors[1]), result)
+    else:
+        _spoil_taps(problem, ~np.isfinite(tensors[1]), result)
 
 
-def _run_input_gradient(problem: Problem, tensors: list[Array], dx: Array, kernel: Kernel) -> None:
+def _redo_channels(problem: Problem, tensors: list[Array], dx: Array) -> None:
     """Channels whose filters are not finite are computed tap by tap, so that only real products are taken."""
     w, dy = tensors
-    kernel(tensors)
     rows = np.flatnonzero(~np.isfinite(w).all(axis=(0, 1, 2, 4)))
-    if not rows.size:
-        return
     cells, outputs = (a if problem.channels_last else np.moveaxis(a, 1, -1) for a in (dx, dy))
     group_in, group_out = problem.in_channels // problem.groups, problem.out_channels // problem.groups
     for group in range(problem.groups):
@@ -77,10 +82,11 @@ def _skipped(problem: Problem) -> Iterator[tuple[tuple[int, ...], Array]]:
 
 
 def _spoil_outputs(problem: Problem, bad: Array, y: Array) -> None:
-    """`bad[t, q]` marks filter columns with a value that is not finite."""
+    """`bad` marks the values of the filter that are not finite."""
     view = y if problem.channels_last else np.moveaxis(y, 1, -1)
+    columns = np.asarray(bad.any(axis=3))
     for tap, mask in _skipped(problem):
-        for column in np.flatnonzero(bad[tap]):
+        for column in np.flatnonzero(columns[tap]):
             view[..., column][:, mask] = np.nan
 
 
