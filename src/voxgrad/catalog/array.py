@@ -290,7 +290,8 @@ def _set_diag_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[A
 
 def _band_rule(call: Call, faults: Faults) -> Shape | None:
     has_rank(call, "input", 2, faults, at_least=True)
-    return call.inputs["input"].shape
+    shape: Shape | None = call.inputs["input"].shape
+    return shape
 
 
 def _band_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:

@@ -88,7 +88,7 @@ def _batch_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]
 
 def _batch_v2_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
     dx, dy = _batch_products(build, node, dys[0])
-    shapes = [getattr(one, "shape", None) for one in node.inputs]
+    shapes: list[Any] = [getattr(one, "shape", None) for one in node.inputs]
     if None not in shapes and tuple(shapes[0][:-2]) == tuple(shapes[1][:-2]):
         return dx, dy
     sizes = [build.Shape(one) for one in node.inputs]

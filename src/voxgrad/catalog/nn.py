@@ -109,7 +109,8 @@ def _log_softmax_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequenc
 
 def _rows(call: Call, name: str, faults: Faults) -> Shape | None:
     has_rank(call, name, 1, faults, at_least=True)
-    return call.inputs[name].shape
+    shape: Shape | None = call.inputs[name].shape
+    return shape
 
 
 def _entropy_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
@@ -161,10 +162,12 @@ def _sparse_entropy_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequ
 
 
 def _bias_rule(call: Call, faults: Faults) -> Shape | None:
-    shape, bias = call.inputs["value"].shape, call.inputs["bias"].shape
+    shape: Shape | None = call.inputs["value"].shape
+    bias = call.inputs["bias"].shape
     has_rank(call, "bias", 1, faults)
     channels_first = call.attrs.get("data_format") == "NCHW"
-    if has_rank(call, "value", 3 if channels_first else 2, faults, at_least=True) and bias is not None and not faults:
+    fine = has_rank(call, "value", 3 if channels_first else 2, faults, at_least=True) and not faults
+    if fine and shape is not None and bias is not None:
         channels = shape[1 if channels_first else -1]
         if differ(channels, bias[0]):
             faults.add("VG013", "bias", wanted=f"have one entry per channel of value, {channels}", got=text(bias))
@@ -225,7 +228,8 @@ _LRN_TYPES = {"T": (dtypes.HALF, dtypes.BFLOAT16, dtypes.FLOAT32)}
 
 def _lrn_rule(call: Call, faults: Faults) -> Shape | None:
     has_rank(call, "input", 4, faults)
-    return call.inputs["input"].shape
+    shape: Shape | None = call.inputs["input"].shape
+    return shape
 
 
 def _lrn_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
@@ -233,7 +237,7 @@ def _lrn_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
 
 
 def _top_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
-    count = call.attrs.get("k") if "k" in call.attrs else scalar_value(call.inputs["k"])
+    count: Any = call.attrs["k"] if "k" in call.attrs else scalar_value(call.inputs["k"])
     if not has_rank(call, "input", 1, faults, at_least=True):
         return None if faults else specs(call, None, None)
     shape = call.inputs["input"].shape
@@ -260,7 +264,8 @@ def _top_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
 def _in_top_rule(call: Call, faults: Faults) -> Shape | None:
     has_rank(call, "predictions", 2, faults)
     has_rank(call, "targets", 1, faults)
-    rows, targets = call.inputs["predictions"].shape, call.inputs["targets"].shape
+    rows = call.inputs["predictions"].shape
+    targets: Shape | None = call.inputs["targets"].shape
     if not faults and rows is not None:
         check_same("targets", targets, (rows[0],), "one entry per row of predictions", faults)
     return targets

@@ -162,7 +162,8 @@ def _arg(name: str, summary: str, kernel: str, wide: bool) -> Op:
 
 
 def _running_rule(call: Call, faults: Faults) -> Shape | None:
-    shape, axis = call.inputs["x"].shape, scalar_value(call.inputs["axis"])
+    shape: Shape | None = call.inputs["x"].shape
+    axis = scalar_value(call.inputs["axis"])
     if shape is not None and axis is not None:
         axis_in(call, "axis", axis, len(shape), faults)
     return shape

@@ -6,8 +6,8 @@ from __future__ import annotations
 import difflib
 
 from voxgrad.catalog import (
-    array, avg_pool3d, batch_norm, conv3d, core, math, matrix, max_pool3d, nn, reductions, slicing, special, state,
-    training, windows2d,
+    array, avg_pool3d, batch_norm, control_flow, conv3d, core, data_flow, io, logging, math, matrix, max_pool3d, nn,
+    random, reductions, slicing, spaces, sparse, special, state, string, training, windows2d,
 )  # fmt: skip
 from voxgrad.catalog.model import Op
 from voxgrad.errors import Fault, InvalidArgumentError
@@ -18,7 +18,8 @@ FAMILY: tuple[Op, ...] = (*conv3d.OPS, *avg_pool3d.OPS, *max_pool3d.OPS)
 ORDINARY: tuple[Op, ...] = tuple(
     op
     for module in (
-        core, array, math, matrix, reductions, slicing, special, nn, batch_norm, windows2d, state, training,
+        core, array, slicing, spaces, math, special, matrix, reductions, nn, batch_norm, windows2d, sparse, state,
+        training, random, control_flow, data_flow, io, string, logging,
     )
     for op in module.OPS
 )  # fmt: skip

@@ -29,7 +29,8 @@ def type_of(call: Call, type_: str | DType) -> DType | None:
     for item in call.op.inputs:
         if item.type == type_ and not item.mixed:
             given = call.inputs[item.name]
-            found = next((spec.dtype for spec in (given if item.many else (given,)) if spec.dtype is not None), None)
+            known_types = (spec.dtype for spec in (given if item.many else (given,)) if spec.dtype is not None)
+            found: DType | None = next(known_types, None)
             if found is not None:
                 return found
     return None
@@ -167,7 +168,7 @@ def merged(a: Shape | None, b: Shape | None) -> Shape | None:
 def same_shapes(call: Call, names: Sequence[str], faults: Faults) -> Shape | None:
     """The shape that all these inputs must have."""
     first = names[0]
-    shape = call.inputs[first].shape
+    shape: Shape | None = call.inputs[first].shape
     for name in names[1:]:
         other = call.inputs[name].shape
         check_same(name, other, shape, f"the shape of {first}", faults)

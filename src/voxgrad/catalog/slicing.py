@@ -350,7 +350,8 @@ def _tile_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
 
 
 def _reverse_rule(call: Call, faults: Faults) -> Shape | None:
-    shape, axes = call.inputs["tensor"].shape, elements(call.inputs["axis"])
+    shape: Shape | None = call.inputs["tensor"].shape
+    axes = elements(call.inputs["axis"])
     if shape is not None and axes is not None:
         found = [axis_in(call, "axis", axis, len(shape), faults) for axis in axes]
         if len(set(found)) < len(found) and None not in found:
@@ -359,7 +360,8 @@ def _reverse_rule(call: Call, faults: Faults) -> Shape | None:
 
 
 def _sequence_rule(call: Call, faults: Faults) -> Shape | None:
-    shape, lengths = call.inputs["input"].shape, call.inputs["seq_lengths"].shape
+    shape: Shape | None = call.inputs["input"].shape
+    lengths = call.inputs["seq_lengths"].shape
     has_rank(call, "seq_lengths", 1, faults)
     seq, batch = call.attrs.get("seq_dim", 0), call.attrs.get("batch_dim", 0)
     if shape is not None:
@@ -429,10 +431,12 @@ def _gather_params(build: Any, node: Node, dy: Any, axis: Any, batch: int) -> An
     params, indices = node.inputs[:2]
     shape, rank = build.Shape(params), build.Rank(params)
     at = build.Reshape(build.FloorMod(build.Cast(axis, DstT=dtypes.INT32), rank), [1])
-    product = lambda first, last: build.Prod(build.StridedSlice(shape, first, last, [1]), [0])  # noqa: E731
-    lots, outer, inner = product([0], [batch]), product([batch], at), build.Prod(
-        build.StridedSlice(shape, build.AddV2(at, 1), [0], [1], end_mask=1), [0])  # fmt: skip
-    n = build.Reshape(build.StridedSlice(shape, at, build.AddV2(at, 1), [1]), [])
+    behind = build.AddV2(at, 1)
+    lots, outer, inner = (
+        build.Prod(build.StridedSlice(shape, first, last, [1], end_mask=mask), [0])
+        for first, last, mask in (([0], [batch], 0), ([batch], at, 0), (behind, [0], 1))
+    )
+    n = build.Reshape(build.StridedSlice(shape, at, behind, [1]), [])
     chosen = build.Reshape(build.Cast(indices, DstT=dtypes.INT32), build.Pack([lots, -1]))
     each = build.Shape(chosen)
     count = build.StridedSlice(each, [1], [2], [1], shrink_axis_mask=1)
@@ -462,7 +466,7 @@ def _scatter_nd_rule(call: Call, faults: Faults) -> Shape | None:
 
 def _tensor_scatter_rule(name: str) -> Any:
     def rule(call: Call, faults: Faults) -> Shape | None:
-        shape = call.inputs[name].shape
+        shape: Shape | None = call.inputs[name].shape
         _check_updates(call, shape, faults)
         return shape
 

@@ -94,10 +94,7 @@ class Context:
 
     def run_windowed(self, op: Op, arguments: Mapping[str, Any]) -> Any:
         """The result of an op of the 3-D family."""
-        runner = self.windowed or _windowed
-        if runner is None:
-            fault = Fault(
-                "VG032", op.name, "op", "have a kernel here", "none", "Import voxgrad, which brings the kernels."
-            )
+        if self.windowed is None:
+            fault = Fault("VG032", op.name, "op", "have a kernel here", "none", "Set Context.windowed.")
             raise UnimplementedError(fault)
-        return runner(op, arguments)
+        return self.windowed(op, arguments)

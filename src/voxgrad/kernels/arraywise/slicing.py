@@ -363,7 +363,9 @@ def _unique(x: Array) -> tuple[Any, Any, Any]:
 def _unique_by_hash(values: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:
     """As TensorFlow does for floats and text: by equality, so that every NaN is its own."""
     seen: dict[Any, int] = {}
-    places, firsts, counts = [], [], []
+    places: list[int] = []
+    firsts: list[int] = []
+    counts: list[int] = []
     for index, value in enumerate(values.tolist()):
         place = seen.get(value) if value == value else None
         if place is None:

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files: readers, saved tensors, whole files. All of them lie in the folder of the session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from voxgrad.catalog import dtypes
+from voxgrad.catalog.model import Attr, Call, Input, Law, Op, Output, Spec
+from voxgrad.catalog.shapes import fixed, has_rank, scalar, specs, unknown
+from voxgrad.errors import Faults
+
+_INSIDE = Law("folder", "Only files inside the session's folder are read or written; a session without one refuses.")
+_SHARED = (Attr("container", "string", "A name space for shared readers.", ""),
+           Attr("shared_name", "string", "Readers of one such name are one reader.", ""))  # fmt: skip
+_READER = Input("reader_handle", dtypes.RESOURCE, "The reader.")
+_QUEUE = Input("queue_handle", dtypes.RESOURCE, "The queue of file names.")
+_NAME = Input("filename", dtypes.STRING, "The file.", "[]")
+
+
+def _reader(name: str, summary: str, *attrs: Attr, after: tuple[Attr, ...] = ()) -> Op:
+    return Op(
+        name, "io", summary, (), (*attrs, *_SHARED, *after), (Output("reader_handle", dtypes.RESOURCE, "The reader.", "[]"),),
+        infer=fixed(()), kernel="io.reader", aliases=(name.removesuffix("V2"),), stateful=True, laws=(_INSIDE,),
+    )  # fmt: skip
+
+
+def _counted(name: str, summary: str, output: str, kernel: str) -> Op:
+    return Op(
+        name, "io", summary, (_READER,), outputs=(Output(output, dtypes.INT64, "The number.", "[]"),), infer=fixed(()),
+        kernel=f"io.{kernel}", aliases=(name.removesuffix("V2"),), stateful=True,
+    )  # fmt: skip
+
+
+def _up_to_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+    scalar(call, "num_records", faults)
+    rows = (unknown(call, "records"),)
+    return None if faults else specs(call, rows, rows)
+
+
+def _save_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+    has_rank(call, "tensor_names", 1, faults)
+    names, data = call.inputs["tensor_names"].shape, call.inputs[call.op.inputs[-1].name]
+    if names is not None and isinstance(names[0], int) and names[0] != len(data):
+        faults.add("VG004", "tensor_names", wanted=f"have one name for each of {len(data)} tensors", got=names[0])
+    return None if faults else ()
+
+
+def _restore_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+    scalar(call, "tensor_name", faults)
+    return None if faults else specs(call, None)
+
+
+def _restore_many_infer(call: Call, faults: Faults) -> tuple[Any, ...] | None:
+    return (tuple(Spec(dtype) for dtype in call.attrs.get("dtypes", ())),)
+
+
+def _written(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+    return ()
+
+
+def _found(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+    return specs(call, (unknown(call, "files"),))
+
+
+_SHARD = Attr("preferred_shard", "int", "Without effect here.", -1)
+_NPZ = Law("format", "Tensors are kept in a NumPy .npz archive under the name of the file as given.")
+_NAMES = Input("tensor_names", dtypes.STRING, "The names of the tensors.", "[n]")
+_SLICES = Input("shape_and_slices", dtypes.STRING, "Empty texts: slices are not kept apart here.", "[n]")
+_FILENAME = Output("filename", dtypes.STRING, "The name.", "[]")
+
+OPS = (
+    _reader("FixedLengthRecordReaderV2", "Reads records of a fixed length.", Attr("record_bytes", "int", "Bytes of a record."),
+            Attr("header_bytes", "int", "Bytes to skip at the front.", 0), Attr("footer_bytes", "int", "Bytes to leave at the end.", 0),
+            Attr("hop_bytes", "int", "Bytes from record to record; 0 for record_bytes.", 0),
+            after=(Attr("encoding", "string", "How files are packed.", "", choices=("", "ZLIB", "GZIP")),)),
+    _reader("TextLineReaderV2", "Reads lines of text.", Attr("skip_header_lines", "int", "Lines to skip at the front.", 0)),
+    _reader("WholeFileReaderV2", "Reads whole files."),
+    _reader("IdentityReaderV2", "Gives the names of the queue as records."),
+    _reader("TFRecordReaderV2", "Reads the records of TFRecord files.",
+            after=(Attr("compression_type", "string", "How files are packed.", "", choices=("", "ZLIB", "GZIP")),)),
+    Op("ReaderReadV2", "io", "The next record, from the next file of the queue where one ends.", (_READER, _QUEUE),
+       outputs=(Output("key", dtypes.STRING, "Its name: file and place.", "[]"), Output("value", dtypes.STRING, "Its bytes.", "[]")),
+       infer=fixed((), ()), kernel="io.read", aliases=("ReaderRead",), stateful=True, laws=(_INSIDE,)),
+    Op("ReaderReadUpToV2", "io", "Up to so many records of one file.",
+       (_READER, _QUEUE, Input("num_records", dtypes.INT64, "How many at most.", "[]")),
+       outputs=(Output("keys", dtypes.STRING, "Their names.", "[records]"), Output("values", dtypes.STRING, "Their bytes.", "[records]")),
+       infer=_up_to_infer, kernel="io.read_up_to", aliases=("ReaderReadUpTo",), stateful=True, laws=(_INSIDE,)),
+    _counted("ReaderNumRecordsProducedV2", "How many records a reader gave.", "records_produced", "records_produced"),
+    _counted("ReaderNumWorkUnitsCompletedV2", "How many files a reader finished.", "units_completed", "units_completed"),
+    Op("ReaderResetV2", "io", "A reader as it was at first.", (_READER,), infer=_written, kernel="io.reset",
+       aliases=("ReaderReset",), stateful=True),
+    Op("ReadFile", "io", "The bytes of a file.", (_NAME,), outputs=(Output("contents", dtypes.STRING, "Its bytes.", "[]"),),
+       infer=fixed(()), kernel="io.read_file", stateful=True, laws=(_INSIDE,)),
+    Op("WriteFile", "io", "Write bytes to a file, with the folders that it needs.",
+       (_NAME, Input("contents", dtypes.STRING, "The bytes.", "[]")), infer=_written, kernel="io.write_file", stateful=True,
+       laws=(_INSIDE, Law("atomic", "The file is complete or as it was before."))),
+    Op("MatchingFiles", "io", "The files that match a pattern such as data/*.bin.",
+       (Input("pattern", dtypes.STRING, "The pattern, or several."),),
+       outputs=(Output("filenames", dtypes.STRING, "Their names, sorted.", "[files]"),), infer=_found,
+       kernel="io.matching_files", stateful=True, laws=(_INSIDE,)),
+    Op("Save", "io", "Write tensors to a file.",
+       (_NAME, _NAMES, Input("data", "T", "The tensors.", many=True, mixed=True)), types={"T": dtypes.ALL}, infer=_save_infer,
+       kernel="io.save", stateful=True, laws=(_INSIDE, _NPZ, Law("atomic", "The file is complete or as it was before."))),
+    Op("Restore", "io", "Read a tensor from a file.",
+       (Input("file_pattern", dtypes.STRING, "The file.", "[]"), Input("tensor_name", dtypes.STRING, "The name of the tensor.", "[]")),
+       (Attr("dt", "type", "Its type."), _SHARD), (Output("tensor", "dt", "The tensor."),), {"dt": dtypes.ALL},
+       infer=_restore_infer, kernel="io.restore", stateful=True, laws=(_INSIDE, _NPZ)),
+    Op("SaveV2", "io", "Write tensors to a file.",
+       (Input("prefix", dtypes.STRING, "The file.", "[]"), _NAMES, _SLICES,
+        Input("tensors", "dtypes", "The tensors.", many=True, mixed=True)), types={"dtypes": dtypes.ALL}, infer=_save_infer,
+       kernel="io.save_v2", stateful=True, laws=(_INSIDE, _NPZ)),
+    Op("RestoreV2", "io", "Read tensors from a file.",
+       (Input("prefix", dtypes.STRING, "The file.", "[]"), _NAMES, _SLICES), (Attr("dtypes", "types", "Their types."),),
+       (Output("tensors", "dtypes", "The tensors.", many=True, mixed=True, count="dtypes"),), {"dtypes": dtypes.ALL},
+       infer=_restore_many_infer, kernel="io.restore_v2", stateful=True, laws=(_INSIDE, _NPZ)),
+    Op("ShardedFilename", "io", "The name of one file of several: name-00001-of-00004.",
+       (Input("basename", dtypes.STRING, "The name.", "[]"), Input("shard", dtypes.INT32, "Which one.", "[]"),
+        Input("num_shards", dtypes.INT32, "Of how many.", "[]")), outputs=(_FILENAME,), infer=fixed(()),
+       kernel="io.sharded_filename"),
+    Op("ShardedFilespec", "io", "The pattern of several files: name-?????-of-00004.",
+       (Input("basename", dtypes.STRING, "The name.", "[]"), Input("num_shards", dtypes.INT32, "How many.", "[]")),
+       outputs=(_FILENAME,), infer=fixed(()), kernel="io.sharded_filespec"),
+)  # fmt: skip

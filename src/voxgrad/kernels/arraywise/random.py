@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random numbers from Philox 4x32-10, laid out as TensorFlow's CPU kernels lay them out."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from voxgrad.catalog.dtypes import FLOAT32, FLOAT64, HALF, DType
+from voxgrad.kernels.arraywise.evaluation import Run, kernel
+from voxgrad.kernels.arraywise.namespace import Array, element_type, integer, integers, moved_to, to_numpy
+
+Words = np.ndarray[Any, np.dtype[np.uint32]]
+_RESERVED = 256
+"""Groups that TensorFlow reserves per number, whatever it needs."""
+
+
+def philox(key: int, stream: int, first: int, count: int) -> Words:
+    """Groups `first` to `first + count - 1` of four words each: [count, 4]."""
+    place = (np.arange(count, dtype=np.uint64) + np.uint64(first % 2**64)).astype(np.uint64)
+    low = np.uint64(0xFFFFFFFF)
+    words = [place & low, place >> np.uint64(32), np.full(count, stream & 0xFFFFFFFF, np.uint64),
+             np.full(count, stream >> 32 & 0xFFFFFFFF, np.uint64)]  # fmt: skip
+    keys = [key & 0xFFFFFFFF, key >> 32 & 0xFFFFFFFF]
+    for _ in range(10):
+        left, right = words[0] * np.uint64(0xD2511F53), words[2] * np.uint64(0xCD9E8D57)
+        words = [
+            (right >> np.uint64(32)) ^ words[1] ^ np.uint64(keys[0]),
+            right & low,
+            (left >> np.uint64(32)) ^ words[3] ^ np.uint64(keys[1]),
+            left & low,
+        ]
+        keys = [(keys[0] + 0x9E3779B9) & 0xFFFFFFFF, (keys[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return np.stack(words, axis=1).astype(np.uint32)
+
+
+class Generator:
+    """A block's place in its sequence."""
+
+    def __init__(self, seed: int, seed2: int):
+        if seed == seed2 == 0:
+            seed, seed2 = secrets.randbits(63), secrets.randbits(63)
+        self.key, self.stream, self.at = seed % 2**64, seed2 % 2**64, 0
+
+    def take(self, groups: int, reserve: int) -> Words:
+        """The next groups of words; `reserve` groups are used up."""
+        words = philox(self.key, self.stream, self.at, groups)
+        self.at += reserve
+        return words
+
+
+def generator(run: Run) -> Generator:
+    """The generator of this block, made at its first use."""
+    known = run.context.state.generators
+    if run.context.block not in known:
+        known[run.context.block] = Generator(run.attrs["seed"], run.attrs["seed2"])
+    found: Generator = known[run.context.block]
+    return found
+
+
+def _singles(words: Words) -> Any:
+    """Floats in [0, 1) from 23 bits of each word."""
+    return ((words & np.uint32(0x7FFFFF)) | np.uint32(0x3F800000)).view(np.float32) - np.float32(1)
+
+
+def _doubles(high: Words, low: Words) -> Any:
+    """Floats in [0, 1) from 52 bits of two words."""
+    bits = (high.astype(np.uint64) & np.uint64(0xFFFFF)) << np.uint64(32) | low.astype(np.uint64)
+    return (bits | np.uint64(1023 << 52)).view(np.float64) - 1.0
+
+
+def _shape(run: Run, shape: Array) -> tuple[tuple[int, ...], int]:
+    sizes = tuple(integers(shape))
+    return sizes, int(np.prod(sizes, dtype=np.int64))
+
+
+def _made(run: Run, numbers: Any, sizes: tuple[int, ...], count: int, dtype: DType) -> Array:
+    return run.make(numbers.reshape(-1)[:count].reshape(sizes), dtype)
+
+
+def _groups(count: int, each: int) -> int:
+    return -(-count // each)
+
+
+@kernel()
+def uniform(run: Run, shape: Array) -> Array:
+    """Numbers in [0, 1)."""
+    dtype, (sizes, count) = run.attrs["dtype"], _shape(run, shape)
+    words = generator(run).take(_groups(count, 2 if dtype is FLOAT64 else 4), count * _RESERVED)
+    if dtype is FLOAT64:
+        numbers = _doubles(words[:, 0::2], words[:, 1::2])
+    elif dtype is FLOAT32:
+        numbers = _singles(words)
+    elif dtype is HALF:
+        numbers = ((words & 0x3FF) | 0x3C00).astype(np.uint16).view(np.float16) - np.float16(1)
+    else:
+        numbers = ((words & 0x7F) | 0x3F80).astype(np.uint16).view(ml_dtypes.bfloat16) - ml_dtypes.bfloat16(1)
+    return _made(run, numbers, sizes, count, dtype)
+
+
+def _normals(words: Words, dtype: DType) -> Any:
+    """Box and Muller's pairs from the words of each group."""
+    if dtype is FLOAT64:
+        radius = np.maximum(_doubles(words[:, 0::4], words[:, 1::4]), 1e-7)
+        angle = 2 * np.pi * _doubles(words[:, 2::4], words[:, 3::4])
+    else:
+        radius = np.maximum(_singles(words[:, 0::2].copy()), np.float32(1e-7))
+        angle = np.float32(2) * np.float32(np.pi) * _singles(words[:, 1::2].copy())
+    size = np.sqrt(-2 * np.log(radius))
+    return np.stack([np.sin(angle) * size, np.cos(angle) * size], axis=-1).reshape(len(words), -1)
+
+
+@kernel()
+def normal(run: Run, shape: Array) -> Array:
+    """Standard normal numbers."""
+    dtype, (sizes, count) = run.attrs["dtype"], _shape(run, shape)
+    words = generator(run).take(_groups(count, 2 if dtype is FLOAT64 else 4), count * _RESERVED)
+    return _made(run, _normals(words, dtype), sizes, count, dtype)
+
+
+@kernel()
+def truncated_normal(run: Run, shape: Array) -> Array:
+    """Standard normal numbers within 2 of 0. Every group has words of its own, so that rejection moves nothing else."""
+    dtype, (sizes, count) = run.attrs["dtype"], _shape(run, shape)
+    each = 2 if dtype is FLOAT64 else 4
+    skip = each * _RESERVED // 4
+    source = generator(run)
+    start, groups = source.at, _groups(count, each)
+    source.at += count * _RESERVED
+    kind = np.float64 if dtype is FLOAT64 else np.float32
+    numbers = np.zeros((groups, each), kind)
+    filled = np.zeros(groups, np.int64)
+    step = 0
+    while groups and filled.min() < each:
+        words = np.concatenate([philox(source.key, source.stream, start + g * skip + step, 1) for g in range(groups)])
+        drawn = _normals(words, dtype)
+        for column in range(drawn.shape[1]):
+            fits = (np.abs(drawn[:, column]) < 2) & (filled < each)
+            numbers[np.flatnonzero(fits), filled[fits]] = drawn[fits, column]
+            filled += fits
+        step += 1
+    return _made(run, numbers, sizes, count, dtype)
+
+
+@kernel()
+def uniform_int(run: Run, shape: Array, minval: Array, maxval: Array) -> Array:
+    """Integers in [minval, maxval)."""
+    (sizes, count), low, high = _shape(run, shape), integer(minval), integer(maxval)
+    if low >= high and count:
+        run.fail("maxval", wanted=f"be above minval {low}", got=high)
+    dtype = element_type(minval)
+    if dtype.itemsize == 4:
+        words = generator(run).take(_groups(count, 4), count * _RESERVED).astype(np.uint64)
+    else:
+        pairs = generator(run).take(_groups(count, 2), count * _RESERVED).astype(np.uint64)
+        words = pairs[:, 0::2] | pairs[:, 1::2] << np.uint64(32)
+    offsets = words % np.uint64(max(1, high - low))
+    return _made(run, (offsets.astype(np.int64) + low), sizes, count, dtype)
+
+
+@kernel()
+def shuffle(run: Run, value: Array) -> Array:
+    """Rows in random order: each place takes one of the rows that are left."""
+    if len(value.shape) == 0 or value.shape[0] <= 1:
+        return value
+    rows = value.shape[0]
+    words = generator(run).take(_groups(rows - 1, 4), _groups(rows - 1, 4)).reshape(-1)
+    order = list(range(rows))
+    for index in range(rows - 1):
+        other = index + int(words[index]) % (rows - index)
+        order[index], order[other] = order[other], order[index]
+    if isinstance(value, np.ndarray):
+        return to_numpy(value)[order]
+    return run.xp.take(value, moved_to(np.asarray(order), value), axis=0)
+
+

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Text: numbers in it, pieces of it, encodings."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import csv
+import io
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from voxgrad.catalog.dtypes import STRING, DType
+from voxgrad.kernels.arraywise.evaluation import Run, kernel
+from voxgrad.kernels.arraywise.namespace import Array, element_type, integers, to_numpy
+from voxgrad.kernels.element_types import numpy_type
+
+
+def _mapped(change: Callable[[Any], Any], values: Array) -> Any:
+    """A text tensor with every element changed."""
+    source = to_numpy(values)
+    made = np.empty(source.shape, dtype=object)
+    for index in np.ndindex(source.shape):
+        made[index] = change(source[index])
+    return made
+
+
+@kernel()
+def decode_raw(run: Run, texts: Array) -> Array:
+    """Bytes as numbers."""
+    dtype, source = run.attrs["out_type"], to_numpy(texts)
+    lengths = {len(one) for one in source.ravel().tolist()}
+    size = max(lengths, default=0)
+    if len(lengths) > 1 or size % dtype.itemsize:
+        wanted = f"have one length, a multiple of {dtype.itemsize}"
+        run.fail("bytes", wanted=wanted, got=f"lengths {sorted(lengths)[:8]}", code="VG012")
+    flat = np.frombuffer(b"".join(source.ravel().tolist()), dtype=numpy_type(dtype))
+    if not run.attrs["little_endian"] and dtype.itemsize > 1:
+        flat = flat.byteswap()
+    count = size // dtype.itemsize
+    return run.make(flat.reshape(*source.shape, count).copy(), dtype)
+
+
+def _number(run: Run, text: bytes, dtype: DType, argument: str) -> Any:
+    try:
+        if dtype.kind == "float":
+            return float(text.strip())
+        value = int(text.strip())
+    except ValueError:
+        run.fail(argument, wanted=f"be a number of type {dtype}", got=repr(text))
+        raise
+    info = np.iinfo(numpy_type(dtype))
+    if not info.min <= value <= info.max:
+        run.fail(argument, wanted=f"be a number of type {dtype}", got=repr(text))
+    return value
+
+
+@kernel()
+def to_number(run: Run, texts: Array) -> Array:
+    """Numbers from their text."""
+    dtype = run.attrs["out_type"]
+    return run.make(_mapped(lambda one: _number(run, one, dtype, "string_tensor"), texts).tolist(), dtype)
+
+
+@kernel()
+def decode_csv(run: Run, records: Array, defaults: list[Array]) -> Any:
+    """Columns of comma-separated values."""
+    attrs, source = run.attrs, to_numpy(records)
+    quote: dict[str, Any] = {"quotechar": '"'} if attrs["use_quote_delim"] else {"quoting": csv.QUOTE_NONE}
+    chosen = list(attrs["select_cols"]) or list(range(len(defaults)))
+    columns: list[list[Any]] = [[] for _ in defaults]
+    for number, line in enumerate(source.ravel().tolist()):
+        fields = next(csv.reader(io.StringIO(line.decode(), newline=""), delimiter=attrs["field_delim"], **quote), [])
+        if (len(fields) != len(defaults) and not attrs["select_cols"]) or max(chosen, default=-1) >= len(fields):
+            run.fail(f"records[{number}]", wanted=f"have {len(defaults)} fields", got=len(fields), code="VG004")
+        for place, column in enumerate(chosen):
+            columns[place].append(_field(run, fields[column], defaults[place], f"records[{number}]"))
+    return tuple(
+        _column(run, values, default, source.shape) for values, default in zip(columns, defaults, strict=True)
+    )
+
+
+def _field(run: Run, field: str, default: Array, argument: str) -> Any:
+    dtype, fallback = element_type(default), to_numpy(default)
+    if field in ("", run.attrs["na_value"]):
+        if fallback.size == 0:
+            run.fail(argument, wanted="give every field that has no default", got="an empty field")
+        return fallback.reshape(-1)[0]
+    return field.encode() if dtype is STRING else _number(run, field.encode(), dtype, argument)
+
+
+def _column(run: Run, values: list[Any], default: Array, shape: tuple[int, ...]) -> Array:
+    if element_type(default) is not STRING:
+        return run.make(np.asarray(values).reshape(shape), element_type(default))
+    made = np.empty(len(values), dtype=object)
+    made[:] = values
+    return made.reshape(shape)
+
+
+def _written(run: Run, dtype: DType) -> Callable[[Any], bytes]:
+    attrs = run.attrs
+    width = f"{attrs['fill']}{attrs['width']}" if attrs["width"] > 0 else ""
+    kind = "e" if attrs["scientific"] else "g" if attrs["shortest"] else "f"
+    precision = f".{attrs['precision']}" if attrs["precision"] >= 0 else ""
+    real = f"%{width}{precision}{kind}"
+
+    def write(value: Any) -> bytes:
+        if dtype.kind == "bool":
+            return b"true" if value else b"false"
+        if dtype.kind == "string":
+            return bytes(value)
+        if dtype.kind == "complex":
+            return f"({real % value.real},{real % value.imag})".encode()
+        text: str = real % value if dtype.kind == "float" else f"%{width}d" % value
+        return text.encode()
+
+    return write
+
+
+@kernel()
+def as_string(run: Run, values: Array) -> Array:
+    """Numbers as text."""
+    return _mapped(_written(run, element_type(values)), values)
+
+
+@kernel()
+def join(run: Run, inputs: list[Array]) -> Array:
+    """Texts joined, element by element."""
+    arrays = np.broadcast_arrays(*(to_numpy(one) for one in inputs))
+    made = np.empty(arrays[0].shape, dtype=object)
+    separator = run.attrs["separator"].encode()
+    for index in np.ndindex(made.shape):
+        made[index] = separator.join(array[index] for array in arrays)
+    return made
+
+
+@kernel()
+def reduce_join(run: Run, inputs: Array, axes: Array) -> Array:
+    """Texts joined along axes, in their order."""
+    source, separator = to_numpy(inputs), run.attrs["separator"].encode()
+    over = [axis % source.ndim for axis in integers(axes)] if source.ndim else []
+    if to_numpy(axes).size == 0 and source.ndim:
+        return source
+    rest = [axis for axis in range(source.ndim) if axis not in over]
+    turned = source.transpose(*rest, *over) if source.ndim else source
+    made = np.empty([source.shape[axis] for axis in rest], dtype=object)
+    for index in np.ndindex(made.shape):
+        made[index] = separator.join(turned[index].ravel().tolist() if over else [turned[index]])
+    if run.attrs["keep_dims"]:
+        return made.reshape([1 if axis in over else size for axis, size in enumerate(source.shape)])
+    return made
+
+
+@kernel()
+def substr(run: Run, texts: Array, pos: Array, length: Array) -> Array:
+    """A piece of each text."""
+    arrays: list[Any] = list(np.broadcast_arrays(to_numpy(texts), to_numpy(pos), to_numpy(length)))
+    made = np.empty(arrays[0].shape, dtype=object)
+    for index in np.ndindex(made.shape):
+        text, start, count = (array[index] for array in arrays)
+        whole = text.decode() if run.attrs["unit"] == "UTF8_CHAR" else text
+        if not -len(whole) <= start <= len(whole):
+            run.fail("pos", wanted=f"be inside the {len(whole)} characters of the text", got=int(start))
+        first = start + len(whole) if start < 0 else start
+        piece = whole[first : first + max(0, count)]
+        made[index] = piece.encode() if isinstance(piece, str) else piece
+    return made
+
+
+@kernel()
+def encode_base64(run: Run, texts: Array) -> Array:
+    """Web-safe base64."""
+    filler = b"" if run.attrs["pad"] else b"="
+    return _mapped(lambda one: base64.urlsafe_b64encode(one).rstrip(filler), texts)
+
+
+@kernel()
+def decode_base64(run: Run, texts: Array) -> Array:
+    """From web-safe base64."""
+
+    def decoded(one: bytes) -> bytes:
+        try:
+            return base64.b64decode(one + b"=" * (-len(one) % 4), altchars=b"-_", validate=True)
+        except binascii.Error:
+            run.fail("input", wanted="be web-safe base64", got=repr(one))
+            raise
+
+    return _mapped(decoded, texts)

@@ -1,0 +1,690 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The calls of ordinary ops that are recorded from TensorFlow: small, and full of edges.
+
+A case is an op, inputs by name (an array, or a list of arrays) and attributes as JSON holds them. `gradient` names the
+inputs whose gradients are recorded too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from voxgrad.catalog.dtypes import DType
+from voxgrad.catalog.registry import OPS
+
+Array = np.ndarray[Any, Any]
+
+DTYPES = {
+    "half": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16), "float32": np.dtype(np.float32),
+    "float64": np.dtype(np.float64), "complex64": np.dtype(np.complex64), "complex128": np.dtype(np.complex128),
+    "bool": np.dtype(bool), **{f"{u}int{bits}": np.dtype(f"{u}int{bits}") for u in ("", "u") for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Case:
+    op: str
+    inputs: dict[str, Any]
+    attrs: dict[str, Any] = field(default_factory=dict)
+    gradient: tuple[str, ...] = ()
+
+
+def numbers(dtype: str, *values: Any) -> Array:
+    return np.array(values, dtype=np.complex128 if "complex" in dtype else None).astype(DTYPES[dtype])
+
+
+def ramp(dtype: str, *shape: int, scale: float = 0.5, start: float = -2.0) -> Array:
+    """Different values of both signs, exact in every type."""
+    count = int(np.prod(shape))
+    flat = (np.arange(count) * 7 % max(count, 1)) * scale + start
+    if "uint" in dtype or dtype == "bool":
+        flat = np.arange(count) * 7 % max(count, 1)
+    if "complex" in dtype:
+        flat = flat + 1j * (np.arange(count) * 3 % 5 - 2)
+    with np.errstate(invalid="ignore"):
+        return flat.reshape(shape).astype(DTYPES[dtype])
+
+
+def edges(dtype: str) -> Array:
+    """The edges of a type, and ordinary values."""
+    if "complex" in dtype:
+        return np.array([0, 1, -1, 1j, -2.5j, 0.5 + 0.25j, -0.75 + 2j, 3 - 4j, 1e-3 + 1e-3j], DTYPES[dtype])
+    if dtype == "bool":
+        return np.array([True, False])
+    if "int" in dtype:
+        info = np.iinfo(DTYPES[dtype])
+        return np.array([info.min, info.max, 0, 1, 2, 3, 7, 100, max(info.min, -1), max(info.min, -2), max(info.min, -7)],
+                        DTYPES[dtype])  # fmt: skip
+    return np.array([-np.inf, -100, -3.5, -2.5, -1.5, -1, -0.75, -0.5, -1e-3, -0.0, 0.0, 1e-3, 0.25, 0.5, 0.9, 1, 1.5, 2, 2.5,
+                     3.25, 7, 20, 100, np.inf, np.nan], np.float64).astype(DTYPES[dtype])  # fmt: skip
+
+
+def _pair(dtype: str) -> tuple[Array, Array]:
+    """Two arrays with every pair of some edges."""
+    if "complex" in dtype:
+        few = edges(dtype)[1:7]
+    elif "int" in dtype or dtype == "bool":
+        few = edges(dtype)
+    else:
+        few = np.array([-np.inf, -3.5, -1, -0.0, 0.0, 0.5, 1, 2, 3.25, np.inf, np.nan]).astype(DTYPES[dtype])
+    left, right = np.meshgrid(few, few, indexing="ij")
+    return left.copy(), right.copy()
+
+
+def types_of(op: str, variable: str = "T") -> list[str]:
+    return [dtype.name for dtype in OPS[op].types[variable] if dtype.name in DTYPES]
+
+
+def _some(names: Sequence[str]) -> list[str]:
+    """One type per class: enough where only data moves."""
+    kept = ("float32", "bfloat16", "int32", "uint8", "complex64", "bool")
+    return [name for name in names if name in kept]
+
+
+_INTEGER_ZERO = ("Div", "RealDiv", "FloorDiv", "TruncateDiv", "FloorMod", "Mod", "TruncateMod")
+_UNARY_GRAD = ("float64",)
+
+
+def unary() -> Iterator[Case]:
+    for op in OPS.values():
+        if op.group not in ("math", "nn") or len(op.inputs) != 1 or len(op.outputs) != 1 or op.attrs or op.inputs[0].many:
+            continue
+        if op.inputs[0].host or op.outputs[0].shape == "[]" or op.name in ("Softmax", "LogSoftmax", "BiasAddGrad"):
+            continue
+        name = op.inputs[0].name
+        types = types_of(op.name) if isinstance(op.inputs[0].type, str) else ["bool"]
+        for dtype in types:
+            values = edges(dtype)
+            if op.name in ("Reciprocal", "Inv") and "int" in dtype:
+                values = values[values != 0]
+            yield Case(op.name, {name: values})
+        yield Case(op.name, {name: ramp(types[0], 0, 3)})
+        yield Case(op.name, {name: ramp(types[0], 1).reshape(())})
+        if op.gradient is not None and "float64" in types:
+            inner = np.array([-0.9, -0.6, -0.25, 0.3, 0.5, 0.8]) if op.name not in ("Acosh", "Ndtri") else np.array([1.5, 2, 4])
+            inner = np.array([0.1, 0.4, 0.7]) if op.name == "Ndtri" else inner
+            yield Case(op.name, {name: inner}, gradient=(name,))
+
+
+def binary() -> Iterator[Case]:
+    for op in OPS.values():
+        if op.group != "math" or len(op.inputs) != 2 or len(op.outputs) != 1 or any(item.host or item.many for item in op.inputs):
+            continue
+        if op.name in ("MatMul", "BatchMatMul", "BatchMatMulV2", "Cross", "Complex") or op.kernel.startswith(("special", "reductions")):
+            continue
+        first, second = (item.name for item in op.inputs)
+        types = types_of(op.name) if isinstance(op.inputs[0].type, str) else ["bool"]
+        for dtype in types:
+            left, right = _pair(dtype)
+            if "int" in dtype:
+                keep = np.ones(left.shape, bool)
+                if op.name in _INTEGER_ZERO:
+                    keep &= (right != 0) & ~((left == left.min()) & (right.astype(object) == -1))
+                if op.name == "Pow":
+                    keep &= (right >= 0) & (right < 8)
+                left, right = left[keep], right[keep]
+            yield Case(op.name, {first: left, second: right})
+        alike = op.name.endswith("Grad") or op.name == "ApproximateEqual"
+        if not alike:
+            dtype = "float32" if "float32" in types else types[0]
+            yield Case(op.name, {first: ramp(dtype, 2, 1, 3, start=0.5), second: ramp(dtype, 4, 1, start=1.0)})
+            yield Case(op.name, {first: ramp(dtype, 3, 0), second: ramp(dtype, 1, 1, start=1)})
+            yield Case(op.name, {first: ramp(dtype, 1).reshape(()), second: ramp(dtype, 2, 2, start=0.5)})
+        if op.gradient is not None and "float64" in types:
+            x, y = np.array([[0.5, 1.25, 2.0], [-0.75, 3.5, 0.25]]), np.array([[1.5, 0.75, -2.25], [0.5, 1.75, 3.0]])
+            x = np.abs(x) if op.name in ("Pow", "Xlogy", "Atan2") else x
+            y = np.abs(y) if op.name in ("Xlogy",) else y
+            yield Case(op.name, {first: x, second: y}, gradient=(first, second))
+            if not alike:
+                yield Case(op.name, {first: x, second: np.abs(y[:1])}, gradient=(first, second))
+    yield Case("Equal", {"x": ramp("float32", 2), "y": ramp("float32", 3)}, {"incompatible_shape_error": False})
+    yield Case("NotEqual", {"x": ramp("float32", 2), "y": ramp("float32", 3)}, {"incompatible_shape_error": False})
+    yield Case("Add", {"x": np.array([b"ab", b"\x00"], object), "y": np.array([b"c"], object)})
+
+
+def special() -> Iterator[Case]:
+    for op in OPS.values():
+        if not op.kernel.startswith("special") or len(op.inputs) == 1:
+            continue
+        for dtype in types_of(op.name):
+            positive = np.array([0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 7.0]).astype(DTYPES[dtype])
+            names = [item.name for item in op.inputs]
+            if op.name == "Betainc":
+                a, b = np.meshgrid(positive, positive)
+                x = np.full(a.shape, 0.3).astype(DTYPES[dtype])
+                yield Case(op.name, {"a": a.copy(), "b": b.copy(), "x": x}, gradient=("x",) if dtype == "float64" else ())
+                continue
+            left, right = np.meshgrid(positive, positive, indexing="ij")
+            left, right = left.copy(), right.copy()
+            if op.name == "Polygamma":
+                left = np.round(left)
+            if op.name == "Zeta":
+                left = left + np.asarray(1, left.dtype)
+            yield Case(op.name, dict(zip(names, (left, right), strict=True)))
+            if op.gradient is not None and dtype == "float64":
+                wanted = names if op.name.startswith("Igamma") else names[1:]
+                yield Case(op.name, dict(zip(names, (left, right), strict=True)), gradient=tuple(wanted))
+
+
+def casts() -> Iterator[Case]:
+    sources = ("float32", "float64", "half", "bfloat16", "int32", "int64", "uint8", "int8", "uint16", "bool", "complex64")
+    for source in sources:
+        values = edges(source)
+        for target in (*sources, "uint32", "uint64", "int16", "complex128"):
+            inside = values
+            if "float" in source or source == "half":
+                inside = values[np.isfinite(values)] if "int" in target else values
+                inside = np.abs(inside) if "uint" in target else inside
+            if "complex" in source and target not in ("complex64", "complex128"):
+                inside = np.abs(values.real).astype(values.dtype)
+            yield Case("Cast", {"x": inside}, {"DstT": target})
+    yield Case("Cast", {"x": np.array([1.0009765, -1.0009765, 3.14159], np.float32)}, {"DstT": "half", "Truncate": True})
+    yield Case("Cast", {"x": np.array([1.0009765, -1.0009765, 3.14159], np.float32)}, {"DstT": "bfloat16", "Truncate": True})
+    yield Case("Cast", {"x": np.array([1.5, -2.5])}, {"DstT": "float32"}, gradient=("x",))
+
+
+def choices() -> Iterator[Case]:
+    flags = np.array([[True, False, True], [False, False, True]])
+    for dtype in _some(list(DTYPES)):
+        yield Case("Select", {"condition": flags, "x": ramp(dtype, 2, 3), "y": ramp(dtype, 2, 3)[::-1].copy()})
+        yield Case("Select", {"condition": flags[:, 0].copy(), "x": ramp(dtype, 2, 3), "y": ramp(dtype, 2, 3)[::-1].copy()})
+        yield Case("SelectV2", {"condition": flags, "t": ramp(dtype, 3), "e": ramp(dtype, 2, 1)})
+        yield Case("ClipByValue", {"t": ramp(dtype, 6), "clip_value_min": numbers(dtype, 1)[0].reshape(()),
+                                   "clip_value_max": numbers(dtype, 2)[0].reshape(())}) if dtype in ("float32", "int32") else \
+            Case("ZerosLike", {"x": ramp(dtype, 6)})  # fmt: skip
+        if dtype != "bool":
+            yield Case("AddN", {"inputs": [ramp(dtype, 2, 3), ramp(dtype, 2, 3)[::-1].copy(), ramp(dtype, 2, 3)]})
+            yield Case("AddN", {"inputs": [ramp(dtype, 2)]})
+    x, y = ramp("float64", 2, 3), ramp("float64", 2, 3, start=1)
+    yield Case("Select", {"condition": flags, "x": x, "y": y}, gradient=("x", "y"))
+    yield Case("Select", {"condition": flags[:, 0].copy(), "x": x, "y": y}, gradient=("x", "y"))
+    yield Case("SelectV2", {"condition": flags, "t": x[0].copy(), "e": y[:, :1].copy()}, gradient=("t", "e"))
+    bounds = {"clip_value_min": np.array(-1.0), "clip_value_max": np.array(0.25)}
+    yield Case("ClipByValue", {"t": x, **bounds}, gradient=("t", "clip_value_min", "clip_value_max"))
+    yield Case("AddN", {"inputs": [x, y]}, gradient=("inputs",))
+    for dtype in ("float32", "int32"):
+        yield Case("Cross", {"a": ramp(dtype, 2, 3), "b": ramp(dtype, 2, 3, start=1)})
+    yield Case("Cross", {"a": x, "b": y}, gradient=("a", "b"))
+    for wide in (False, True):
+        real, full = ("float64", "complex128") if wide else ("float32", "complex64")
+        yield Case("Complex", {"real": edges(real), "imag": edges(real)[::-1].copy()}, {"Tout": full})
+        for op in ("Real", "Imag", "ComplexAbs", "Angle"):
+            yield Case(op, {OPS[op].inputs[0].name: edges(full)}, {"Tout": real})
+
+
+def matrices() -> Iterator[Case]:
+    for dtype in types_of("MatMul"):
+        for a, b in ((False, False), (True, False), (False, True), (True, True)):
+            left = ramp(dtype, 2, 3) if not a else ramp(dtype, 3, 2)
+            right = ramp(dtype, 3, 4) if not b else ramp(dtype, 4, 3)
+            yield Case("MatMul", {"a": left, "b": right}, {"transpose_a": a, "transpose_b": b},
+                       ("a", "b") if dtype == "float64" else ())  # fmt: skip
+    yield Case("MatMul", {"a": ramp("float32", 2, 0), "b": ramp("float32", 0, 3)})
+    for op in ("BatchMatMul", "BatchMatMulV2"):
+        for dtype in types_of(op):
+            for a, b in ((False, False), (True, True)):
+                left = ramp(dtype, 2, 2, 3) if not a else ramp(dtype, 2, 3, 2)
+                right = ramp(dtype, 2, 3, 4) if not b else ramp(dtype, 2, 4, 3)
+                yield Case(op, {"x": left, "y": right}, {"adj_x": a, "adj_y": b}, ("x", "y") if dtype == "float64" else ())
+    yield Case("BatchMatMulV2", {"x": ramp("float64", 3, 1, 2, 3), "y": ramp("float64", 2, 3, 2)}, gradient=("x", "y"))
+    for a, b in ((True, False), (False, True)):
+        left = ramp("float64", 2, 3) if not a else ramp("float64", 3, 2)
+        right = ramp("float64", 2, 3, 4) if not b else ramp("float64", 2, 4, 3)
+        yield Case("BatchMatMulV2", {"x": left, "y": right}, {"adj_x": a, "adj_y": b}, ("x", "y"))
+
+
+def reductions() -> Iterator[Case]:
+    for op in ("Sum", "Prod", "Mean", "Max", "Min", "All", "Any"):
+        types = types_of(op) if isinstance(OPS[op].inputs[0].type, str) else ["bool"]
+        for dtype in types:
+            x = ramp(dtype, 2, 3, 4, scale=0.25)
+            for axes in ([], [0], [1], [-1], [0, 2], [0, 1, 2]):
+                full = dtype in ("float32", "bool")
+                if full or axes in ([1], [0, 2]):
+                    yield Case(op, {"input": x, "axis": np.array(axes, np.int32)}, {"keep_dims": len(axes) == 2})
+        dtype = "float32" if "float32" in types else types[0]
+        yield Case(op, {"input": ramp(dtype, 2, 0), "axis": np.array([1], np.int64)})
+        yield Case(op, {"input": ramp(dtype, 0, 2), "axis": np.array([1], np.int32)})
+        yield Case(op, {"input": ramp(dtype, 1).reshape(()), "axis": np.array([], np.int32)})
+        yield Case(op, {"input": ramp(dtype, 3), "axis": np.array(0, np.int32)})
+        if "float32" in types:
+            yield Case(op, {"input": np.array([[1, np.nan, 2], [np.inf, 1, -np.inf]], np.float32), "axis": np.array([1], np.int32)})
+            yield Case(op, {"input": ramp("float64", 2, 3), "axis": np.array([1], np.int32)}, gradient=("input",))
+            yield Case(op, {"input": ramp("float64", 2, 3, 2, start=0), "axis": np.array([0, -1], np.int32)}, {"keep_dims": True},
+                       ("input",))  # fmt: skip
+        if "int32" in types:
+            yield Case(op, {"input": ramp("int32", 2, 0), "axis": np.array([1], np.int32)})
+            yield Case(op, {"input": np.array([[-7, 2], [5, -8]], np.int32), "axis": np.array([0], np.int32)})
+    yield Case("Max", {"input": np.array([[1.0, 3, 3], [2, 2, 2]]), "axis": np.array([1], np.int32)}, gradient=("input",))
+    for op in ("ArgMax", "ArgMin"):
+        for dtype in types_of(op):
+            yield Case(op, {"input": ramp(dtype, 3, 5), "dimension": np.array(1, np.int32)}, {"output_type": "int32"})
+        ties = np.array([[2.0, 5, 5, 1], [np.nan, 1, 2, 0], [1, np.nan, 3, -1], [np.nan] * 4], np.float32)
+        yield Case(op, {"input": ties, "dimension": np.array(-1, np.int32)})
+        yield Case(op, {"input": ties, "dimension": np.array(0, np.int64)})
+    for op in ("Cumsum", "Cumprod"):
+        for dtype in types_of(op):
+            yield Case(op, {"x": ramp(dtype, 2, 4), "axis": np.array(1, np.int32)})
+        for exclusive in (False, True):
+            for reverse in (False, True):
+                attrs = {"exclusive": exclusive, "reverse": reverse}
+                yield Case(op, {"x": ramp("float32", 3, 4), "axis": np.array(-2, np.int64)}, attrs)
+                yield Case(op, {"x": ramp("float64", 3, 2, start=0.5), "axis": np.array(0, np.int32)}, attrs, ("x",))
+        yield Case(op, {"x": ramp("float32", 2, 0), "axis": np.array(1, np.int32)})
+
+
+def segments() -> Iterator[Case]:
+    ids, gaps = np.array([0, 0, 1, 3], np.int32), np.array([2, 0, -1, 2], np.int64)
+    for op in ("SegmentSum", "SegmentMean", "SegmentProd", "SegmentMax", "SegmentMin"):
+        for dtype in types_of(op):
+            yield Case(op, {"data": ramp(dtype, 4, 3), "segment_ids": ids})
+        gradient = ("data",) if OPS[op].gradient is not None else ()
+        yield Case(op, {"data": ramp("float64", 4, 2), "segment_ids": np.array([0, 0, 1, 1], np.int32)}, gradient=gradient)
+    for op in ("UnsortedSegmentSum", "UnsortedSegmentProd", "UnsortedSegmentMax", "UnsortedSegmentMin"):
+        for dtype in types_of(op):
+            yield Case(op, {"data": ramp(dtype, 4, 3), "segment_ids": gaps, "num_segments": np.array(4, np.int32)})
+        pairs = np.array([[0, 1], [1, 0]], np.int32)
+        yield Case(op, {"data": ramp("float32", 2, 2, 3), "segment_ids": pairs, "num_segments": np.array(2, np.int32)})
+        if op in ("UnsortedSegmentSum", "UnsortedSegmentMax"):
+            whole = np.array([1, 0, 1], np.int32)
+            yield Case(op, {"data": ramp("float64", 3, 2), "segment_ids": whole, "num_segments": np.array(2, np.int32)}, gradient=("data",))
+
+
+def _at(*values: int, dtype: Any = np.int32) -> Array:
+    return np.array(values, dtype)
+
+
+def _scalar(value: Any, dtype: str = "int32") -> Array:
+    return np.asarray(value).astype(DTYPES[dtype])
+
+
+def shapes() -> Iterator[Case]:
+    for dtype in (*_some(list(DTYPES)), "half", "int64"):
+        x = ramp(dtype, 2, 3, 4)
+        yield Case("Identity", {"input": x})
+        yield Case("ZerosLike", {"x": x})
+        yield Case("OnesLike", {"x": x})
+        yield Case("Reshape", {"tensor": x, "shape": _at(4, -1, 2)})
+        yield Case("ExpandDims", {"input": x, "axis": _scalar(-2)})
+        yield Case("Squeeze", {"input": x.reshape(1, 2, 1, 12)}, {"axis": [0, -2]})
+        yield Case("Transpose", {"x": x, "perm": _at(2, 0, 1)})
+        yield Case("BroadcastTo", {"input": x[:, :1], "shape": _at(2, 2, 3, 4, dtype=np.int64)})
+        yield Case("Fill", {"dims": _at(2, 3), "value": x[1, 1, 1].reshape(())})
+    yield Case("ConjugateTranspose", {"x": ramp("complex64", 2, 3), "perm": _at(1, 0)})
+    yield Case("ConjugateTranspose", {"x": ramp("float32", 2, 3), "perm": _at(1, 0)})
+    x = ramp("float32", 2, 3, 4)
+    for out in ("int32", "int64"):
+        yield Case("Shape", {"input": x}, {"out_type": out})
+        yield Case("Size", {"input": x}, {"out_type": out})
+        yield Case("ShapeN", {"input": [x, x[0, 0]]}, {"out_type": out})
+    yield Case("Shape", {"input": np.float32(1).reshape(())})
+    yield Case("Rank", {"input": x})
+    yield Case("Reshape", {"tensor": ramp("float32", 0, 3), "shape": _at(3, 0)})
+    yield Case("Reshape", {"tensor": ramp("float32", 1), "shape": _at()})
+    yield Case("Squeeze", {"input": x.reshape(1, 2, 1, 12)})
+    yield Case("Transpose", {"x": ramp("float32", 3, 0), "perm": _at(1, 0)})
+    yield Case("Fill", {"dims": _at(dtype=np.int64), "value": _scalar(3)})
+    yield Case("InvertPermutation", {"x": _at(3, 0, 2, 1)})
+    for left, right in (([2, 3], [3]), ([2, 1, 3], [4, 1]), ([1], [1]), ([], [2, 1]), ([1, 1, 2], [1, 2]), ([0, 3], [1, 3])):
+        yield Case("BroadcastArgs", {"s0": np.array(left, np.int32), "s1": np.array(right, np.int32)})
+        yield Case("BroadcastGradientArgs", {"s0": np.array(left, np.int32), "s1": np.array(right, np.int32)})
+    yield Case("Bitcast", {"input": ramp("float32", 2, 3)}, {"type": "int32"})
+    yield Case("Bitcast", {"input": ramp("float32", 2, 3)}, {"type": "uint8"})
+    yield Case("Bitcast", {"input": ramp("uint16", 3, 2)}, {"type": "float32"})
+    d = ramp("float64", 2, 3)
+    yield Case("Reshape", {"tensor": d, "shape": _at(6)}, gradient=("tensor",))
+    yield Case("ExpandDims", {"input": d, "axis": _scalar(1)}, gradient=("input",))
+    yield Case("Squeeze", {"input": d[:, :1].copy()}, gradient=("input",))
+    yield Case("Transpose", {"x": d, "perm": _at(1, 0)}, gradient=("x",))
+    yield Case("BroadcastTo", {"input": d[:, :1].copy(), "shape": _at(3, 2, 2)}, gradient=("input",))
+    yield Case("Fill", {"dims": _at(2, 3), "value": np.array(1.5)}, gradient=("value",))
+    yield Case("Identity", {"input": d}, gradient=("input",))
+    yield Case("IdentityN", {"input": [d, _at(1, 2)]})
+    yield Case("StopGradient", {"input": d})
+
+
+def diagonals() -> Iterator[Case]:
+    for dtype in ("float32", "int32", "complex64"):
+        yield Case("Diag", {"diagonal": ramp(dtype, 2, 2)})
+        yield Case("DiagPart", {"input": ramp(dtype, 2, 3, 2, 3)})
+        yield Case("MatrixDiag", {"diagonal": ramp(dtype, 2, 3)})
+        yield Case("MatrixDiagPart", {"input": ramp(dtype, 2, 3, 4)})
+        yield Case("MatrixSetDiag", {"input": ramp(dtype, 2, 3, 4), "diagonal": ramp(dtype, 2, 3, start=5)})
+        yield Case("MatrixSetDiag", {"input": ramp(dtype, 4, 3), "diagonal": ramp(dtype, 3, start=5)})
+        for lower, upper in ((0, 0), (1, -1), (-1, 1), (2, 0), (-1, -1)):
+            band = {"num_lower": _scalar(lower, "int64"), "num_upper": _scalar(upper, "int64")}
+            yield Case("MatrixBandPart", {"input": ramp(dtype, 4, 3), **band})
+    d = ramp("float64", 3, 3)
+    yield Case("Diag", {"diagonal": d[0].copy()}, gradient=("diagonal",))
+    yield Case("DiagPart", {"input": d}, gradient=("input",))
+    yield Case("MatrixDiag", {"diagonal": d}, gradient=("diagonal",))
+    yield Case("MatrixDiagPart", {"input": d}, gradient=("input",))
+    yield Case("MatrixSetDiag", {"input": d, "diagonal": d[0].copy()}, gradient=("input", "diagonal"))
+    yield Case("MatrixBandPart", {"input": d, "num_lower": _scalar(1, "int64"), "num_upper": _scalar(0, "int64")}, gradient=("input",))
+
+
+_STRIDED = (
+    ([0, 0], [2, 2], [1, 1], {}), ([1], [3], [1], {}), ([0, 1], [0, -1], [1, 2], {"begin_mask": 1, "end_mask": 1}),
+    ([-1], [0], [-1], {"end_mask": 1}), ([5, -9], [-9, 9], [-2, 3], {}), ([1, 0], [2, 1], [1, 1], {"shrink_axis_mask": 1}),
+    ([0, -1], [0, 0], [1, 1], {"ellipsis_mask": 1, "shrink_axis_mask": 2}), ([0, 0, 1], [0, 0, 2], [1, 1, 1], {"new_axis_mask": 2}),
+    ([0, 0, 0], [1, 0, 3], [1, 1, 2], {"ellipsis_mask": 2}), ([2], [1], [1], {}), ([3, 0, 0], [0, 4, 4], [-1, 1, 3], {}),
+    ([-2], [-1], [1], {"shrink_axis_mask": 1, "begin_mask": 1}), ([0, 0], [0, 0], [1, -1], {"begin_mask": 3, "end_mask": 3}),
+)  # fmt: skip
+
+
+def slices() -> Iterator[Case]:
+    x = ramp("float32", 4, 3, 5)
+    for dtype in _some(list(DTYPES)):
+        yield Case("Slice", {"input": ramp(dtype, 4, 3, 5), "begin": _at(1, 0, 2), "size": _at(2, -1, 3)})
+        yield Case("StridedSlice", {"input": ramp(dtype, 4, 3, 5), "begin": _at(1, 2), "end": _at(4, -4), "strides": _at(2, -1)})
+    yield Case("Slice", {"input": x, "begin": _at(4, 0, 0, dtype=np.int64), "size": _at(0, 2, -1, dtype=np.int64)})
+    yield Case("Slice", {"input": x.astype(np.float64), "begin": _at(1, 0, 2), "size": _at(2, -1, 3)}, gradient=("input",))
+    for begin, end, strides, masks in _STRIDED:
+        bounds = {"begin": np.array(begin, np.int32), "end": np.array(end, np.int32), "strides": np.array(strides, np.int32)}
+        yield Case("StridedSlice", {"input": x, **bounds}, masks)
+        yield Case("StridedSlice", {"input": x.astype(np.float64), **bounds}, masks, ("input",))
+    dy = ramp("float32", 2, 3)
+    bounds = {"begin": _at(3, 0), "end": _at(-5, 3), "strides": _at(-2, 1)}
+    yield Case("StridedSliceGrad", {"shape": _at(4, 3), **bounds, "dy": dy})
+    for parts, axis in ((2, 0), (3, 1), (1, -1)):
+        yield Case("Split", {"axis": _scalar(axis), "value": ramp("float32", 4, 3)}, {"num_split": parts})
+        yield Case("Split", {"axis": _scalar(axis), "value": ramp("float64", 4, 3)}, {"num_split": parts}, ("value",))
+    yield Case("SplitV", {"value": x, "size_splits": _at(1, -1, 2), "axis": _scalar(2)}, {"num_split": 3})
+    yield Case("SplitV", {"value": x.astype(np.float64), "size_splits": _at(1, 3), "axis": _scalar(0)}, {"num_split": 2}, ("value",))
+    yield Case("Unpack", {"value": x}, {"num": 3, "axis": 1})
+    yield Case("Unpack", {"value": ramp("int32", 2)}, {"num": 2, "axis": -1})
+    yield Case("Unpack", {"value": ramp("float64", 2, 3)}, {"num": 3, "axis": -1}, ("value",))
+
+
+def joins() -> Iterator[Case]:
+    for dtype in _some(list(DTYPES)):
+        a, b = ramp(dtype, 2, 3), ramp(dtype, 2, 1)
+        yield Case("ConcatV2", {"values": [a, b, a], "axis": _scalar(-1)})
+        yield Case("Concat", {"concat_dim": _scalar(1), "values": [a, b]})
+        yield Case("Pack", {"values": [a, a[::-1].copy()]}, {"axis": -1})
+        yield Case("Tile", {"input": a, "multiples": _at(2, 3)})
+        yield Case("Pad", {"input": a, "paddings": _at(1, 0, 0, 2).reshape(2, 2)})
+        yield Case("PadV2", {"input": a, "paddings": _at(1, 0, 0, 2).reshape(2, 2), "constant_values": a[0, 0].reshape(())})
+        for mode, pads in (("REFLECT", [[1, 1], [2, 0]]), ("SYMMETRIC", [[2, 1], [0, 3]])):
+            yield Case("MirrorPad", {"input": a, "paddings": np.array(pads, np.int32)}, {"mode": mode})
+        yield Case("ReverseV2", {"tensor": a, "axis": _at(-1, 0)})
+        yield Case("ReverseSequence", {"input": ramp(dtype, 2, 4, 3), "seq_lengths": _at(3, 1)}, {"seq_dim": 1, "batch_dim": 0})
+    yield Case("ConcatOffset", {"concat_dim": _scalar(1), "shape": [_at(2, 3), _at(2, 1), _at(2, 5)]})
+    yield Case("ConcatV2", {"values": [ramp("float32", 0, 2), ramp("float32", 1, 2)], "axis": _scalar(0, "int64")})
+    yield Case("Tile", {"input": ramp("float32", 2), "multiples": _at(0)})
+    yield Case("Pack", {"values": [_scalar(1), _scalar(2)]})
+    yield Case("ReverseSequence", {"input": ramp("float32", 4, 3, 2), "seq_lengths": _at(3, 1, 4)}, {"seq_dim": 0, "batch_dim": 1})
+    yield Case("ReverseSequence", {"input": ramp("float32", 2, 3, 2), "seq_lengths": _at(2, 0)}, {"seq_dim": 1, "batch_dim": 2})
+    d, e = ramp("float64", 2, 3), ramp("float64", 2, 1)
+    yield Case("ConcatV2", {"values": [d, e], "axis": _scalar(1)}, gradient=("values",))
+    yield Case("ConcatV2", {"values": [d, d], "axis": _scalar(-2)}, gradient=("values",))
+    yield Case("Concat", {"concat_dim": _scalar(0), "values": [d, d]}, gradient=("values",))
+    yield Case("Pack", {"values": [d, d]}, {"axis": 1}, ("values",))
+    yield Case("Tile", {"input": d, "multiples": _at(2, 3)}, gradient=("input",))
+    yield Case("Pad", {"input": d, "paddings": _at(1, 0, 0, 2).reshape(2, 2)}, gradient=("input",))
+    yield Case("PadV2", {"input": d, "paddings": _at(1, 0, 0, 2).reshape(2, 2), "constant_values": np.array(1.5)},
+               gradient=("input", "constant_values"))  # fmt: skip
+    for mode in ("REFLECT", "SYMMETRIC"):
+        pads = np.array([[1, 1], [2, 1]], np.int32)
+        yield Case("MirrorPad", {"input": d, "paddings": pads}, {"mode": mode}, ("input",))
+        yield Case("MirrorPadGrad", {"input": ramp("float64", 4, 6), "paddings": pads}, {"mode": mode}, ("input",))
+    yield Case("ReverseV2", {"tensor": d, "axis": _at(1)}, gradient=("tensor",))
+    yield Case("ReverseSequence", {"input": d, "seq_lengths": _at(3, 2)}, {"seq_dim": 1, "batch_dim": 0}, ("input",))
+
+
+def gathers() -> Iterator[Case]:
+    for dtype in _some(list(DTYPES)):
+        x = ramp(dtype, 4, 3, 2)
+        rows = np.array([[3, 0], [1, 3]], np.int32)
+        yield Case("Gather", {"params": x, "indices": rows})
+        for axis in (0, 1, -1):
+            yield Case("GatherV2", {"params": x, "indices": rows % x.shape[axis], "axis": _scalar(axis)})
+        yield Case("GatherNd", {"params": x, "indices": np.array([[0, 2], [3, 1]], np.int32)})
+        places = np.array([[1], [3], [1]], np.int32)
+        if dtype != "bool":
+            yield Case("ScatterNd", {"indices": places, "updates": ramp(dtype, 3, 2), "shape": _at(4, 2)})
+            yield Case("TensorScatterAdd", {"tensor": ramp(dtype, 4, 2), "indices": places, "updates": ramp(dtype, 3, 2)})
+        yield Case("TensorScatterUpdate", {"tensor": ramp(dtype, 4, 2), "indices": places[:2], "updates": ramp(dtype, 2, 2, start=3)})
+        yield Case("OneHot", {"indices": np.array([[1, -1], [3, 0]], np.int64), "depth": _scalar(3),
+                              "on_value": numbers(dtype, 1)[0].reshape(()), "off_value": numbers(dtype, 0)[0].reshape(())})  # fmt: skip
+        yield Case("Where", {"condition": np.where(np.arange(24).reshape(4, 3, 2) % 5 == 1, x, np.zeros_like(x))})
+    for axis in (0, 1, -1):
+        yield Case("OneHot", {"indices": np.array([1, 2], np.uint8), "depth": _scalar(4), "on_value": np.float32(5).reshape(()),
+                              "off_value": np.float32(-1).reshape(())}, {"axis": axis})  # fmt: skip
+    yield Case("Where", {"condition": np.zeros((0, 2), bool)})
+    yield Case("Where", {"condition": np.array(True)})
+    batched = np.array([[1, 0, 0], [2, 2, 1]], np.int32)
+    yield Case("GatherV2", {"params": ramp("float32", 2, 3, 2), "indices": batched, "axis": _scalar(1)}, {"batch_dims": 1})
+    yield Case("GatherV2", {"params": ramp("float64", 2, 3, 2), "indices": batched, "axis": _scalar(1)}, {"batch_dims": 1}, ("params",))
+    yield Case("GatherV2", {"params": ramp("float32", 2, 4, 3), "indices": batched, "axis": _scalar(2)}, {"batch_dims": 1})
+    d = ramp("float64", 4, 3)
+    rows = np.array([[3, 0], [1, 3]], np.int32)
+    yield Case("Gather", {"params": d, "indices": rows}, gradient=("params",))
+    yield Case("GatherV2", {"params": d, "indices": rows, "axis": _scalar(0)}, gradient=("params",))
+    yield Case("GatherV2", {"params": d, "indices": np.array([2, 2, 0], np.int64), "axis": _scalar(-1)}, gradient=("params",))
+    yield Case("GatherV2", {"params": d, "indices": np.array(1, np.int64), "axis": _scalar(1)}, gradient=("params",))
+    yield Case("GatherNd", {"params": d, "indices": np.array([[0, 2], [3, 1], [0, 2]], np.int32)}, gradient=("params",))
+    places = np.array([[1], [3], [1]], np.int32)
+    yield Case("ScatterNd", {"indices": places, "updates": ramp("float64", 3, 2), "shape": _at(4, 2)}, gradient=("updates",))
+    yield Case("TensorScatterAdd", {"tensor": d, "indices": places, "updates": ramp("float64", 3, 3)}, gradient=("tensor", "updates"))
+    yield Case("TensorScatterUpdate", {"tensor": d, "indices": places[:2], "updates": ramp("float64", 2, 3)},
+               gradient=("tensor", "updates"))  # fmt: skip
+    yield Case("ScatterNdNonAliasingAdd", {"input": ramp("float32", 4, 2), "indices": places, "updates": ramp("float32", 3, 2)})
+
+
+def lists() -> Iterator[Case]:
+    repeated = np.array([4, 1, 4, 2, 1, 1], np.int32)
+    for values in (repeated, repeated.astype(np.float32), np.array([], np.int64), np.array([b"a", b"b", b"a"], object)):
+        yield Case("Unique", {"x": values}, {"out_idx": "int64"})
+        yield Case("UniqueWithCounts", {"x": values})
+    yield Case("ListDiff", {"x": _at(1, 2, 3, 2, 5), "y": _at(2, 4)})
+    for start, limit, delta, dtype in ((0, 5, 1, "int32"), (5, -2, -3, "int64"), (0.5, 2, 0.25, "float32"), (1, 1, 1, "int32"),
+                                       (0, 1, 0.1, "float64"), (0, 1, 0.1, "float32")):  # fmt: skip
+        yield Case("Range", {name: _scalar(value, dtype) for name, value in zip(("start", "limit", "delta"), (start, limit, delta), strict=True)})
+    for dtype in ("float32", "float64"):
+        for count in (1, 2, 5):
+            yield Case("LinSpace", {"start": _scalar(-1.5, dtype), "stop": _scalar(2.25, dtype), "num": _scalar(count)})
+    for dtype in ("float32", "int32", "bool"):
+        yield Case("DynamicPartition", {"data": ramp(dtype, 4, 2), "partitions": _at(1, 0, 2, 1)}, {"num_partitions": 4})
+        yield Case("DynamicStitch", {"indices": [_at(3, 0), np.array([[1, 4], [2, 0]], np.int32)],
+                                     "data": [ramp(dtype, 2, 2), ramp(dtype, 2, 2, 2, start=3)]})  # fmt: skip
+    d = ramp("float64", 4, 2)
+    yield Case("DynamicPartition", {"data": d, "partitions": _at(1, 0, 2, 1)}, {"num_partitions": 3}, ("data",))
+    yield Case("DynamicStitch", {"indices": [_at(3, 0), _at(1, 2)], "data": [d[:2].copy(), d[2:].copy()]}, gradient=("data",))
+
+
+def networks() -> Iterator[Case]:
+    for dtype in types_of("Softmax"):
+        rows = ramp(dtype, 3, 4)
+        yield Case("Softmax", {"logits": rows})
+        yield Case("LogSoftmax", {"logits": rows})
+        yield Case("L2Loss", {"t": rows})
+        labels = np.array([[0, 1, 0, 0], [0.25] * 4, [0.5, 0, 0, 0.5]]).astype(DTYPES[dtype])
+        yield Case("SoftmaxCrossEntropyWithLogits", {"features": rows, "labels": labels})
+        yield Case("SparseSoftmaxCrossEntropyWithLogits", {"features": rows, "labels": np.array([3, 0, 1], np.int64)})
+    far = np.array([[1000.0, 0, -1000], [-1000, -1000, -1001]], np.float32)
+    for op in ("Softmax", "LogSoftmax"):
+        yield Case(op, {"logits": far})
+        yield Case(op, {"logits": ramp("float64", 2, 3)}, gradient=("logits",))
+    d, labels = ramp("float64", 2, 3), np.array([[0.2, 0.3, 0.5], [0, 1, 0]])
+    yield Case("SoftmaxCrossEntropyWithLogits", {"features": d, "labels": labels}, gradient=("features", "labels"))
+    yield Case("SoftmaxCrossEntropyWithLogits", {"features": ramp("float32", 2, 3), "labels": np.array([[0.2, 0.3, 0.5]], np.float32)})
+    yield Case("SparseSoftmaxCrossEntropyWithLogits", {"features": d, "labels": np.array([2, 0], np.int32)}, gradient=("features",))
+    yield Case("L2Loss", {"t": d}, gradient=("t",))
+    for dtype in types_of("BiasAdd"):
+        yield Case("BiasAdd", {"value": ramp(dtype, 2, 3), "bias": ramp(dtype, 3, start=1)})
+        yield Case("BiasAddGrad", {"out_backprop": ramp(dtype, 2, 2, 3)})
+    image = ramp("float32", 2, 3, 2, 2)
+    yield Case("BiasAdd", {"value": image, "bias": ramp("float32", 3)}, {"data_format": "NCHW"})
+    yield Case("BiasAddV1", {"value": image, "bias": ramp("float32", 2)})
+    yield Case("BiasAddGrad", {"out_backprop": image}, {"data_format": "NCHW"})
+    for layout, size in (("NHWC", 2), ("NCHW", 3)):
+        wide = image.astype(np.float64)
+        yield Case("BiasAdd", {"value": wide, "bias": ramp("float64", size)}, {"data_format": layout}, ("value", "bias"))
+        yield Case("BiasAddGrad", {"out_backprop": wide}, {"data_format": layout}, ("out_backprop",))
+    for op in ("Relu", "Relu6", "LeakyRelu", "Elu", "Selu", "Softplus", "Softsign"):
+        seen = OPS[f"{op}Grad"].inputs[1].name
+        for dtype in types_of(f"{op}Grad"):
+            values = edges(dtype)
+            grads = ramp(dtype, len(values), start=0.5)
+            yield Case(f"{op}Grad", {"gradients": grads, seen: values})
+    yield Case("LeakyRelu", {"features": edges("float32")}, {"alpha": 0.3})
+    yield Case("LeakyRelu", {"features": np.array([-1.5, 0.5])}, {"alpha": 0.3}, ("features",))
+    for op in ("ReluGrad", "Relu6Grad", "EluGrad", "SeluGrad", "SoftplusGrad", "LeakyReluGrad"):
+        seen = OPS[op].inputs[1].name
+        values = np.array([-0.75, -0.25, 0.5, 1.5])
+        yield Case(op, {"gradients": np.array([0.5, -1.0, 2.0, 1.5]), seen: values}, gradient=("gradients", seen))
+    for attrs in ({}, {"depth_radius": 1, "bias": 2.0, "alpha": 0.5, "beta": 0.75}):
+        x = ramp("float32", 1, 2, 2, 5)
+        yield Case("LRN", {"input": x}, attrs)
+        yield Case("LRNGrad", {"input_grads": x[..., ::-1].copy(), "input_image": x, "output_image": x * np.float32(0.5)}, attrs)
+    for dtype in types_of("TopKV2"):
+        yield Case("TopKV2", {"input": ramp(dtype, 2, 5), "k": _scalar(3)})
+    ties = np.array([[1, 3, 3, 2], [5, 5, 5, 5]], np.float32)
+    yield Case("TopKV2", {"input": ties, "k": _scalar(2)}, {"index_type": "int64"})
+    yield Case("TopKV2", {"input": ramp("float64", 2, 5), "k": _scalar(2)}, gradient=("input",))
+    yield Case("TopK", {"input": ties}, {"k": 2})
+    for k in (1, 2):
+        yield Case("InTopK", {"predictions": ties, "targets": _at(1, 3)}, {"k": k})
+    yield Case("InTopK", {"predictions": np.array([[1, np.nan], [np.inf, 0], [1, 2]], np.float32), "targets": _at(0, 0, 5)}, {"k": 1})
+
+
+def normalisations() -> Iterator[Case]:
+    for op in ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"):
+        for layout in ("NHWC", "NCHW"):
+            for training, factor in ((True, 1.0), (True, 0.25), (False, 1.0)):
+                if layout == "NCHW":
+                    continue
+                x = ramp("float32", 2, 3, 2, 2)
+                stats = {name: ramp("float32", 2, start=start) for name, start in
+                         (("scale", 1.5), ("offset", -1), ("mean", 0.25), ("variance", 0.5))}  # fmt: skip
+                attrs = {"epsilon": 0.001, "is_training": training, "exponential_avg_factor": factor, "data_format": layout}
+                yield Case(op, {"x": x, **stats}, attrs, ("x", "scale", "offset") if factor == 1 else ())
+        if op != "FusedBatchNorm":
+            stats = {name: ramp("float32", 2, start=1.5) for name in ("scale", "offset", "mean", "variance")}
+            yield Case(op, {"x": ramp("half", 2, 3, 2, 2), **stats}, {"epsilon": 0.001})
+    volume = {"x": ramp("float32", 1, 2, 2, 2, 3), **{name: ramp("float32", 3, start=1) for name in ("scale", "offset", "mean", "variance")}}
+    yield Case("FusedBatchNormV3", volume, {"data_format": "NDHWC", "epsilon": 0.01}, ("x", "scale", "offset"))
+
+
+def windows() -> Iterator[Case]:
+    image, taps = ramp("float32", 2, 5, 4, 2, scale=0.25), ramp("float32", 3, 2, 2, 3, scale=0.25)
+    for padding in ("SAME", "VALID"):
+        for strides, dilations in (((1, 1), (1, 1)), ((2, 1), (1, 1)), ((1, 1), (2, 1))):
+            attrs = {"strides": [1, *strides, 1], "padding": padding, "dilations": [1, *dilations, 1]}
+            if padding == "VALID" or strides == (1, 1) or dilations == (1, 1):
+                wide = {"input": image.astype(np.float64), "filter": taps.astype(np.float64)}
+                yield Case("Conv2D", {"input": image, "filter": taps}, attrs)
+                yield Case("Conv2D", wide, attrs, ("input", "filter"))
+        pool = {"ksize": [1, 2, 3, 1], "strides": [1, 2, 1, 1], "padding": padding}
+        for dtype in ("float32", "float64", "half", "bfloat16"):
+            yield Case("MaxPool", {"input": ramp(dtype, 2, 5, 4, 2)}, pool, ("input",) if dtype == "float64" else ())
+            yield Case("AvgPool", {"value": ramp(dtype, 2, 5, 4, 2)}, pool, ("value",) if dtype == "float64" else ())
+        yield Case("MaxPool", {"input": ramp("int32", 1, 4, 4, 1)}, pool)
+    explicit = {"strides": [1, 1, 1, 1], "padding": "EXPLICIT", "explicit_paddings": [0, 0, 1, 0, 2, 1, 0, 0]}
+    yield Case("Conv2D", {"input": image, "filter": taps}, explicit)
+    yield Case("Conv2D", {"input": image.astype(np.float64), "filter": taps.astype(np.float64)}, explicit, ("input", "filter"))
+    yield Case("MaxPool", {"input": ramp("float32", 1, 4, 4, 1)}, {"ksize": [1, 2, 2, 1], **explicit})
+    for padding in ("SAME", "VALID"):
+        attrs = {"strides": [1, 2, 2, 1], "padding": padding}
+        deep = ramp("float64", 2, 2, 2, 3, scale=0.25)
+        yield Case("DepthwiseConv2dNative", {"input": ramp("float32", 1, 5, 4, 2), "filter": ramp("float32", 2, 2, 2, 3)}, attrs)
+        yield Case("DepthwiseConv2dNative", {"input": ramp("float64", 1, 5, 4, 2), "filter": deep}, attrs, ("input", "filter"))
+
+
+def rearrangements() -> Iterator[Case]:
+    x = ramp("float32", 1, 4, 6, 2)
+    for dtype in ("float32", "int32"):
+        yield Case("SpaceToDepth", {"input": ramp(dtype, 1, 4, 6, 2)}, {"block_size": 2})
+        yield Case("DepthToSpace", {"input": ramp(dtype, 1, 2, 3, 8)}, {"block_size": 2})
+    pads = np.array([[0, 0], [1, 1]], np.int32)
+    yield Case("SpaceToBatch", {"input": x, "paddings": pads}, {"block_size": 2})
+    yield Case("BatchToSpace", {"input": ramp("float32", 8, 2, 3, 1), "crops": pads}, {"block_size": 2})
+    yield Case("SpaceToBatchND", {"input": x, "block_shape": _at(2, 4), "paddings": pads})
+    yield Case("BatchToSpaceND", {"input": ramp("float32", 8, 2, 3, 1), "block_shape": _at(2, 2), "crops": pads})
+    yield Case("SpaceToBatchND", {"input": ramp("float32", 2, 4), "block_shape": _at(2), "paddings": pads[:1]})
+    wide = x.astype(np.float64)
+    yield Case("SpaceToDepth", {"input": wide}, {"block_size": 2}, ("input",))
+    yield Case("DepthToSpace", {"input": ramp("float64", 1, 2, 3, 8)}, {"block_size": 2}, ("input",))
+    yield Case("SpaceToBatchND", {"input": wide, "block_shape": _at(2, 4), "paddings": pads}, gradient=("input",))
+    yield Case("BatchToSpaceND", {"input": ramp("float64", 8, 2, 3, 1), "block_shape": _at(2, 2), "crops": pads}, gradient=("input",))
+
+
+def texts() -> Iterator[Case]:
+    raw = np.array([b"\x01\x02\x03\x04", b"\xff\x00\x80\x7f"], object)
+    for dtype in ("uint8", "int16", "int32", "float32", "half", "bool"):
+        yield Case("DecodeRaw", {"bytes": raw}, {"out_type": dtype})
+    yield Case("DecodeRaw", {"bytes": raw}, {"out_type": "uint16", "little_endian": False})
+    words = np.array([b"12", b" -3 ", b"4e2"], object)
+    yield Case("StringToNumber", {"string_tensor": words})
+    yield Case("StringToNumber", {"string_tensor": words[:2]}, {"out_type": "int64"})
+    for dtype in ("float32", "float64", "int32", "int64", "bool", "complex64"):
+        yield Case("AsString", {"input": ramp(dtype, 4)})
+    yield Case("AsString", {"input": ramp("float32", 4)}, {"precision": 2, "width": 8, "fill": "0"})
+    yield Case("AsString", {"input": ramp("float32", 4)}, {"scientific": True})
+    yield Case("AsString", {"input": ramp("float32", 4)}, {"shortest": True})
+    yield Case("StringJoin", {"inputs": [words, np.array(b"x", object), words]}, {"separator": "-"})
+    grid = np.array([[b"a", b"b"], [b"c", b"d"]], object)
+    for axes in ([0], [1], [0, 1], [1, 0], [-1]):
+        yield Case("ReduceJoin", {"inputs": grid, "reduction_indices": np.array(axes, np.int32)}, {"separator": ".", "keep_dims": axes == [1]})
+    yield Case("Substr", {"input": words, "pos": _at(0, 1, -2), "len": _at(1, 2, 5)})
+    yield Case("EncodeBase64", {"input": raw})
+    yield Case("EncodeBase64", {"input": raw}, {"pad": True})
+    yield Case("DecodeBase64", {"input": np.array([b"AQIDBA", b"_wCAfw=="], object)})
+    lines = np.array([b'1,2.5,"a,b"', b"3,,c"], object)
+    yield Case("DecodeCSV", {"records": lines, "record_defaults": [_at(), np.array([7.5], np.float32), np.array([b""], object)]})
+    yield Case("ShardedFilename", {"basename": np.array(b"model", object), "shard": _scalar(1), "num_shards": _scalar(4)})
+    yield Case("ShardedFilespec", {"basename": np.array(b"model", object), "num_shards": _scalar(4)})
+
+
+def sparse() -> Iterator[Case]:
+    places = np.array([[0, 1], [1, 0], [2, 2]], np.int32)
+    for dtype in _some(list(DTYPES)):
+        yield Case("SparseToDense", {"sparse_indices": places, "output_shape": _at(3, 3), "sparse_values": ramp(dtype, 3),
+                                     "default_value": numbers(dtype, 1)[0].reshape(())})  # fmt: skip
+    yield Case("SparseToDense", {"sparse_indices": _at(1, 3), "output_shape": _at(5), "sparse_values": np.float32(2).reshape(()),
+                                 "default_value": np.float32(-1).reshape(())})  # fmt: skip
+    yield Case("SparseToDense", {"sparse_indices": places, "output_shape": _at(3, 3), "sparse_values": ramp("float64", 3),
+                                 "default_value": np.array(0.5)}, gradient=("sparse_values", "default_value"))  # fmt: skip
+    whole = places.astype(np.int64)
+    for a, b in ((False, False), (True, False), (False, True)):
+        right = ramp("float64", 3, 2) if not b else ramp("float64", 2, 3)
+        yield Case("SparseTensorDenseMatMul", {"a_indices": whole, "a_values": ramp("float64", 3), "a_shape": _at(3, 3, dtype=np.int64),
+                                               "b": right}, {"adjoint_a": a, "adjoint_b": b}, ("a_values", "b"))  # fmt: skip
+    yield Case("SparseReorder", {"input_indices": whole[::-1].copy(), "input_values": ramp("float32", 3), "input_shape": _at(3, 3, dtype=np.int64)})
+    yield Case("SparseReshape", {"input_indices": whole, "input_shape": _at(3, 4, dtype=np.int64), "new_shape": _at(-1, 6, dtype=np.int64)})
+
+
+def randoms() -> Iterator[Case]:
+    """Seeded numbers: the first draw of a kernel."""
+    for op in ("RandomUniform", "RandomStandardNormal", "TruncatedNormal"):
+        for dtype in ("half", "bfloat16", "float32", "float64"):
+            yield Case(op, {"shape": _at(3, 7)}, {"dtype": dtype, "seed": 7, "seed2": 11})
+        yield Case(op, {"shape": _at(0, 2)}, {"dtype": "float32", "seed": 7, "seed2": 11})
+        yield Case(op, {"shape": _at(1001, dtype=np.int64)}, {"dtype": "float32", "seed": -3, "seed2": 2**40})
+    for dtype in ("int32", "int64"):
+        bounds = {"minval": _scalar(-5, dtype), "maxval": _scalar(1000, dtype)}
+        yield Case("RandomUniformInt", {"shape": _at(9), **bounds}, {"seed": 1, "seed2": 2})
+    yield Case("RandomShuffle", {"value": ramp("int32", 9)}, {"seed": 1, "seed2": 2})
+    yield Case("RandomShuffle", {"value": ramp("float32", 5, 2)}, {"seed": 1, "seed2": 2})
+
+
+GROUPS = (
+    unary, binary, special, casts, choices, matrices, reductions, segments, shapes, diagonals, slices, joins, gathers, lists,
+    networks, normalisations, windows, rearrangements, texts, sparse, randoms,
+)  # fmt: skip
+
+
+def all_cases() -> list[Case]:
+    """Every case, in a fixed order."""
+    return [case for group in GROUPS for case in group()]
+
+
+def attribute(value: Any) -> Any:
+    """An attribute as JSON holds it."""
+    return value.name if isinstance(value, DType) else value

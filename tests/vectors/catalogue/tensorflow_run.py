@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a case on TensorFlow: its outputs, and the gradients that it asks for. Shared by the recorder and the live test."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+import tensorflow as tf
+
+from .cases import Array, Case
+
+
+def _tensor(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_tensor(one) for one in value]
+    return tf.constant(value.tolist(), tf.string, shape=value.shape) if value.dtype == object else tf.constant(value)
+
+
+def weights(shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
+    """What the outputs are multiplied with before they are summed for a gradient."""
+    made: Array = np.cos(np.arange(int(np.prod(shape)))).reshape(shape).astype(dtype)
+    return made
+
+
+def run(case: Case) -> tuple[list[Any], dict[str, Any]]:
+    """Outputs in order (a list for a list of tensors), and gradients by input."""
+    inputs = {name: _tensor(value) for name, value in case.inputs.items()}
+    with tf.GradientTape() as tape:
+        tape.watch([inputs[name] for name in case.gradient])
+        outputs = getattr(tf.raw_ops, case.op)(**inputs, **case.attrs)
+        flat = _outputs(outputs)
+        first = flat[0] if isinstance(flat[0], list) else flat[:1]
+        total = sum(tf.reduce_sum(one * weights(one.shape, one.dtype.as_numpy_dtype)) for one in first if one.dtype.is_floating) if case.gradient else None
+    gradients = {}
+    if case.gradient:
+        found = tape.gradient(total, [inputs[name] for name in case.gradient], unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        gradients = {name: _numpy(value) for name, value in zip(case.gradient, found, strict=True)}
+    return [_numpy(one) for one in flat], gradients
+
+
+def _outputs(outputs: Any) -> list[Any]:
+    if isinstance(outputs, list):
+        return [outputs]
+    return list(outputs) if isinstance(outputs, tuple) else [outputs]
+
+
+def _numpy(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_numpy(one) for one in value]
+    if isinstance(value, tf.IndexedSlices):
+        value = tf.convert_to_tensor(value)
+    return np.asarray(value.numpy(), dtype=object) if value.dtype == tf.string else value.numpy()
