@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 FILE = Path(__file__).with_name("recorded.npz")
-POOL = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 2, 2, 2, 1], "padding": "SAME"}
-OVERLAP = {"ksize": [1, 3, 2, 2, 1], "strides": [1, 1, 2, 1, 1], "padding": "VALID"}
-CONV = {"strides": [1, 1, 1, 1, 1], "padding": "SAME"}
+POOL: dict[str, Any] = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 2, 2, 2, 1], "padding": "SAME"}
+OVERLAP: dict[str, Any] = {"ksize": [1, 3, 2, 2, 1], "strides": [1, 1, 2, 1, 1], "padding": "VALID"}
+CONV: dict[str, Any] = {"strides": [1, 1, 1, 1, 1], "padding": "SAME"}
 
 
 def inputs() -> dict[str, np.ndarray[Any, Any]]:

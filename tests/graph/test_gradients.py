@@ -74,7 +74,7 @@ def test_any_order() -> None:
 def test_blocks_are_named_for_people() -> None:
     page = Page("names")
     x = ops.Const(page, np.ones((1, 2, 2, 2, 1), np.float32), name="x")
-    pool = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 2, 2, 2, 1], "padding": "SAME"}
+    pool: dict[str, Any] = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 2, 2, 2, 1], "padding": "SAME"}
     y = ops.MaxPool3D(page, x, **pool, name="pool")
     (dx,) = vg.gradients([y], [x])
     assert dx is not None and dx.block.name == "gradients/pool_grad/MaxPool3DGrad"

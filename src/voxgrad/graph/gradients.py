@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from voxgrad import ops
+from voxgrad.catalog import registry
 from voxgrad.errors import Fault, Faults, InvalidArgumentError, UnimplementedError
 from voxgrad.graph.block import Block, Output
+from voxgrad.graph.build import add_block, results_of
 from voxgrad.graph.order import order
 from voxgrad.graph.page import Page
 
@@ -63,10 +64,10 @@ class _Builder:
         self._scope = scope
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        function = getattr(ops, name)
+        op = registry.find(name)
 
         def build(*inputs: Any, **attrs: Any) -> Any:
-            return function(self._scope, *inputs, **attrs)
+            return add_block(self._scope, op, inputs, attrs, None)
 
         return build
 
@@ -112,9 +113,9 @@ class _Backward:
         if isinstance(seed, Output):
             return self.page.output(seed)
         if seed is None:
-            made: Output = ops.OnesLike(self.scope, y, name=name)
+            made: Output = add_block(self.scope, registry.find("OnesLike"), (y,), {}, name)
         else:
-            made = ops.Const(self.scope, seed, dtype=y.dtype, name=name)
+            made = add_block(self.scope, registry.find("Const"), (seed, y.dtype), {}, name)
         return made
 
     def _add(self, output: Output, grad: Output) -> None:
@@ -127,7 +128,7 @@ class _Backward:
             return None
         if len(found) > 1:
             name = f"{output.block.name.replace('/', '_')}_sum" + (f"_{output.index}" if output.index else "")
-            self.grads[output] = found = [ops.AddN(self.scope, found, name=name)]
+            self.grads[output] = found = [add_block(self.scope, registry.find("AddN"), (found,), {}, name)]
         return found[0]
 
     def _back_through(self, block: Block) -> None:
@@ -176,7 +177,7 @@ def _operands(block: Block) -> tuple[list[Any], list[Any]]:
                 Fault("VG001", block.op.name, f"{block.name}.{item.name}", "be connected", "nothing")
             )
         inputs.append(values if item.many else values[0])
-    made = ops.results_of(block, block.op)
+    made = results_of(block, block.op)
     return inputs, list(made) if isinstance(made, tuple) else [made]
 
 

@@ -57,7 +57,7 @@ class PeerSession:
         known = {self.page.output(name): to_array(value, self.page.output(name).dtype) for name, value in feeds.items()}
         inference = self.page.infer()
         if known:
-            inference = Inference(self.page._store, {output: spec_of(value) for output, value in known.items()})
+            inference = Inference(self.page.store, {output: spec_of(value) for output, value in known.items()})
             inference.update()
         plan = make_plan(inference, [], targets, list(known), "cpu")
         _refuse_unfed(plan)
