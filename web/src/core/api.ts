@@ -28,9 +28,11 @@ export class ApiError extends Error {
 export interface PageEntry {
   readonly id: string;
   readonly name: string;
+  readonly file: string;
   readonly revision: number;
-  readonly modified: string | number;
+  readonly modified: number;
   readonly has_draft: boolean;
+  readonly error?: string | null;
 }
 
 export interface StoredPage {
@@ -38,7 +40,7 @@ export interface StoredPage {
   readonly name: string;
   readonly revision: number;
   readonly document: Page;
-  readonly draft: null | { readonly document: Page; readonly saved_at: string | number };
+  readonly draft: null | { readonly document: Page; readonly base_revision: number; readonly saved_at: number };
 }
 
 export interface Card {
@@ -51,81 +53,109 @@ export interface Card {
 export interface Engine {
   readonly name: string;
   readonly available: boolean;
-  readonly why_not?: string | null;
-  readonly version?: string | null;
+  readonly why_not: string;
+  readonly version: string;
+}
+
+export interface Thumbnail {
+  readonly axes: readonly number[];
+  readonly shape: readonly number[];
+  readonly lo: number;
+  readonly hi: number;
+  /** base64 of one byte per value: 0 to 254 from lo to hi, 255 where it is not finite. */
+  readonly values: string;
 }
 
 export interface Summary {
+  readonly hash: string;
   readonly dtype: string;
   readonly shape: readonly number[];
   readonly count: number;
-  readonly min: number | string | null;
-  readonly max: number | string | null;
-  readonly mean: number | string | null;
-  readonly std: number | string | null;
+  readonly bytes: number;
+  readonly min: number | null;
+  readonly max: number | null;
+  readonly mean: number | null;
+  readonly std: number | null;
   readonly nan: number;
   readonly posinf: number;
   readonly neginf: number;
   readonly zeros: number;
-  readonly histogram?: { readonly edges: readonly number[]; readonly counts: readonly number[] } | null;
-  readonly preview?: { readonly shape: readonly number[]; readonly values: readonly (number | string)[] } | null;
-  readonly thumbnail?: {
-    readonly axes: readonly (number | string)[];
-    readonly shape?: readonly number[];
-    readonly values: string;
-  } | null;
+  readonly histogram: { readonly edges: readonly number[]; readonly counts: readonly number[] } | null;
+  readonly preview: { readonly shape: readonly number[]; readonly values: readonly string[] };
+  readonly thumbnail: Thumbnail | null;
+}
+
+/** A result at a glance, as events carry it: the first values as texts. */
+export interface Brief {
+  readonly count: number;
+  readonly min: number | null;
+  readonly max: number | null;
+  readonly mean: number | null;
+  readonly nan: number;
+  readonly infinite?: number;
+  readonly values: readonly string[];
 }
 
 export interface BlockOutput {
   readonly name: string;
-  readonly hash: string;
+  readonly hash: string | null;
   readonly dtype: string;
   readonly shape: readonly number[];
-  readonly summary?: Partial<Summary> | null;
+  readonly summary: Brief;
 }
 
 export type RunState = "queued" | "running" | "done" | "failed" | "cancelled";
 export type BlockState = "queued" | "started" | "progress" | "done" | "cached" | "failed";
 
-export interface BlockEvent {
-  readonly type: "block";
-  readonly run: string;
-  readonly cycle?: number;
-  readonly block: string;
-  readonly state: BlockState;
-  readonly seconds?: number | null;
-  readonly reason?: string | null;
-  readonly progress?: number | null;
-  readonly outputs?: readonly BlockOutput[];
-  readonly error?: RunFault | null;
+export interface Failure {
+  readonly message: string;
+  readonly faults: readonly Fault[];
 }
 
-export interface RunFault {
-  readonly message?: string;
-  readonly code?: string;
-  readonly wanted?: string;
-  readonly got?: string;
-  readonly remedy?: string;
-  readonly faults?: readonly Fault[];
+export interface BlockRun {
+  readonly block: string;
+  readonly cycle: number;
+  readonly state: BlockState;
+  readonly seconds?: number | null;
+  readonly fraction?: number | null;
+  readonly reason: string;
+  readonly outputs: readonly BlockOutput[];
+  readonly error?: Failure | null;
 }
 
 export type ServerEvent =
-  | BlockEvent
-  | { readonly type: "run"; readonly run: string; readonly state: RunState; readonly seconds?: number | null; readonly error?: RunFault | string | null }
-  | { readonly type: "page"; readonly id: string; readonly revision: number }
-  | { readonly type: "scalar"; readonly run: string; readonly cycle: number; readonly block: string; readonly value: number | string }
-  | { readonly type: "log"; readonly text: string; readonly level?: string };
+  | ({ readonly type: "block"; readonly run: string } & BlockRun)
+  | { readonly type: "hello"; readonly version: string }
+  | {
+      readonly type: "run";
+      readonly run: string;
+      readonly page: string;
+      readonly engine: string;
+      readonly state: RunState;
+      readonly seconds?: number | null;
+      readonly error?: Failure | null;
+    }
+  | { readonly type: "page"; readonly id: string; readonly revision: number | null }
+  | {
+      readonly type: "scalar";
+      readonly run: string;
+      readonly cycle: number;
+      readonly block: string;
+      readonly output: string;
+      readonly value: number | null;
+    }
+  | { readonly type: "log"; readonly run: string; readonly text: string };
 
-export interface RunEntry {
+export interface Run {
   readonly id: string;
-  readonly page_id?: string;
+  readonly page_id: string;
   readonly state: RunState;
-  readonly engine?: string;
-  readonly seconds?: number | null;
-  readonly started?: string | number | null;
-  readonly cycles?: number | null;
-  readonly error?: RunFault | string | null;
-  readonly blocks?: { readonly [block: string]: Omit<BlockEvent, "type" | "run" | "block"> };
+  readonly engine: string;
+  readonly seconds: number | null;
+  readonly started: number;
+  readonly cycles: number;
+  readonly error?: Failure | null;
+  readonly blocks: readonly BlockRun[];
 }
 
 export interface RunRequest {
@@ -141,39 +171,58 @@ export interface RunRequest {
 export interface TraceWindow {
   readonly block: string;
   readonly pin: string;
+  readonly source: string;
+  readonly depth: number;
   readonly lo: readonly number[];
   readonly hi: readonly number[];
-  readonly padding?: { readonly lo?: readonly number[]; readonly hi?: readonly number[]; readonly before?: readonly number[]; readonly after?: readonly number[] } | null;
-  readonly source?: string | null;
-  readonly weights?: Json;
+  readonly steps: readonly number[];
+  readonly padding: { readonly before: readonly number[]; readonly after: readonly number[] };
+  readonly count: number;
+  readonly weights?: { readonly pin: string; readonly lo: readonly number[]; readonly hi: readonly number[] } | null;
   readonly winner?: readonly number[] | null;
-  readonly ties?: readonly (readonly number[])[] | null;
-  readonly depth?: number;
+  readonly ties: readonly (readonly number[])[];
 }
 
 export interface CheckRow {
   readonly block: string;
+  readonly op: string;
   readonly input: string;
-  readonly error: number | string | null;
+  readonly error: number | null;
   readonly ok: boolean;
-  readonly steps: readonly { readonly step: number; readonly error: number | string | null }[];
-  readonly note?: string;
+  readonly note: string;
+  readonly steps: readonly { readonly step: number; readonly error: number | null }[];
 }
 
 export interface Comparison {
-  readonly max_abs: number | string;
-  readonly max_ulp: number | string | null;
-  readonly mean_abs: number | string;
+  readonly dtype: string;
+  readonly shape: readonly number[];
+  readonly max_abs: number | null;
+  readonly max_rel: number | null;
+  readonly max_ulp: number | null;
+  readonly mean_abs: number | null;
   readonly differing: number;
-  readonly where?: readonly Json[];
+  readonly count: number;
+  readonly where: readonly { readonly index: readonly number[]; readonly left: string; readonly right: string }[];
+  readonly hash: string | null;
 }
 
 export type TensorRef = { readonly hash: string } | { readonly run: string; readonly block: string; readonly output: string };
 
 export type EditAction =
-  | { readonly kind: "apply_fix"; readonly fix: Json }
+  | { readonly kind: "apply"; readonly edits: readonly Json[] }
   | { readonly kind: "gradients"; readonly of: readonly string[]; readonly order: number }
-  | { readonly kind: "set_text"; readonly block: string; readonly pin_or_attr: string; readonly text: string };
+  | { readonly kind: "set_text"; readonly block: string; readonly name: string; readonly text: string };
+
+export type ExportFormat = "python" | "tensorflow" | "svg" | "png" | "json" | "npz";
+
+export interface TraceQuestion {
+  readonly document: Page;
+  readonly block: string;
+  readonly output: string;
+  readonly index: readonly number[];
+  readonly depth: number;
+  readonly run?: string;
+}
 
 interface ErrorBody {
   readonly error?: { readonly message?: string; readonly faults?: readonly Fault[]; readonly code?: string } | string;
@@ -189,12 +238,8 @@ async function send(method: string, path: string, body?: unknown, signal?: Abort
     response = await fetch(`/api${path}`, {
       method,
       ...(signal ? { signal } : {}),
-      ...(body === undefined
-        ? {}
-        : {
-            headers: { "content-type": raw ? "application/octet-stream" : "application/json" },
-            body: raw ? body : JSON.stringify(body),
-          }),
+      ...(method === "GET" ? {} : { headers: { "content-type": raw ? "application/octet-stream" : "application/json" } }),
+      ...(body === undefined ? {} : { body: raw ? body : JSON.stringify(body) }),
     });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
@@ -231,7 +276,7 @@ const id = encodeURIComponent;
 
 export const api = {
   ops: () => json<{ ops: Op[] }>("GET", "/ops"),
-  engines: () => json<Engine[]>("GET", "/engines"),
+  engines: () => json<{ engines: Engine[] }>("GET", "/engines"),
   gallery: () => json<{ cards: Card[] }>("GET", "/gallery"),
   openCard: (card: string) => json<StoredPage>("POST", `/gallery/${id(card)}/open`, {}),
   pages: () => json<{ pages: PageEntry[] }>("GET", "/pages"),
@@ -241,29 +286,31 @@ export const api = {
     json<{ revision: number }>("PUT", `/pages/${id(page)}`, { revision, document }),
   deletePage: (page: string) => json<unknown>("DELETE", `/pages/${id(page)}`),
   saveDraft: (page: string, base_revision: number, document: Page) =>
-    json<{ saved_at: string }>("PUT", `/pages/${id(page)}/draft`, { base_revision, document }),
+    json<{ saved_at: number }>("PUT", `/pages/${id(page)}/draft`, { base_revision, document }),
   dropDraft: (page: string) => json<unknown>("DELETE", `/pages/${id(page)}/draft`),
   snapshot: (page: string, name: string) => json<unknown>("POST", `/pages/${id(page)}/snapshots`, { name }),
   analyse: (document: Page, signal?: AbortSignal) => json<Analysis>("POST", "/analyse", { document }, signal),
-  edit: (document: Page, action: EditAction) => json<{ document: Page; added?: string[] }>("POST", "/edit", { document, action }),
+  edit: (document: Page, action: EditAction) => json<{ document: Page; added: string[] }>("POST", "/edit", { document, action }),
   run: (request: RunRequest) => json<{ run_id: string }>("POST", "/runs", request),
-  runs: (page: string) => json<{ runs: RunEntry[] } | RunEntry[]>("GET", `/runs?page=${id(page)}`),
-  runDetails: (run: string) => json<RunEntry>("GET", `/runs/${id(run)}`),
+  runs: (page: string) => json<{ runs: Run[] }>("GET", `/runs?page=${id(page)}`),
+  runDetails: (run: string) => json<Run>("GET", `/runs/${id(run)}`),
   cancel: (run: string) => json<unknown>("POST", `/runs/${id(run)}/cancel`, {}),
   summary: (hash: string) => json<Summary>("GET", `/tensors/${id(hash)}/summary`),
   tensor: async (hash: string, slice = ""): Promise<Tensor> => {
     const response = await send("GET", `/tensors/${id(hash)}${slice ? `?slice=${id(slice)}` : ""}`);
     return readSafetensors(await response.arrayBuffer());
   },
-  trace: (document: Page, block: string, output: string, index: readonly number[], depth: number, signal?: AbortSignal) =>
-    json<{ windows: TraceWindow[] }>("POST", "/trace", { document, block, output, index, depth }, signal),
+  trace: (question: TraceQuestion, signal?: AbortSignal) =>
+    json<{ windows: TraceWindow[]; notes: string[] }>("POST", "/trace", question, signal),
   check: (document: Page, of?: readonly string[]) => json<{ rows: CheckRow[] }>("POST", "/check", { document, ...(of ? { of } : {}) }),
   compare: (left: TensorRef, right: TensorRef) => json<Comparison>("POST", "/compare", { left, right }),
   importFile: (name: string, data: Blob) =>
-    json<{ page: StoredPage; report?: (string | Fault)[] }>("POST", `/import?name=${id(name)}`, data),
-  exportText: async (page: string, format: "python" | "tensorflow") =>
-    (await send("GET", `/pages/${id(page)}/export?format=${format}`)).text(),
-  exportUrl: (page: string, format: string) => `/api/pages/${id(page)}/export?format=${id(format)}`,
+    json<{ page: StoredPage; report: string[] }>("POST", `/import?name=${id(name)}`, data),
+  importFiles: (files: readonly { name: string; base64: string }[]) =>
+    json<{ page: StoredPage; report: string[] }>("POST", "/import", { files }),
+  exportPage: async (document: Page, format: ExportFormat, run: string | null) =>
+    (await send("POST", "/export", { document, format, ...(run === null ? {} : { run }) })).blob(),
+  resetSession: (page: string) => json<unknown>("POST", "/sessions/reset", { page_id: page }),
   npyUrl: (hash: string) => `/api/tensors/${id(hash)}/export.npy`,
 };
 

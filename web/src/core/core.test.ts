@@ -217,7 +217,7 @@ describe("clipboard", () => {
 describe("pins", () => {
   it("types and rings refuse a wire; unknown types do not", () => {
     const page = { ...PAGE, blocks: [...PAGE.blocks, block("shape", "Shape", { input: ["x.output"] }), block("more", "MaxPool3D")] };
-    const analysis = { pins: { x: { output: { dtype: "float32", shape: [2] } } }, problems: [] };
+    const analysis = { pins: { x: { output: { dtype: "float32", shape: [2], text: "float32 [2]" } } }, problems: [], estimate: null };
     expect(refusal(page, OPS, analysis, { from: "shape", output: "output", to: "more", pin: "input" })).toBe("type");
     expect(refusal(page, OPS, analysis, { from: "sum", output: "sum", to: "pool", pin: "input" })).toBe("ring");
     expect(refusal(page, OPS, null, { from: "x", output: "output", to: "more", pin: "input" })).toBeNull();

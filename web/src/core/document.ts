@@ -92,7 +92,7 @@ export interface PinShape {
 export function inputPins(page: Page, block: Block, ops: Catalogue): PinShape[] {
   const op = block.op === undefined ? undefined : ops.get(block.op);
   if (op) {
-    return op.inputs.map((pin) => ({ ...pin, typeVar: pin.type_var, layout: pin.layout ?? "" }));
+    return op.inputs.map((pin) => ({ ...pin, typeVar: pin.type_var ?? "", layout: pin.layout ?? "" }));
   }
   const used = block.page === undefined ? undefined : page.pages?.[block.page];
   const names = used?.inputs ?? Object.keys(block.inputs ?? {});
@@ -104,7 +104,7 @@ export function outputPins(page: Page, block: Block, ops: Catalogue): PinShape[]
   const op = block.op === undefined ? undefined : ops.get(block.op);
   if (op) {
     return op.outputs.flatMap((pin) => {
-      const one = { ...pin, host: false, typeVar: pin.type_var, layout: pin.layout ?? "" };
+      const one = { ...pin, host: false, typeVar: pin.type_var ?? "", layout: pin.layout ?? "" };
       if (!pin.many) return [one];
       return Array.from({ length: countOf(block, op, pin.count ?? "") }, (_, index) => ({
         ...one,

@@ -42,7 +42,7 @@ export interface Wire {
 export interface OpInput {
   readonly name: string;
   readonly types: readonly string[];
-  readonly type_var: string;
+  readonly type_var: string | null;
   readonly shape: string;
   readonly host: boolean;
   readonly many: boolean;
@@ -63,7 +63,7 @@ export interface OpAttr {
 export interface OpOutput {
   readonly name: string;
   readonly types: readonly string[];
-  readonly type_var: string;
+  readonly type_var: string | null;
   readonly shape: string;
   readonly many: boolean;
   readonly layout?: string;
@@ -83,6 +83,7 @@ export interface Op {
   readonly outputs: readonly OpOutput[];
   readonly aliases: readonly string[];
   readonly differentiable: boolean;
+  readonly stateful: boolean;
 }
 
 // What the analysis says of a page
@@ -92,24 +93,24 @@ export type Dim = number | string | null;
 export interface PinInfo {
   readonly dtype: string | null;
   readonly shape: readonly Dim[] | null;
-  readonly text?: string;
+  readonly text: string;
+  readonly direction?: "input" | "output";
 }
 
 export interface Fix {
   readonly title: string;
-  readonly fix: Json;
+  readonly edits: readonly Json[];
 }
 
 export interface Problem {
   readonly block: string;
   readonly pin: string;
-  readonly op?: string;
+  readonly op: string;
   readonly code: string;
   readonly wanted: string;
   readonly got: string;
   readonly remedy: string;
-  readonly message?: string;
-  readonly severity?: "error" | "warning";
+  readonly message: string;
   readonly fixes: readonly Fix[];
 }
 
@@ -122,5 +123,5 @@ export interface Estimate {
 export interface Analysis {
   readonly pins: { readonly [block: string]: { readonly [pin: string]: PinInfo } };
   readonly problems: readonly Problem[];
-  readonly estimate?: Estimate | null;
+  readonly estimate: Estimate | null;
 }

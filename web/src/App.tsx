@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The studio: home or a page, and what stands around it. */
+
+import { ReactFlowProvider } from "@xyflow/react";
+import { lazy, Suspense, useEffect, useState } from "react";
+import { api } from "./core/api";
+import { Canvas } from "./editor/Canvas";
+import { useKeyboard } from "./editor/keyboard";
+import { QuickAdd } from "./editor/QuickAdd";
+import { Bottom } from "./panels/Bottom";
+import { Dialogs } from "./panels/Commands";
+import { Inspector } from "./panels/Inspector";
+import { Left } from "./panels/Left";
+import { Notices } from "./panels/Notices";
+import { Breadcrumb, StatusBar } from "./panels/StatusBar";
+import { TopBar } from "./panels/TopBar";
+import { Home } from "./screens/Home";
+import { attempt, openFiles, openPage } from "./state/pages";
+import { activeTab, update, useStudio } from "./state/store";
+import { startSync } from "./state/sync";
+import { useWords } from "./state/words";
+
+const Viewer = lazy(() => import("./viewer/Viewer"));
+
+export function App() {
+  const tab = useStudio((state) => activeTab(state));
+  const settings = useStudio((state) => state.settings);
+  const spoken = useStudio((state) => state.spoken);
+  const viewer = useStudio((state) => state.viewer);
+  useStart();
+  useKeyboard();
+  const dropping = useDrop();
+  useEffect(() => {
+    document.documentElement.dataset["theme"] = settings.theme;
+    document.documentElement.lang = settings.language;
+  }, [settings.theme, settings.language]);
+  return (
+    <div className={`studio ${dropping ? "dropping" : ""}`}>
+      <TopBar />
+      <Notices />
+      {tab === null ? (
+        <Home />
+      ) : (
+        <div className="workspace">
+          {settings.left && <Left tab={tab} />}
+          <main className="centre">
+            <Breadcrumb tab={tab} />
+            <ReactFlowProvider>
+              <Canvas key={tab.id} tab={tab} />
+            </ReactFlowProvider>
+            <StatusBar tab={tab} />
+            {settings.bottom && <Bottom tab={tab} />}
+          </main>
+          {viewer ? (
+            <Suspense fallback={<aside className="panel viewer" />}>
+              <Viewer tab={tab} viewer={viewer} />
+            </Suspense>
+          ) : (
+            settings.right && <Inspector tab={tab} />
+          )}
+        </div>
+      )}
+      <QuickAdd />
+      <Dialogs />
+      <OpenFile />
+      <div className="sr" role="status" aria-live="polite">
+        {spoken}
+      </div>
+    </div>
+  );
+}
+
+function OpenFile() {
+  const words = useWords();
+  return (
+    <input
+      id="open-file"
+      className="sr"
+      type="file"
+      multiple
+      tabIndex={-1}
+      aria-label={words("home.open")}
+      onChange={(event) => {
+        void openFiles([...(event.target.files ?? [])]);
+        event.target.value = "";
+      }}
+    />
+  );
+}
+
+/** Ask for what never changes, and open the page that the address names. */
+function useStart(): void {
+  useEffect(() => {
+    void attempt(() => api.ops()).then((found) => found && update({ ops: found.ops, catalogue: new Map(found.ops.map((op) => [op.name, op])) }));
+    void attempt(() => api.engines()).then((found) => found && update({ engines: found.engines }));
+    const page = /^#\/page\/(.+)$/.exec(location.hash)?.[1];
+    if (page !== undefined) void openPage(decodeURIComponent(page));
+    return startSync();
+  }, []);
+}
+
+/** Files can be dropped anywhere. */
+function useDrop(): boolean {
+  const [over, setOver] = useState(false);
+  useEffect(() => {
+    const holdsFiles = (event: DragEvent) => event.dataTransfer?.types.includes("Files") ?? false;
+    const onOver = (event: DragEvent) => {
+      if (!holdsFiles(event)) return;
+      event.preventDefault();
+      setOver(true);
+    };
+    const onLeave = (event: DragEvent) => {
+      if (event.relatedTarget === null) setOver(false);
+    };
+    const onDrop = (event: DragEvent) => {
+      setOver(false);
+      if (!holdsFiles(event) || event.defaultPrevented) return;
+      event.preventDefault();
+      void openFiles([...(event.dataTransfer?.files ?? [])]);
+    };
+    window.addEventListener("dragover", onOver);
+    window.addEventListener("dragleave", onLeave);
+    window.addEventListener("drop", onDrop);
+    return () => {
+      window.removeEventListener("dragover", onOver);
+      window.removeEventListener("dragleave", onLeave);
+      window.removeEventListener("drop", onDrop);
+    };
+  }, []);
+  return over;
+}

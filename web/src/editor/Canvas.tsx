@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The page as a drawing: blocks, wires, and everything that pointers do there. */
+
+import {
+  applyNodeChanges, Background, BackgroundVariant, ReactFlow, useStore,
+  type Connection, type EdgeChange, type IsValidConnection, type NodeChange, type OnConnectEnd, type OnConnectStart, type ReactFlowInstance,
+} from "@xyflow/react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { insertIntoWire, moveBlocks, type Point } from "../core/commands";
+import { findBlock, inputPins, outputPins, wireId, wiresOf } from "../core/document";
+import type { Page } from "../core/model";
+import { compatiblePins, readingOrder, refusal, type PinPlace } from "../core/pins";
+import { addOp, connectPins, editPage, localAnalysis } from "../state/edits";
+import { enterBlock, openFiles } from "../state/pages";
+import { openQuickAdd } from "../state/perform";
+import { activeTab, flow, shownPage, studio, update, updateTab, useStudio, type Tab } from "../state/store";
+import { useWords, word } from "../state/words";
+import { BlockNode, type BlockNodeType } from "./BlockNode";
+import { lanesOf } from "./lanes";
+import { WireEdge, type WireEdgeType } from "./WireEdge";
+
+const NODE_TYPES = { block: BlockNode };
+const EDGE_TYPES = { wire: WireEdge };
+const LOW_DETAIL = 0.4;
+
+/** Nodes for the blocks of a page; blocks that did not change keep their node, and with it their place in the drawing. */
+function nodesOf(page: Page, selection: ReadonlySet<string>, old: readonly BlockNodeType[]): BlockNodeType[] {
+  const known = new Map(old.map((node) => [node.id, node]));
+  return readingOrder(page).map((block, index) => {
+    const before = known.get(block.name);
+    const [x, y] = block.position ?? [(index % 5) * 280, Math.floor(index / 5) * 220];
+    const selected = selection.has(block.name);
+    if (before?.data.block === block && before.position.x === x && before.position.y === y && before.selected === selected) return before;
+    return { ...before, id: block.name, type: "block", position: { x, y }, data: before?.data.block === block ? before.data : { block }, selected, ariaLabel: `${block.name}, ${block.op ?? block.page}` };
+  });
+}
+
+function edgesOf(page: Page, wires: ReadonlySet<string>, lanes: ReadonlyMap<string, number>): WireEdgeType[] {
+  return wiresOf(page).map((wire) => {
+    const id = wireId(wire);
+    return {
+      id,
+      type: "wire",
+      source: wire.from,
+      sourceHandle: wire.output,
+      target: wire.to,
+      targetHandle: wire.pin,
+      data: { wire, lane: lanes.get(id) ?? 0 },
+      selected: wires.has(id),
+      focusable: true,
+      ariaLabel: `${wire.from}.${wire.output} → ${wire.to}.${wire.pin}`,
+    };
+  });
+}
+
+export function Canvas({ tab }: { tab: Tab }) {
+  const page = shownPage(tab);
+  const theme = useStudio((state) => state.settings.theme);
+  const catalogue = useStudio((state) => state.catalogue);
+  const words = useWords();
+  const [nodes, setNodes] = useState<BlockNodeType[]>(() => nodesOf(page, tab.selection, []));
+  useEffect(() => setNodes((old) => nodesOf(page, tab.selection, old)), [page, tab.selection]);
+  const lanes = useMemo(() => lanesOf(page, catalogue), [page, catalogue]);
+  const edges = useMemo(() => edgesOf(page, tab.wires, lanes), [page, tab.wires, lanes]);
+  const place = `${tab.id}/${tab.trail.map((step) => step.block).join("/")}`;
+  useFitOnOpen(place, page.blocks.length);
+
+  const onNodesChange = useCallback((changes: NodeChange<BlockNodeType>[]) => {
+    const chosen = changes.filter((change) => change.type === "select");
+    if (chosen.length > 0) changeSelection("selection", chosen);
+    // The document takes part when the drag ends; until then only the drawing moves.
+    setNodes((old) => applyNodeChanges(changes.filter((change) => change.type !== "select" && change.type !== "remove"), old));
+  }, []);
+  const onEdgesChange = useCallback((changes: EdgeChange<WireEdgeType>[]) => {
+    const chosen = changes.filter((change) => change.type === "select");
+    if (chosen.length > 0) changeSelection("wires", chosen);
+  }, []);
+
+  return (
+    <div
+      className="canvas"
+      role="region"
+      aria-label={words("canvas.label")}
+      onDoubleClick={onDoubleClick}
+      onDragOver={(event) => event.preventDefault()}
+      onDrop={onDrop}
+    >
+      <ReactFlow<BlockNodeType, WireEdgeType>
+        nodes={nodes}
+        edges={edges}
+        nodeTypes={NODE_TYPES}
+        edgeTypes={EDGE_TYPES}
+        onNodesChange={onNodesChange}
+        onEdgesChange={onEdgesChange}
+        onNodeDragStop={(_event, _node, moved) => finishDrag(moved)}
+        onSelectionDragStop={(_event, moved) => finishDrag(moved)}
+        onNodeDoubleClick={(_event, node) => enterBlock(node.id)}
+        onConnect={onConnect}
+        onConnectStart={onConnectStart}
+        onConnectEnd={onConnectEnd}
+        isValidConnection={isValid}
+        onInit={(instance) => {
+          flow.current = instance as unknown as ReactFlowInstance;
+        }}
+        colorMode={theme}
+        disableKeyboardA11y
+        deleteKeyCode={null}
+        selectionKeyCode="Shift"
+        multiSelectionKeyCode={["Shift", "Control", "Meta"]}
+        minZoom={0.1}
+        maxZoom={2.5}
+        zoomOnDoubleClick={false}
+        connectionRadius={26}
+        elevateNodesOnSelect
+        proOptions={{ hideAttribution: true }}
+        nodeDragThreshold={2}
+      >
+        <Background variant={BackgroundVariant.Dots} gap={22} size={1.4} />
+        <DetailLevel />
+      </ReactFlow>
+      {page.blocks.length === 0 && (
+        <div className="empty">
+          <h2>{words("canvas.empty")}</h2>
+          <p>{words("canvas.emptyHint")}</p>
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** Below this zoom a block is its title and its badge; the class on the canvas hides the rest. */
+function DetailLevel() {
+  const low = useStore((state) => state.transform[2] < LOW_DETAIL);
+  useEffect(() => {
+    document.querySelector(".canvas")?.classList.toggle("low-detail", low);
+  }, [low]);
+  return null;
+}
+
+/** Show the whole page when it is opened, once its blocks have been measured. */
+function useFitOnOpen(place: string, count: number): void {
+  const fitted = useRef("");
+  useEffect(() => {
+    if (fitted.current === place || count === 0) return undefined;
+    const timer = window.setTimeout(() => {
+      fitted.current = place;
+      void flow.current?.fitView({ padding: 0.12, maxZoom: 1 });
+    }, 60);
+    return () => window.clearTimeout(timer);
+  }, [place, count]);
+}
+
+function changeSelection(kind: "selection" | "wires", changes: readonly { id: string; selected: boolean }[]): void {
+  const tab = activeTab();
+  if (!tab) return;
+  updateTab(tab.id, (now) => {
+    const next = new Set(now[kind]);
+    for (const change of changes) {
+      if (change.selected) next.add(change.id);
+      else next.delete(change.id);
+    }
+    return { [kind]: next };
+  });
+}
+
+function finishDrag(moved: readonly { id: string; position: { x: number; y: number } }[]): void {
+  const places = new Map<string, Point>(moved.map((node) => [node.id, [node.position.x, node.position.y]]));
+  editPage("move", (page) => moveBlocks(page, places));
+  const [only] = moved;
+  if (moved.length === 1 && only) dropOntoWire(only.id);
+}
+
+/** A block without wires that is dropped on a wire is put into it. */
+function dropOntoWire(name: string): void {
+  const tab = activeTab();
+  if (!tab) return;
+  const page = shownPage(tab);
+  const block = findBlock(page, name);
+  if (!block || wiresOf(page).some((wire) => wire.to === name || wire.from === name)) return;
+  const { catalogue } = studio();
+  const input = inputPins(page, block, catalogue)[0];
+  const output = outputPins(page, block, catalogue)[0];
+  const box = document.querySelector(`.react-flow__node[data-id="${CSS.escape(name)}"]`)?.getBoundingClientRect();
+  if (!input || !output || !box) return;
+  const under = wiresOf(page).find((wire) => crosses(wireId(wire), box));
+  if (!under) return;
+  const analysis = localAnalysis(tab);
+  const fits =
+    refusal(page, catalogue, analysis, { from: under.from, output: under.output, to: name, pin: input.name }) === null &&
+    refusal(page, catalogue, analysis, { from: name, output: output.name, to: under.to, pin: under.pin }) === null;
+  if (fits) editPage(word("action.wire"), (now) => insertIntoWire(now, under, name, input.name, output.name));
+}
+
+function crosses(id: string, box: DOMRect): boolean {
+  const path = document.querySelector<SVGPathElement>(`.react-flow__edge[data-id="${CSS.escape(id)}"] path.react-flow__edge-path`);
+  const matrix = path?.getScreenCTM();
+  if (!path || !matrix) return false;
+  const length = path.getTotalLength();
+  for (let at = 0; at <= length; at += 12) {
+    const point = path.getPointAtLength(at).matrixTransform(matrix);
+    if (point.x > box.left + 20 && point.x < box.right - 20 && point.y > box.top && point.y < box.bottom) return true;
+  }
+  return false;
+}
+
+const onConnectStart: OnConnectStart = (_event, { nodeId, handleId, handleType }) => {
+  const tab = activeTab();
+  if (!tab || !nodeId || !handleId) return;
+  const dragging: PinPlace = { block: nodeId, pin: handleId, side: handleType === "source" ? "output" : "input" };
+  const fits = compatiblePins(shownPage(tab), studio().catalogue, localAnalysis(tab), dragging);
+  const own = `${dragging.side}:${nodeId}.${handleId}`;
+  update({ dragging, fitting: new Set([own, ...fits.map((pin) => `${pin.side}:${pin.block}.${pin.pin}`)]) });
+};
+
+const onConnectEnd: OnConnectEnd = (event, state) => {
+  const from = studio().dragging;
+  update({ dragging: null, fitting: null });
+  if (!from || state.isValid || state.toHandle) {
+    if (from && state.toHandle && !state.isValid) connectPins(from, placeOf(state.toHandle));
+    return;
+  }
+  const point = "changedTouches" in event ? event.changedTouches[0]! : event;
+  const target = event.target;
+  if (target instanceof Element && target.closest(".react-flow__pane")) openQuickAdd(from, { x: point.clientX, y: point.clientY });
+};
+
+function placeOf(handle: { nodeId: string; id?: string | null; type: string }): PinPlace {
+  return { block: handle.nodeId, pin: handle.id ?? "", side: handle.type === "source" ? "output" : "input" };
+}
+
+function onConnect({ source, sourceHandle, target, targetHandle }: Connection): void {
+  connectPins({ block: source, pin: sourceHandle ?? "", side: "output" }, { block: target, pin: targetHandle ?? "", side: "input" });
+}
+
+const isValid: IsValidConnection<WireEdgeType> = ({ source, sourceHandle, target, targetHandle }) => {
+  const tab = activeTab();
+  if (!tab) return false;
+  const ends = { from: source, output: sourceHandle ?? "", to: target, pin: targetHandle ?? "" };
+  return refusal(shownPage(tab), studio().catalogue, localAnalysis(tab), ends) === null;
+};
+
+function onDoubleClick(event: React.MouseEvent): void {
+  if (event.target instanceof Element && event.target.closest(".react-flow__pane")) openQuickAdd(null, { x: event.clientX, y: event.clientY });
+}
+
+function onDrop(event: React.DragEvent): void {
+  event.preventDefault();
+  const op = studio().catalogue.get(event.dataTransfer.getData("application/x-voxgrad-op"));
+  if (op) {
+    const point = flow.current?.screenToFlowPosition({ x: event.clientX, y: event.clientY });
+    if (point) addOp(op, [point.x - 60, point.y - 16]);
+    return;
+  }
+  event.stopPropagation();
+  void openFiles([...event.dataTransfer.files]);
+}

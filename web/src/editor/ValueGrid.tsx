@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Values inside a block: small grids of numbers, or a heat map where there are too many. */
+
+import { memo, useEffect, useMemo, useRef, useState } from "react";
+import { api, type Brief, type Summary, type TraceWindow } from "../core/api";
+import { colourOf, css, inkOn, type Scale } from "../core/colour";
+import * as format from "../core/format";
+import { gridsOf, layoutOf, type Grid, type Layout } from "../core/slices";
+import { flatIndex, rangeOf, type Range } from "../core/tensor";
+import { endTrace, traceAt } from "../state/runs";
+import { useStudio } from "../state/store";
+
+export interface Values {
+  readonly shape: readonly number[];
+  /** All values in order; null where only a summary is known. */
+  readonly values: readonly number[] | null;
+  readonly hash: string | null;
+  readonly brief: Brief | null;
+}
+
+interface Props {
+  readonly block: string;
+  readonly output: string;
+  readonly layout: string;
+  readonly scale: Scale;
+  readonly data: Values;
+}
+
+export const ValueGrid = memo(function ValueGrid({ block, output, layout: letters, scale, data }: Props) {
+  const layout = useMemo(() => layoutOf(data.shape, letters), [data.shape, letters]);
+  const [held, setHeld] = useState(0);
+  const heldAxis = layout.heldAxes.find((axis) => data.shape[axis]! > 1);
+  const place = useMemo(() => data.shape.map((_, axis) => (axis === heldAxis ? Math.min(held, data.shape[axis]! - 1) : 0)), [data.shape, heldAxis, held]);
+  const grids = useMemo(() => (data.values ? gridsOf(data.shape, layout, place) : null), [data, layout, place]);
+  if (data.shape.includes(0)) return <p className="values-note">{format.brackets(data.shape)}</p>;
+  if (!grids || !data.values) return <HeatMap data={data} scale={scale} />;
+  const range = rangeOf(data.values);
+  return (
+    <div className="values">
+      {heldAxis !== undefined && (
+        <div className="values-head">
+          <button
+            type="button"
+            className="tiny nodrag"
+            onClick={() => setHeld((held + 1) % data.shape[heldAxis]!)}
+            aria-label={`${layout.names[heldAxis]} ${place[heldAxis]}`}
+          >
+            {layout.names[heldAxis]!.toLowerCase()} = {place[heldAxis]} <span aria-hidden="true">▸</span>
+          </button>
+        </div>
+      )}
+      <div className="grids">
+        {grids.map((grid) => (
+          <NumberGrid key={grid.key} grid={grid} layout={layout} range={range} scale={scale} block={block} output={output} shape={data.shape} values={data.values!} />
+        ))}
+      </div>
+    </div>
+  );
+});
+
+interface GridProps {
+  readonly grid: Grid;
+  readonly layout: Layout;
+  readonly range: Range;
+  readonly scale: Scale;
+  readonly block: string;
+  readonly output: string;
+  readonly shape: readonly number[];
+  readonly values: readonly number[];
+}
+
+function cellIndex(grid: Grid, layout: Layout, row: number, column: number): number[] {
+  const index = [...grid.index];
+  if (layout.rowAxis >= 0) index[layout.rowAxis] = row;
+  if (layout.columnAxis >= 0) index[layout.columnAxis] = column;
+  return index;
+}
+
+function sameIndex(left: readonly number[], right: readonly number[]): boolean {
+  return left.length === right.length && left.every((one, axis) => one === right[axis]);
+}
+
+function inWindow(window: TraceWindow, index: readonly number[]): boolean {
+  return index.every((one, axis) => {
+    const low = window.lo[axis] ?? 0;
+    return one >= low && one < (window.hi[axis] ?? 0) && (one - low) % (window.steps[axis] || 1) === 0;
+  });
+}
+
+function NumberGrid({ grid, layout, range, scale, block, output, shape, values }: GridProps) {
+  const trace = useStudio((state) => state.trace);
+  const source = `${block}.${output}`;
+  const windows = trace?.windows.filter((window) => window.source === source) ?? [];
+  const here = trace?.block === block && trace.output === output ? trace.index : null;
+  const window = windows[0];
+  const touched = window !== undefined && layout.sliceAxes.every((axis) => grid.index[axis]! >= window.lo[axis]! && grid.index[axis]! < window.hi[axis]!);
+  const pads = touched ? padSides(window, layout) : "";
+  const cells = Array.from({ length: grid.rows * grid.columns }, (_, at) => {
+    const index = cellIndex(grid, layout, Math.floor(at / grid.columns), at % grid.columns);
+    const value = values[flatIndex(shape, index)]!;
+    const colour = colourOf(value, range, scale);
+    const marks = [
+      here && sameIndex(here, index) ? "traced" : "",
+      windows.some((one) => inWindow(one, index)) ? "in-window" : windows.length > 0 ? "outside" : "",
+      windows.some((one) => one.winner && sameIndex(one.winner, index)) ? "winner" : "",
+      windows.some((one) => one.ties.length > 1 && one.ties.some((tie) => sameIndex(tie, index))) ? "tie" : "",
+    ];
+    return (
+      <span
+        key={at}
+        className={`cell ${marks.filter(Boolean).join(" ")}`}
+        style={{ background: css(colour), color: inkOn(colour) }}
+        title={`[${index.join("][")}] = ${value}`}
+        onMouseEnter={() => traceAt(block, output, index, value)}
+        onMouseLeave={endTrace}
+      >
+        {format.short(value)}
+      </span>
+    );
+  });
+  return (
+    <div className="grid-with-label">
+      {grid.label && <span className="grid-label">{grid.label}</span>}
+      <div className={`grid ${pads}`} style={{ gridTemplateColumns: `repeat(${grid.columns}, auto)` }}>
+        {cells}
+      </div>
+    </div>
+  );
+}
+
+/** The sides of a grid on which a window reaches over the edge. */
+function padSides(window: TraceWindow, layout: Layout): string {
+  const over = (side: "before" | "after", axis: number) => axis >= 0 && (window.padding[side][axis] ?? 0) > 0;
+  return [
+    over("before", layout.rowAxis) ? "pad-top" : "",
+    over("after", layout.rowAxis) ? "pad-bottom" : "",
+    over("before", layout.columnAxis) ? "pad-left" : "",
+    over("after", layout.columnAxis) ? "pad-right" : "",
+  ].filter(Boolean).join(" ");
+}
+
+const summaries = new Map<string, Summary>();
+
+/** The summary of a tensor; asked once, because its name is its content. */
+export function useSummary(hash: string | null): Summary | null {
+  const [summary, setSummary] = useState<Summary | null>(hash === null ? null : (summaries.get(hash) ?? null));
+  useEffect(() => {
+    const known = hash === null ? null : (summaries.get(hash) ?? null);
+    setSummary(known);
+    if (hash === null || known) return undefined;
+    let wanted = true;
+    api.summary(hash).then(
+      (found) => {
+        summaries.set(hash, found);
+        if (wanted) setSummary(found);
+      },
+      () => undefined,
+    );
+    return () => {
+      wanted = false;
+    };
+  }, [hash]);
+  return summary;
+}
+
+function HeatMap({ data, scale }: { data: Values; scale: Scale }) {
+  const summary = useSummary(data.hash);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const thumbnail = summary?.thumbnail;
+  useEffect(() => {
+    const context = canvas.current?.getContext("2d");
+    const [rows, columns] = thumbnail?.shape ?? [];
+    if (!context || !thumbnail || !rows || !columns) return;
+    const image = new ImageData(columns, rows);
+    const bytes = Uint8Array.from(atob(thumbnail.values), (letter) => letter.charCodeAt(0));
+    const range = { min: thumbnail.lo, max: thumbnail.hi };
+    bytes.forEach((level, at) => {
+      const value = level === 255 ? NaN : thumbnail.lo + ((thumbnail.hi - thumbnail.lo) * level) / 254;
+      image.data.set([...colourOf(value, range, scale), 255], at * 4);
+    });
+    context.putImageData(image, 0, 0);
+  }, [thumbnail, scale]);
+  const stats = summary ?? data.brief;
+  const [rows, columns] = thumbnail?.shape ?? [1, 1];
+  const text = (value: number | null | undefined) => (value === null || value === undefined ? "—" : format.number(value, 4));
+  return (
+    <div className="values">
+      {thumbnail && <canvas ref={canvas} className="heat" width={columns} height={rows} style={{ aspectRatio: `${columns} / ${rows}` }} role="img" aria-label={format.brackets(data.shape)} />}
+      {stats && (
+        <p className="values-note">
+          <span>min {text(stats.min)}</span> <span>mean {text(stats.mean)}</span> <span>max {text(stats.max)}</span>
+          {stats.nan > 0 && <span className="bad">NaN {stats.nan}</span>}
+        </p>
+      )}
+    </div>
+  );
+}

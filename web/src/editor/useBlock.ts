@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What a block shows, gathered from the page, its analysis and its last run. */
+
+import { useMemo } from "react";
+import { useShallow } from "zustand/react/shallow";
+import { numberOf, type BlockOutput, type BlockRun } from "../core/api";
+import { inputPins, outputPins, pageAt, type Catalogue, type PinShape } from "../core/document";
+import { freshBlocks } from "../core/freshness";
+import type { Block, Page, PinInfo, Problem } from "../core/model";
+import { sizeOf } from "../core/tensor";
+import { literalOf } from "../core/values";
+import { activeTab, pathOf, prefixOf, useStudio, type Tab } from "../state/store";
+import type { Values } from "./ValueGrid";
+
+const NO_PINS: { readonly [pin: string]: PinInfo } = {};
+const NO_PROBLEMS: readonly Problem[] = [];
+
+/** The problems of every block, found once per analysis. */
+const byAnalysis = new WeakMap<object, Map<string, Problem[]>>();
+
+export function problemsOf(tab: Tab | null, block: string): readonly Problem[] {
+  const analysis = tab?.analysis;
+  if (!tab || !analysis) return NO_PROBLEMS;
+  let found = byAnalysis.get(analysis);
+  if (!found) {
+    found = new Map();
+    for (const problem of analysis.problems) found.set(problem.block, [...(found.get(problem.block) ?? []), problem]);
+    byAnalysis.set(analysis, found);
+  }
+  return found.get(prefixOf(tab) + block) ?? NO_PROBLEMS;
+}
+
+/** Which results still belong to the page, found once per document. */
+const freshFor = new WeakMap<Page, { then: Page; fresh: Set<string> }>();
+
+function freshNames(tab: Tab): Set<string> | null {
+  const then = tab.run?.document;
+  const now = tab.history.now;
+  if (!then || then === now) return null;
+  const known = freshFor.get(now);
+  if (known?.then === then) return known.fresh;
+  const fresh = freshBlocks(then, now);
+  freshFor.set(now, { then, fresh });
+  return fresh;
+}
+
+export interface BlockView {
+  readonly page: Page | null;
+  readonly catalogue: Catalogue;
+  readonly pins: { readonly [pin: string]: PinInfo };
+  readonly problems: readonly Problem[];
+  readonly run: BlockRun | null;
+  readonly stale: boolean;
+}
+
+export function useBlockView(name: string): BlockView {
+  return useStudio(
+    useShallow((state): BlockView => {
+      const tab = activeTab(state);
+      const full = tab ? prefixOf(tab) + name : name;
+      const fresh = tab && freshNames(tab);
+      const page = tab && pageAt(tab.history.now, pathOf(tab));
+      return {
+        // Only a page with pages inside decides what pins a block has; without, edits elsewhere redraw nothing here.
+        page: page?.pages ? page : null,
+        catalogue: state.catalogue,
+        pins: tab?.analysis?.pins[full] ?? NO_PINS,
+        problems: problemsOf(tab, name),
+        run: tab?.results[full] ?? null,
+        stale: fresh !== null && fresh !== undefined && !fresh.has(tab?.trail[0]?.block ?? name),
+      };
+    }),
+  );
+}
+
+const NOWHERE: Page = { name: "", semantics: "", blocks: [] };
+
+export function usePins(block: Block, view: BlockView): { inputs: PinShape[]; outputs: PinShape[] } {
+  const { page, catalogue } = view;
+  return useMemo(
+    () => ({ inputs: inputPins(page ?? NOWHERE, block, catalogue), outputs: outputPins(page ?? NOWHERE, block, catalogue) }),
+    [block, page, catalogue],
+  );
+}
+
+/** The values that a result carries, if it carries all of them. */
+export function valuesOfResult(output: BlockOutput): Values {
+  const whole = output.summary.values.length === sizeOf(output.shape);
+  return {
+    shape: output.shape,
+    values: whole && output.dtype !== "string" ? output.summary.values.map(numberOf) : null,
+    hash: output.hash,
+    brief: output.summary,
+  };
+}
+
+/** The value of a constant, which is known without a run. */
+export function valuesOfConstant(block: Block): Values | null {
+  if (block.op !== "Const") return null;
+  const literal = literalOf(block.attrs?.["value"]);
+  return literal && { shape: literal.shape, values: literal.values, hash: null, brief: null };
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+/** One attribute: a widget for its kind, or its text as people have always typed it. */
+
+import { useEffect, useState } from "react";
+import { ApiError } from "../core/api";
+import { setAttr } from "../core/commands";
+import * as format from "../core/format";
+import type { Json, OpAttr } from "../core/model";
+import { literalOf, textOf } from "../core/values";
+import { editPage, serverEdit } from "../state/edits";
+import { useWords } from "../state/words";
+
+interface Props {
+  readonly block: string;
+  readonly attr: OpAttr;
+  readonly value: Json | undefined;
+}
+
+const AXES = ["N", "D", "H", "W", "C"];
+
+export function AttrField({ block, attr, value }: Props) {
+  const words = useWords();
+  const set = (next: Json | undefined) => editPage(`${block}.${attr.name}`, (page) => setAttr(page, block, attr.name, next), `${block}.${attr.name}`);
+  const shown = value ?? attr.default;
+  const changed = value !== undefined;
+  return (
+    <div className="attr-field" title={attr.doc}>
+      <span className="attr-name" id={`attr-${block}-${attr.name}`}>
+        {attr.name}
+        {changed && !attr.required && (
+          <button type="button" className="link" onClick={() => set(undefined)}>
+            {words("inspector.default")}
+          </button>
+        )}
+        {!changed && <span className="hint">{attr.required ? words("inspector.required") : words("inspector.default")}</span>}
+      </span>
+      <Widget block={block} attr={attr} value={shown} set={set} />
+    </div>
+  );
+}
+
+function Widget({ block, attr, value, set }: { block: string; attr: OpAttr; value: Json; set: (next: Json | undefined) => void }) {
+  const label = `${block} ${attr.name}`;
+  if (attr.kind === "bool" || typeof value === "boolean") {
+    return <input type="checkbox" aria-label={label} checked={value === true} onChange={(event) => set(event.target.checked)} />;
+  }
+  if (attr.choices.length > 0 && !Array.isArray(value)) {
+    const choices = attr.choices.map(String);
+    const current = String(value ?? "");
+    return (
+      <select aria-label={label} value={current} onChange={(event) => set(attr.choices[choices.indexOf(event.target.value)])}>
+        {!choices.includes(current) && <option value={current}>{current}</option>}
+        {choices.map((choice) => (
+          <option key={choice} value={choice}>
+            {choice}
+          </option>
+        ))}
+      </select>
+    );
+  }
+  const numbers = Array.isArray(value) && value.length <= 6 && value.every((one: Json) => typeof one === "number") ? (value as number[]) : null;
+  return (
+    <div className="list-field">
+      {numbers && numbers.length > 0 && (
+        <div className="number-row">
+          {numbers.map((one, index) => (
+            <label key={index}>
+              <span>{numbers.length === 5 ? AXES[index] : index}</span>
+              <input
+                type="number"
+                aria-label={`${label} ${numbers.length === 5 ? AXES[index] : index}`}
+                value={one}
+                onChange={(event) => set(numbers.with(index, Math.trunc(Number(event.target.value))))}
+              />
+            </label>
+          ))}
+        </div>
+      )}
+      <TextField block={block} name={attr.name} value={value} />
+    </div>
+  );
+}
+
+/** A value as text; the server reads it, and points at the character where it cannot. */
+export function TextField({ block, name, value }: { block: string; name: string; value: Json | undefined }) {
+  const words = useWords();
+  const known = textOf(value);
+  const [text, setText] = useState(known);
+  const [fault, setFault] = useState("");
+  useEffect(() => {
+    setText(known);
+    setFault("");
+  }, [known]);
+  const literal = literalOf(value);
+  const long = known.length > 60;
+  const send = async () => {
+    if (text === known) return;
+    const done = await serverEdit(`${block}.${name}`, { kind: "set_text", block, name, text });
+    setFault(done instanceof ApiError ? done.message : "");
+  };
+  const shared = {
+    "aria-label": `${block} ${name} ${words("inspector.asText")}`,
+    "aria-invalid": fault !== "",
+    spellCheck: false,
+    value: text,
+    className: "text-value",
+    onChange: (event: { target: { value: string } }) => setText(event.target.value),
+    onBlur: () => void send(),
+  };
+  return (
+    <div className="text-field">
+      {literal && literal.shape.length > 1 && (
+        <span className="hint">
+          {literal.dtype} {format.brackets(literal.shape)} {literal.values ? "" : words("block.file")}
+        </span>
+      )}
+      {long ? (
+        <textarea {...shared} rows={4} />
+      ) : (
+        <input
+          {...shared}
+          onKeyDown={(event) => {
+            if (event.key === "Enter") void send();
+          }}
+        />
+      )}
+      {fault && <pre className="fault">{fault}</pre>}
+    </div>
+  );
+}

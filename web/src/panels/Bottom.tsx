@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The strip under the canvas: problems, runs, trends, checks, comparisons, log. */
+
+import { useState } from "react";
+import { api, type CheckRow, type Run } from "../core/api";
+import * as format from "../core/format";
+import { applyFix } from "../state/edits";
+import { attempt } from "../state/pages";
+import { goToBlock, openViewer } from "../state/perform";
+import { checkGradients, compareEngines, compareRuns, showRun } from "../state/runs";
+import { prefixOf, setSettings, update, useStudio, type BottomTab, type Tab } from "../state/store";
+import { useWords } from "../state/words";
+import { Icon } from "../ui/Icon";
+import { Trends } from "./Trends";
+
+const KINDS: readonly BottomTab[] = ["problems", "runs", "trends", "check", "compare", "log"];
+
+export function Bottom({ tab }: { tab: Tab }) {
+  const words = useWords();
+  const kind = useStudio((state) => state.bottomTab);
+  const problems = tab.analysis?.problems.length ?? 0;
+  return (
+    <section className="panel bottom" aria-label={words("action.toggleBottom")}>
+      <div className="panel-tabs" role="tablist">
+        {KINDS.map((one) => (
+          <button key={one} type="button" role="tab" aria-selected={kind === one} onClick={() => update({ bottomTab: one })}>
+            {words(`bottom.${one}`)}
+            {one === "problems" && problems > 0 && <span className="badge bad">{problems}</span>}
+          </button>
+        ))}
+        <span className="grow" />
+        <button type="button" className="icon-only quiet" onClick={() => setSettings({ bottom: false })} aria-label={words("action.toggleBottom")}>
+          <Icon name="bottom" />
+        </button>
+      </div>
+      <div className="scroll" tabIndex={0} role="tabpanel" aria-label={words(`bottom.${kind}`)}>
+        {kind === "problems" && <Problems tab={tab} />}
+        {kind === "runs" && <Runs tab={tab} />}
+        {kind === "trends" && <Trends tab={tab} />}
+        {kind === "check" && <Check tab={tab} />}
+        {kind === "compare" && <Compare tab={tab} />}
+        {kind === "log" && <Log />}
+      </div>
+    </section>
+  );
+}
+
+function Problems({ tab }: { tab: Tab }) {
+  const words = useWords();
+  const problems = tab.analysis?.problems ?? [];
+  if (problems.length === 0) {
+    return (
+      <p className="none good">
+        <Icon name="tick" /> {words("problems.none")}
+      </p>
+    );
+  }
+  return (
+    <ul className="rows">
+      {problems.map((problem, index) => (
+        <li key={index} className="problem-row">
+          <button type="button" className="row-main" onClick={() => goToBlock(problem.block.slice(prefixOf(tab).length))}>
+            <span className="dot bad" />
+            <strong>
+              {problem.block}
+              {problem.pin && ` · ${problem.pin}`}
+            </strong>
+            <span>{problem.message}</span>
+          </button>
+          {problem.fixes.map((fix) => (
+            <button key={fix.title} type="button" onClick={() => void applyFix(fix)}>
+              {fix.title}
+            </button>
+          ))}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Runs({ tab }: { tab: Tab }) {
+  const words = useWords();
+  const [chosen, setChosen] = useState<string | null>(null);
+  if (tab.runs.length === 0) return <p className="none">{words("runs.none")}</p>;
+  const compare = async (other: string) => {
+    if (chosen === null) return;
+    const pair = await attempt(() => Promise.all([api.runDetails(chosen), api.runDetails(other)]));
+    if (!pair) return;
+    update({ bottomTab: "compare" });
+    await compareRuns(tab.id, pair[0], pair[1], runName(pair[0]), runName(pair[1]));
+  };
+  return (
+    <table className="table">
+      <tbody>
+        {tab.runs.map((run) => (
+          <tr key={run.id} className={tab.run?.id === run.id ? "current" : ""}>
+            <td>
+              <span className={`dot ${run.state === "done" ? "ok" : run.state === "failed" ? "bad" : ""}`} /> {words(`run.state.${run.state}`)}
+            </td>
+            <td>{new Date(run.started * 1000).toLocaleTimeString()}</td>
+            <td>{run.engine}</td>
+            <td>{run.cycles > 1 ? `${format.count(run.cycles)} ${words("run.cycles")}` : words("runs.page")}</td>
+            <td className="number">{run.seconds === null ? "" : format.seconds(run.seconds)}</td>
+            <td className="message">{run.error?.message ?? ""}</td>
+            <td>
+              <button type="button" onClick={() => void attempt(() => showRun(tab.id, run.id))}>
+                {words("runs.show")}
+              </button>{" "}
+              {chosen === null || chosen === run.id ? (
+                <button type="button" aria-pressed={chosen === run.id} onClick={() => setChosen(chosen === run.id ? null : run.id)}>
+                  {words("runs.compareWith")}
+                </button>
+              ) : (
+                <button type="button" className="primary" onClick={() => void compare(run.id)}>
+                  {words("runs.compareWith")} ↔
+                </button>
+              )}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function runName(run: Run): string {
+  return `${run.engine} ${new Date(run.started * 1000).toLocaleTimeString()}`;
+}
+
+function Check({ tab }: { tab: Tab }) {
+  const words = useWords();
+  const checks = tab.checks;
+  return (
+    <>
+      <div className="row-head">
+        <button type="button" className="primary" disabled={checks?.busy} onClick={() => void checkGradients()}>
+          {words("check.run")}
+        </button>
+        <span className="hint">{checks?.busy ? words("check.busy") : words("check.none")}</span>
+      </div>
+      {checks && checks.rows.length > 0 && (
+        <table className="table">
+          <thead>
+            <tr>
+              <th>{words("check.block")}</th>
+              <th>{words("check.input")}</th>
+              <th className="number">{words("check.error")}</th>
+              <th />
+              <th>{words("check.steps")}</th>
+            </tr>
+          </thead>
+          <tbody>
+            {checks.rows.map((row) => (
+              <tr key={`${row.block}.${row.input}`}>
+                <td>
+                  <button type="button" className="link" onClick={() => goToBlock(row.block)}>
+                    {row.block}
+                  </button>{" "}
+                  <span className="hint">{row.op}</span>
+                </td>
+                <td>{row.input}</td>
+                <td className="number">{row.error === null ? "—" : row.error.toExponential(1)}</td>
+                <td>
+                  <span className={`badge ${row.ok ? "ok" : "bad"}`}>{words(row.ok ? "check.ok" : "check.bad")}</span> {row.note}
+                </td>
+                <td>
+                  <StepCurve row={row} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </>
+  );
+}
+
+/** Error over step size, both as powers of ten: it falls with the step until rounding takes over. */
+function StepCurve({ row }: { row: CheckRow }) {
+  const points = row.steps.flatMap(({ step, error }) => (error !== null && error > 0 ? [[Math.log10(step), Math.log10(error)] as const] : []));
+  if (points.length < 2) return null;
+  const [xs, ys] = [points.map(([x]) => x), points.map(([, y]) => y)];
+  const [x0, x1, y0, y1] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
+  const at = ([x, y]: readonly [number, number]) =>
+    `${(4 + ((x - x0) / (x1 - x0 || 1)) * 152).toFixed(1)},${(28 - ((y - y0) / (y1 - y0 || 1)) * 24).toFixed(1)}`;
+  return (
+    <svg className={`curve ${row.ok ? "ok" : "bad"}`} width="160" height="32" role="img" aria-label={points.map(([x, y]) => `10^${x.toFixed(0)}: 10^${y.toFixed(1)}`).join(", ")}>
+      <polyline points={points.map(at).join(" ")} />
+      {points.map((point) => {
+        const [cx, cy] = at(point).split(",");
+        return <circle key={point[0]} cx={cx} cy={cy} r="1.8" />;
+      })}
+    </svg>
+  );
+}
+
+function Compare({ tab }: { tab: Tab }) {
+  const words = useWords();
+  const engines = useStudio((state) => state.engines).filter((engine) => engine.available);
+  const [left, setLeft] = useState(engines[0]?.name ?? "cpu");
+  const [right, setRight] = useState(engines[1]?.name ?? "cpu");
+  const comparison = tab.comparison;
+  return (
+    <>
+      <div className="row-head">
+        {[[left, setLeft] as const, [right, setRight] as const].map(([value, set], index) => (
+          <select key={index} value={value} onChange={(event) => set(event.target.value)} aria-label={`${words("run.engine")} ${index + 1}`}>
+            {engines.map((engine) => (
+              <option key={engine.name}>{engine.name}</option>
+            ))}
+          </select>
+        ))}
+        <button type="button" className="primary" disabled={comparison?.busy} onClick={() => void compareEngines(left, right)}>
+          {words("compare.run")}
+        </button>
+        <span className="hint">{words("compare.none")}</span>
+      </div>
+      {comparison && comparison.rows.length > 0 && (
+        <table className="table">
+          <thead>
+            <tr>
+              <th>{words("compare.block")}</th>
+              <th>{words("compare.output")}</th>
+              <th className="number">{words("compare.maxAbs")}</th>
+              <th className="number">{words("compare.ulp")}</th>
+              <th className="number">
+                {words("compare.time")} {comparison.left}
+              </th>
+              <th className="number">
+                {words("compare.time")} {comparison.right}
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {comparison.rows.map((row) => (
+              <tr key={`${row.block}.${row.output}`}>
+                <td>
+                  <button
+                    type="button"
+                    className="link"
+                    onClick={() => {
+                      openViewer(row.block, row.output, "diff");
+                      if (row.hashes[1]) update((state) => ({ viewer: state.viewer && { ...state.viewer, against: `hash:${row.hashes[1]}` } }));
+                    }}
+                  >
+                    {row.block}
+                  </button>
+                </td>
+                <td>{row.output}</td>
+                <td className="number">
+                  {row.comparison ? row.comparison.differing === 0 ? <span className="badge ok">{words("compare.equal")}</span> : format.number(row.comparison.max_abs ?? Infinity, 3) : row.message || "—"}
+                </td>
+                <td className="number">{row.comparison?.max_ulp ?? "—"}</td>
+                {row.seconds.map((time, index) => (
+                  <td key={index} className="number">
+                    {time === null ? "—" : format.seconds(time)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </>
+  );
+}
+
+function Log() {
+  const words = useWords();
+  const log = useStudio((state) => state.log);
+  if (log.length === 0) return <p className="none">{words("log.none")}</p>;
+  return (
+    <ol className="log">
+      {log.toReversed().map((line, index) => (
+        <li key={log.length - index} className={line.level}>
+          <time>{new Date(line.time).toLocaleTimeString()}</time> <span>{line.text}</span>
+        </li>
+      ))}
+    </ol>
+  );
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Where a value came from: its windows drawn cell by cell, with padding, winner and ties. */
+
+import { numberOf, type TraceWindow } from "../core/api";
+import { colourOf, css, inkOn } from "../core/colour";
+import { findBlock, splitPath } from "../core/document";
+import * as format from "../core/format";
+import { flatIndex, indexText, rangeOf } from "../core/tensor";
+import { valuesOfConstant } from "../editor/useBlock";
+import { activeTab, prefixOf, setSettings, shownPage, useStudio, type Tab } from "../state/store";
+import { useWords } from "../state/words";
+
+export function TracePanel() {
+  const words = useWords();
+  const trace = useStudio((state) => state.trace);
+  const depth = useStudio((state) => state.settings.depth);
+  const hasResults = useStudio((state) => Object.keys(activeTab(state)?.results ?? {}).length > 0);
+  if (!hasResults && !trace) return null;
+  return (
+    <section className="trace">
+      <h3>{words("inspector.trace")}</h3>
+      {!trace && <p className="hint">{words("inspector.traceHint")}</p>}
+      {trace && (
+        <p>
+          <strong>{trace.block}</strong> <code>{indexText(trace.index)}</code> = <strong>{format.number(trace.value)}</strong>
+        </p>
+      )}
+      {trace?.windows.map((window) => <WindowView key={`${window.block}.${window.pin}.${window.depth}`} window={window} />)}
+      <label className="inline depth">
+        <span>{words("trace.depth", { count: depth })}</span>
+        <input type="range" min={1} max={6} value={depth} onChange={(event) => setSettings({ depth: Number(event.target.value) })} aria-label={words("inspector.trace")} />
+      </label>
+    </section>
+  );
+}
+
+/** The values of an output, if the page or its last run has told all of them. */
+function knownValues(tab: Tab, source: string): { shape: readonly number[]; values: readonly number[] } | null {
+  const { block, output } = splitPath(source);
+  const found = findBlock(shownPage(tab), block);
+  const constant = found && valuesOfConstant(found);
+  if (constant?.values) return { shape: constant.shape, values: constant.values };
+  const result = tab.results[prefixOf(tab) + block]?.outputs.find((one) => one.name === output);
+  if (!result || result.summary.values.length < result.summary.count) return null;
+  return { shape: result.shape, values: result.summary.values.map(numberOf) };
+}
+
+const MOST = 12;
+
+function WindowView({ window }: { window: TraceWindow }) {
+  const words = useWords();
+  const tab = activeTab();
+  const known = tab && knownValues(tab, window.source);
+  const volume = window.lo.length === 5;
+  return (
+    <div className="window">
+      <p>
+        <code>
+          {window.block}.{window.pin}
+        </code>{" "}
+        ← {window.source} <code>{span(window)}</code>
+      </p>
+      {volume && <WindowGrids window={window} known={known} />}
+      {window.winner && <p className="winner-note">{words("trace.winner", { index: indexText(window.winner) })}</p>}
+      {window.ties.length > 1 && <p className="tie-note">{words("trace.ties", { count: window.ties.length })}</p>}
+    </div>
+  );
+}
+
+function span(window: TraceWindow): string {
+  return `[${window.lo.map((low, axis) => (window.hi[axis] === low + 1 ? low : `${low}:${window.hi[axis]}`)).join(",")}]`;
+}
+
+/** The window over depth, height and width, padding included, at the first channel that it reads. */
+function WindowGrids({ window, known }: { window: TraceWindow; known: ReturnType<typeof knownValues> }) {
+  const words = useWords();
+  const range = known ? rangeOf(known.values) : { min: 0, max: 0 };
+  const from = [1, 2, 3].map((axis) => window.lo[axis]! - (window.padding.before[axis] ?? 0));
+  const to = [1, 2, 3].map((axis) => window.hi[axis]! + (window.padding.after[axis] ?? 0));
+  const [depth, height, width] = from.map((low, axis) => Math.min(MOST, to[axis]! - low)) as [number, number, number];
+  return (
+    <div className="window-grids">
+      {Array.from({ length: depth }, (_, d) => (
+        <div key={d} className="grid-with-label">
+          <span className="grid-label">d={from[0]! + d}</span>
+          <div className="grid" style={{ gridTemplateColumns: `repeat(${width}, 20px)` }}>
+            {Array.from({ length: height * width }, (_cell, at) => {
+              const index = [window.lo[0]!, from[0]! + d, from[1]! + Math.floor(at / width), from[2]! + (at % width), window.winner?.[4] ?? window.lo[4]!];
+              const inside = [1, 2, 3].every((axis) => index[axis]! >= window.lo[axis]! && index[axis]! < window.hi[axis]!);
+              if (!inside) return <span key={at} className="cell padding" title={words("trace.padding")} />;
+              const value = known ? known.values[flatIndex(known.shape, index)] : undefined;
+              const colour = value === undefined ? null : colourOf(value, range);
+              const is = (other: readonly number[] | null | undefined) => other?.every((one, axis) => one === index[axis]) ?? false;
+              const marks = `${is(window.winner) ? "winner" : ""} ${window.ties.length > 1 && window.ties.some(is) ? "tie" : ""}`;
+              return (
+                <span key={at} className={`cell ${marks}`} title={indexText(index)} style={colour ? { background: css(colour), color: inkOn(colour) } : {}}>
+                  {value === undefined ? "" : format.short(value)}
+                </span>
+              );
+            })}
+          </div>
+        </div>
+      ))}
+    </div>
+  );
+}

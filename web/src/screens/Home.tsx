@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The first screen: examples, pages, files. */
+
+import { useEffect, useMemo, useState } from "react";
+import { api, type Card, type PageEntry } from "../core/api";
+import { attempt, newPage, openCard, openPage } from "../state/pages";
+import { openFileDialog } from "../state/perform";
+import { useStudio } from "../state/store";
+import { useWords } from "../state/words";
+import { Icon } from "../ui/Icon";
+
+export function Home() {
+  const words = useWords();
+  const online = useStudio((state) => state.online);
+  const [cards, setCards] = useState<readonly Card[] | null>(null);
+  const [pages, setPages] = useState<readonly PageEntry[] | null>(null);
+  const load = () => {
+    void attempt(() => api.gallery()).then((found) => found && setCards(found.cards));
+    void attempt(() => api.pages()).then((found) => found && setPages(found.pages));
+  };
+  useEffect(load, [online]);
+  const remove = async (id: string) => {
+    await attempt(() => api.deletePage(id));
+    load();
+  };
+  return (
+    <main className="home">
+      <header className="home-head">
+        <h1>{words("home.title")}</h1>
+        <div className="home-actions">
+          <button type="button" className="primary" onClick={() => void newPage()}>
+            <Icon name="plus" /> {words("home.new")}
+          </button>
+          <button type="button" onClick={openFileDialog}>
+            <Icon name="file" /> {words("home.open")}
+          </button>
+          <span className="hint">{words("home.drop")}</span>
+        </div>
+      </header>
+      <section aria-label={words("home.gallery")}>
+        <h2>{words("home.gallery")}</h2>
+        {!cards && <p className="none">{words("home.loading")}</p>}
+        <ul className="cards">{cards?.map((card) => <GalleryCard key={card.id} card={card} />)}</ul>
+      </section>
+      <section aria-label={words("home.recent")}>
+        <h2>{words("home.recent")}</h2>
+        {pages?.length === 0 && <p className="none">{words("home.none")}</p>}
+        <ul className="recent">
+          {pages?.map((page) => (
+            <li key={page.id}>
+              <button type="button" className="row-main" disabled={Boolean(page.error)} onClick={() => void openPage(page.id)}>
+                <Icon name="file" />
+                <strong>{page.name}</strong>
+                {page.has_draft && <span className="badge">{words("home.draft")}</span>}
+                {page.error && <span className="badge bad">{page.error}</span>}
+                <span className="grow" />
+                <time>{new Date(page.modified * 1000).toLocaleString()}</time>
+              </button>
+              <button type="button" className="icon-only quiet" onClick={() => void remove(page.id)} aria-label={`${words("home.delete")}: ${page.name}`} title={words("home.delete")}>
+                <Icon name="trash" />
+              </button>
+            </li>
+          ))}
+        </ul>
+      </section>
+    </main>
+  );
+}
+
+/** Pictures are shown as pictures, never as part of this page. */
+function GalleryCard({ card }: { card: Card }) {
+  const picture = useMemo(() => (card.picture_svg ? URL.createObjectURL(new Blob([card.picture_svg], { type: "image/svg+xml" })) : ""), [card]);
+  useEffect(() => () => URL.revokeObjectURL(picture), [picture]);
+  return (
+    <li>
+      <button type="button" className="card" onClick={() => void openCard(card.id)}>
+        <span className="picture">{picture && <img src={picture} alt="" />}</span>
+        <strong>{card.title}</strong>
+        <span>{card.summary}</span>
+      </button>
+    </li>
+  );
+}

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Edits of the page on the screen. Each is one step of undo. */
+
+import { api, ApiError, type EditAction } from "../core/api";
+import { freePlace, type Box } from "../core/arrange";
+import * as commands from "../core/commands";
+import type { Point } from "../core/commands";
+import { copyText, cornerOf, pasteText } from "../core/clipboard";
+import { findBlock, inputPins, outputPins, wireId, wiresOf, withPage } from "../core/document";
+import { redo, undo } from "../core/history";
+import type { Block, Fix, Json, Op, Page, Wire } from "../core/model";
+import { firstFit, givenTypes, refusal, type PinPlace } from "../core/pins";
+import { activeTab, flow, pathOf, prefixOf, recordDocument, say, shownPage, studio, update, updateTab, type Tab } from "./store";
+import { word } from "./words";
+
+/** Change the page on the screen. */
+export function editPage(title: string, change: (page: Page) => Page, merge?: string): void {
+  const tab = activeTab();
+  if (tab) recordDocument(tab.id, withPage(tab.history.now, pathOf(tab), change), title, merge);
+}
+
+export function select(blocks: Iterable<string>, wires: Iterable<string> = []): void {
+  const tab = activeTab();
+  if (tab) updateTab(tab.id, () => ({ selection: new Set(blocks), wires: new Set(wires) }));
+}
+
+/** The boxes on the screen; sizes are those of the drawing. */
+export function boxes(names?: ReadonlySet<string>): Box[] {
+  return (flow.current?.getNodes() ?? [])
+    .filter((node) => !names || names.has(node.id))
+    .map((node) => ({
+      name: node.id,
+      x: node.position.x,
+      y: node.position.y,
+      width: node.measured?.width ?? 220,
+      height: node.measured?.height ?? 140,
+    }));
+}
+
+/** A place in the middle of what is seen. */
+export function middle(): Point {
+  const canvas = document.querySelector(".canvas")?.getBoundingClientRect();
+  if (!canvas || !flow.current) return [0, 0];
+  const point = flow.current.screenToFlowPosition({ x: canvas.x + canvas.width / 2 - 110, y: canvas.y + canvas.height / 3 });
+  return [point.x, point.y];
+}
+
+function instanceName(op: string): string {
+  const short = op.replace(/^(.)/, (letter) => letter.toLowerCase());
+  return /^[A-Z]/.test(op) && op.length > 14 ? op : short;
+}
+
+/** Put an op on the page; with a pin, wire the two together. Returns the name of the new block. */
+export function addOp(op: Op, place: Point | null, from: PinPlace | null = null): string | null {
+  const tab = activeTab();
+  if (!tab) return null;
+  const position = place ?? freePlace(boxes(), middle());
+  let name = "";
+  editPage(word("action.add"), (page) => {
+    const added = commands.addBlock(page, { name: instanceName(op.name), op: op.name, position, ...starting(op) });
+    name = added.name;
+    return from ? wireTo(added.page, tab, op, added.name, from) : added.page;
+  });
+  select([name]);
+  return name;
+}
+
+/** What a new block starts with, so that it can be seen and run: ones for windows, a value for constants. */
+function starting(op: Op): Pick<Block, "attrs"> {
+  const attrs = op.attrs.filter((attr) => attr.required).flatMap((attr): [string, Json][] => {
+    if (attr.kind.includes("tensor")) return [[attr.name, { tensor: { dtype: "float32", shape: [], values: [0] } }]];
+    if (attr.choices.length > 0) return attr.kind.includes("type") ? [] : [[attr.name, attr.choices[0]!]];
+    if (attr.length !== null) return [[attr.name, windowDefault(attr.name, attr.length)]];
+    return [];
+  });
+  return attrs.length > 0 ? { attrs: Object.fromEntries(attrs) } : {};
+}
+
+function windowDefault(name: string, length: number): Json {
+  const inner = name === "ksize" || name === "strides" ? 2 : 1;
+  return Array.from({ length }, (_, axis) => (length === 5 && (axis === 0 || axis === 4) ? 1 : name === "ksize" || name === "strides" ? inner : 1));
+}
+
+function wireTo(page: Page, tab: Tab, op: Op, name: string, from: PinPlace): Page {
+  const source = findBlock(page, from.block);
+  if (!source) return page;
+  const catalogue = studio().catalogue;
+  if (from.side === "output") {
+    const pin = outputPins(page, source, catalogue).find((one) => one.name === from.pin);
+    const types = pin ? givenTypes(pin, tab.analysis?.pins[prefixOf(tab) + from.block]?.[from.pin]) : [];
+    const input = op.inputs.find((one) => one.name === firstFit(op, "inputs", types));
+    return input ? commands.connect(page, `${from.block}.${from.pin}`, name, input.name, input.many) : page;
+  }
+  const target = inputPins(page, source, catalogue).find((pin) => pin.name === from.pin);
+  const output = firstFit(op, "outputs", target?.types ?? []);
+  return output === undefined ? page : commands.connect(page, `${name}.${output}`, from.block, from.pin, target?.many ?? false);
+}
+
+/** Wire two pins, if they fit; says why where they do not. */
+export function connectPins(from: PinPlace, to: PinPlace): boolean {
+  const tab = activeTab();
+  if (!tab || from.side === to.side) return false;
+  const [out, into] = from.side === "output" ? [from, to] : [to, from];
+  const page = shownPage(tab);
+  const why = refusal(page, studio().catalogue, localAnalysis(tab), {
+    from: out.block, output: out.pin, to: into.block, pin: into.pin,
+  });
+  if (why) {
+    const dtype = tab.analysis?.pins[prefixOf(tab) + out.block]?.[out.pin]?.dtype ?? "";
+    say(word(why === "ring" ? "wire.refused.ring" : "wire.refused.type", { type: dtype }), "error");
+    return false;
+  }
+  const block = findBlock(page, into.block)!;
+  const many = inputPins(page, block, studio().catalogue).find((pin) => pin.name === into.pin)?.many ?? false;
+  editPage(word("action.wire"), (now) => commands.connect(now, `${out.block}.${out.pin}`, into.block, into.pin, many));
+  return true;
+}
+
+/** The analysis with names as they are on the page that is shown. */
+export function localAnalysis(tab: Tab): Tab["analysis"] {
+  const prefix = prefixOf(tab);
+  if (!tab.analysis || prefix === "") return tab.analysis;
+  const pins = Object.entries(tab.analysis.pins).flatMap(([name, value]) =>
+    name.startsWith(prefix) ? [[name.slice(prefix.length), value] as const] : [],
+  );
+  return { ...tab.analysis, pins: Object.fromEntries(pins) };
+}
+
+export function removeSelection(): void {
+  const tab = activeTab();
+  if (!tab) return;
+  const gone = wiresOf(shownPage(tab)).filter((wire) => tab.wires.has(wireId(wire)));
+  if (tab.selection.size === 0 && gone.length === 0) return;
+  editPage(word("action.delete"), (page) => commands.removeBlocks(commands.disconnect(page, gone), tab.selection));
+  select([]);
+}
+
+export function disconnectWire(wire: Wire): void {
+  editPage(word("inspector.unwire"), (page) => commands.disconnect(page, [wire]));
+}
+
+export function undoEdit(): void {
+  const tab = activeTab();
+  if (tab) updateTab(tab.id, (now) => ({ history: undo(now.history), draft: "unsaved" }));
+}
+
+export function redoEdit(): void {
+  const tab = activeTab();
+  if (tab) updateTab(tab.id, (now) => ({ history: redo(now.history), draft: "unsaved" }));
+}
+
+// The clipboard of the system where it is allowed, and our own where it is not.
+let ownClipboard = "";
+
+export function copySelection(): void {
+  const tab = activeTab();
+  if (!tab || tab.selection.size === 0) return;
+  ownClipboard = copyText(shownPage(tab), tab.selection);
+  void navigator.clipboard?.writeText(ownClipboard).catch(() => undefined);
+  say(word("notice.copied", { count: tab.selection.size }));
+}
+
+export async function paste(): Promise<void> {
+  const text = await (navigator.clipboard?.readText?.() ?? Promise.reject(new Error())).catch(() => ownClipboard);
+  pasteBlocks(cornerOf(text) ? text : ownClipboard);
+}
+
+function pasteBlocks(text: string, shift: Point | null = null): void {
+  const corner = cornerOf(text);
+  if (!corner) return;
+  const tab = activeTab();
+  const place = shift ?? (tab && overlaps(corner, shownPage(tab)) ? [40, 40] : [0, 0]);
+  let names: readonly string[] = [];
+  editPage(word("action.paste"), (page) => {
+    const pasted = pasteText(page, text, place as Point);
+    names = pasted?.names ?? [];
+    return pasted?.page ?? page;
+  });
+  select(names);
+}
+
+function overlaps(corner: Point, page: Page): boolean {
+  return page.blocks.some((block) => block.position?.[0] === corner[0] && block.position[1] === corner[1]);
+}
+
+export function duplicate(): void {
+  const tab = activeTab();
+  if (tab && tab.selection.size > 0) pasteBlocks(copyText(shownPage(tab), tab.selection), [40, 40]);
+}
+
+/** Let the server change the page: fixes, gradients, values as text. One step of undo. */
+export async function serverEdit(
+  title: string,
+  action: EditAction,
+  arrange: (page: Page, added: readonly string[]) => Page = (page) => page,
+): Promise<readonly string[] | ApiError> {
+  const tab = activeTab();
+  if (!tab) return [];
+  const path = pathOf(tab);
+  try {
+    const { document, added } = await api.edit(shownPage(tab), action);
+    const now = studio().tabs[tab.id];
+    if (!now) return [];
+    recordDocument(tab.id, withPage(now.history.now, path, () => arrange(withoutHead(document), added)), title);
+    return added;
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return error;
+  }
+}
+
+/** A document without the head of the file, which nobody edits. */
+export function withoutHead(document: Page): Page {
+  const { format: _format, version: _version, ...page } = document as Page & { format?: string; version?: number };
+  return page;
+}
+
+export async function applyFix(fix: Fix): Promise<void> {
+  const done = await serverEdit(fix.title, { kind: "apply", edits: fix.edits });
+  if (done instanceof ApiError) say(done.message, "error");
+  else update({ spoken: fix.title });
+}
+
+/** Add the gradient blocks of the selection, in a lane of their own. */
+export async function addGradients(): Promise<void> {
+  const tab = activeTab();
+  if (!tab || tab.selection.size === 0) return;
+  const action: EditAction = { kind: "gradients", of: [...tab.selection], order: 1 };
+  const added = await serverEdit(word("action.gradient"), action, placeNew);
+  if (added instanceof ApiError) {
+    say(added.message, "error");
+    return;
+  }
+  select(added);
+  say(word("notice.gradients", { count: added.length }));
+  window.setTimeout(() => void flow.current?.fitView({ padding: 0.15, duration: 200, maxZoom: 1 }), 60);
+}
+
+/** Give new blocks a place to the right of everything else, in columns by their order. */
+export function placeNew(page: Page, names: readonly string[]): Page {
+  const fresh = new Set(names);
+  const taken = boxes().filter((box) => !fresh.has(box.name));
+  const right = Math.max(0, ...taken.map((box) => box.x + box.width)) + 110;
+  const top = taken.length > 0 ? Math.min(...taken.map((box) => box.y)) : 0;
+  const depth = depths(page, fresh);
+  const next = new Map<number, number>();
+  const places = new Map<string, Point>();
+  for (const name of names) {
+    const column = depth.get(name) ?? 0;
+    const y = next.get(column) ?? top;
+    next.set(column, y + guessHeight(findBlock(page, name)) + 40);
+    places.set(name, [right + column * 330, y]);
+  }
+  return commands.moveBlocks(page, places);
+}
+
+/** How tall a block will be that is not drawn yet. */
+function guessHeight(block: Block | undefined): number {
+  const op = block?.op === undefined ? undefined : studio().catalogue.get(block.op);
+  return 90 + 27 * ((op?.inputs.length ?? 1) + (op?.outputs.length ?? 1)) + 12 * (op?.attrs.length ?? 0);
+}
+
+/** How many of these blocks stand before each of them. */
+function depths(page: Page, among: ReadonlySet<string>): Map<string, number> {
+  const found = new Map<string, number>();
+  const wires = wiresOf(page).filter((wire) => among.has(wire.from) && among.has(wire.to));
+  const of = (name: string, guard: number): number => {
+    if (guard > 64) return 0;
+    const known = found.get(name);
+    if (known !== undefined) return known;
+    const before = wires.filter((wire) => wire.to === name).map((wire) => of(wire.from, guard + 1) + 1);
+    const depth = Math.max(0, ...before);
+    found.set(name, depth);
+    return depth;
+  };
+  for (const name of among) of(name, 0);
+  return found;
+}
+
+export function makePage(): void {
+  const tab = activeTab();
+  if (!tab || tab.selection.size === 0) return;
+  let name = "";
+  editPage(word("action.pageFrom"), (page) => {
+    const made = commands.pageFromBlocks(page, tab.selection, "page");
+    name = made.name;
+    return made.page;
+  });
+  select([name]);
+}

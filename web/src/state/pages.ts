@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Opening, closing and saving pages. */
+
+import { api, ApiError, type StoredPage } from "../core/api";
+import { findBlock } from "../core/document";
+import { start } from "../core/history";
+import type { Page } from "../core/model";
+import { withoutHead } from "./edits";
+import { activeTab, recordDocument, say, shownPage, studio, update, updateTab, type Tab } from "./store";
+import { refreshRuns } from "./runs";
+import { savingNow } from "./sync";
+import { word } from "./words";
+
+function tabOf(stored: StoredPage): Tab {
+  const document = withoutHead(stored.document);
+  return {
+    id: stored.id,
+    name: stored.name,
+    revision: stored.revision,
+    history: start(document),
+    saved: document,
+    trail: [],
+    selection: new Set(),
+    wires: new Set(),
+    analysis: null,
+    results: {},
+    run: null,
+    runs: [],
+    trends: {},
+    draft: "saved",
+    recovery: stored.draft ? { document: withoutHead(stored.draft.document), savedAt: stored.draft.saved_at } : null,
+    conflict: null,
+    checks: null,
+    comparison: null,
+  };
+}
+
+/** Show a page that the server has given. */
+export function show(stored: StoredPage): void {
+  const known = studio().tabs[stored.id];
+  update((state) => ({
+    tabs: known ? state.tabs : { ...state.tabs, [stored.id]: tabOf(stored) },
+    order: known ? state.order : [...state.order, stored.id],
+    active: stored.id,
+    trace: null,
+    viewer: null,
+  }));
+  location.hash = `#/page/${stored.id}`;
+  void refreshRuns(stored.id, true);
+}
+
+/** Do something with the server, and tell where it failed. */
+export async function attempt<T>(work: () => Promise<T>): Promise<T | null> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    say(error.message, "error");
+    return null;
+  }
+}
+
+export async function openPage(id: string): Promise<void> {
+  if (studio().tabs[id]) {
+    activate(id);
+    return;
+  }
+  const page = await attempt(() => api.page(id));
+  if (page) show(page);
+}
+
+export async function openCard(id: string): Promise<void> {
+  const page = await attempt(() => api.openCard(id));
+  if (page) show(page);
+}
+
+export async function newPage(document?: Page): Promise<void> {
+  const page = await attempt(() => api.createPage(document?.name ?? "page", document));
+  if (page) show(page);
+}
+
+export function activate(id: string | null): void {
+  update({ active: id, trace: null, viewer: null, wiring: null, quickAdd: null });
+  location.hash = id === null ? "#/" : `#/page/${id}`;
+}
+
+export function closeTab(id: string): void {
+  const { order, active } = studio();
+  const rest = order.filter((one) => one !== id);
+  const next = active === id ? (rest[Math.min(order.indexOf(id), rest.length - 1)] ?? null) : active;
+  update((state) => {
+    const { [id]: _gone, ...tabs } = state.tabs;
+    return { tabs, order: rest };
+  });
+  activate(next);
+}
+
+/** Save the page; a page that somebody else has saved since is not written over. */
+export async function savePage(): Promise<void> {
+  const tab = activeTab();
+  if (!tab) return;
+  const document = tab.history.now;
+  savingNow.add(tab.id);
+  try {
+    const { revision } = await api.savePage(tab.id, tab.revision, document);
+    updateTab(tab.id, (now) => ({ revision, saved: document, conflict: null, draft: now.history.now === document ? "saved" : "unsaved" }));
+    say(word("notice.saved"));
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    if (error.status === 409) updateTab(tab.id, () => ({ conflict: error.revision ?? tab.revision + 1 }));
+    else say(error.message, "error");
+  } finally {
+    savingNow.delete(tab.id);
+  }
+}
+
+/** Save over what somebody else has saved; theirs stays in the history of the server. */
+export async function keepMine(): Promise<void> {
+  const tab = activeTab();
+  if (!tab || tab.conflict === null) return;
+  updateTab(tab.id, () => ({ revision: tab.conflict ?? tab.revision, conflict: null }));
+  await savePage();
+}
+
+export async function saveCopy(): Promise<void> {
+  const tab = activeTab();
+  if (!tab) return;
+  updateTab(tab.id, () => ({ conflict: null }));
+  await newPage({ ...tab.history.now, name: `${tab.history.now.name} copy` });
+}
+
+export function restoreRecovery(): void {
+  const tab = activeTab();
+  if (!tab?.recovery) return;
+  recordDocument(tab.id, tab.recovery.document, word("notice.draftUse"));
+  updateTab(tab.id, () => ({ recovery: null }));
+}
+
+export async function dropRecovery(): Promise<void> {
+  const tab = activeTab();
+  if (!tab) return;
+  updateTab(tab.id, () => ({ recovery: null }));
+  await attempt(() => api.dropDraft(tab.id));
+}
+
+/** Open files that were chosen or dropped: a page, a picture of one, an old page with its values, a volume. */
+export async function openFiles(files: readonly File[]): Promise<void> {
+  const [first] = files;
+  if (!first) return;
+  const imported = await attempt(async () => {
+    if (files.length === 1) return api.importFile(first.name, first);
+    const all = await Promise.all(files.map(async (file) => ({ name: file.name, base64: toBase64(await file.arrayBuffer()) })));
+    return api.importFiles(all);
+  });
+  if (!imported) return;
+  show(imported.page);
+  say(word("notice.imported", { name: first.name }));
+  const lines = imported.report.map((text) => ({ time: Date.now(), level: "info" as const, text }));
+  update((state) => ({ log: [...state.log, ...lines], ...(lines.length > 0 ? { bottomTab: "log" as const } : {}) }));
+}
+
+function toBase64(buffer: ArrayBuffer): string {
+  const data = new Uint8Array(buffer);
+  let text = "";
+  for (let at = 0; at < data.length; at += 0x8000) text += String.fromCharCode(...data.subarray(at, at + 0x8000));
+  return btoa(text);
+}
+
+// Nested pages
+
+export function enterBlock(name: string): void {
+  const tab = activeTab();
+  const page = tab && findBlock(shownPage(tab), name)?.page;
+  if (!tab || page === undefined || page === null) return;
+  updateTab(tab.id, (now) => ({ trail: [...now.trail, { block: name, page }], selection: new Set(), wires: new Set() }));
+  update({ trace: null });
+}
+
+export function goUp(levels = 1): void {
+  const tab = activeTab();
+  if (!tab || tab.trail.length === 0) return;
+  const left = tab.trail.at(-levels);
+  updateTab(tab.id, (now) => ({
+    trail: now.trail.slice(0, -levels),
+    selection: new Set(left ? [left.block] : []),
+    wires: new Set(),
+  }));
+  update({ trace: null });
+}

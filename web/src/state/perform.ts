@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What every action does. */
+
+import type { ActionId } from "../core/actions";
+import { api, type ExportFormat } from "../core/api";
+import { align, distribute, type Edge } from "../core/arrange";
+import { moveBlocks } from "../core/commands";
+import type { PinPlace } from "../core/pins";
+import { tidy } from "../editor/tidy";
+import * as edits from "./edits";
+import { activate, attempt, enterBlock, goUp, newPage, savePage } from "./pages";
+import { checkGradients, compareEngines, isRunning, runPage, stopRun } from "./runs";
+import { activeTab, flow, prefixOf, say, setSettings, shownPage, studio, update, type ViewerTab } from "./store";
+import { startWiring } from "./wiring";
+import { word } from "./words";
+
+function alignTo(edge: Edge): void {
+  const tab = activeTab();
+  if (tab && tab.selection.size > 1) edits.editPage(word("action.alignLeft"), (page) => moveBlocks(page, align(edits.boxes(tab.selection), edge)));
+}
+
+function spread(axis: "x" | "y"): void {
+  const tab = activeTab();
+  if (tab && tab.selection.size > 2) edits.editPage(word("action.distributeX"), (page) => moveBlocks(page, distribute(edits.boxes(tab.selection), axis)));
+}
+
+export function firstSelected(): string | null {
+  const [first] = activeTab()?.selection ?? [];
+  return first ?? null;
+}
+
+export function openViewer(block: string, output = "", tab: ViewerTab = studio().viewer?.tab ?? "slices"): void {
+  update({ viewer: { block, output, tab, against: "" } });
+}
+
+function toggleViewer(): void {
+  const chosen = firstSelected();
+  if (studio().viewer || chosen === null) update({ viewer: null });
+  else openViewer(chosen);
+}
+
+export function goToBlock(name: string): void {
+  edits.select([name]);
+  const node = flow.current?.getNode(name);
+  if (!node) return;
+  void flow.current?.setCenter(
+    node.position.x + (node.measured?.width ?? 200) / 2,
+    node.position.y + (node.measured?.height ?? 100) / 2,
+    { zoom: Math.max(flow.current.getZoom(), 0.8), duration: reducedMotion() ? 0 : 200 },
+  );
+  focusBlock(name);
+}
+
+export function focusBlock(name: string): void {
+  document.querySelector<HTMLElement>(`.react-flow__node[data-id="${CSS.escape(name)}"]`)?.focus({ preventScroll: true });
+}
+
+export function reducedMotion(): boolean {
+  return matchMedia("(prefers-reduced-motion: reduce)").matches;
+}
+
+let lastProblem = -1;
+
+function nextProblem(): void {
+  const tab = activeTab();
+  const problems = tab?.analysis?.problems ?? [];
+  if (!tab || problems.length === 0) return;
+  lastProblem = (lastProblem + 1) % problems.length;
+  const problem = problems[lastProblem]!;
+  update({ bottomTab: "problems", spoken: problem.message });
+  goToBlock(problem.block.slice(prefixOf(tab).length));
+}
+
+function download(name: string, data: Blob): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(data);
+  link.download = name;
+  link.click();
+  window.setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+const ENDINGS: { readonly [format in ExportFormat]: string } = {
+  python: ".py", tensorflow: "_tf.py", svg: ".svg", png: ".png", json: ".vox.json", npz: ".npz",
+};
+
+async function exportAs(format: ExportFormat): Promise<void> {
+  const tab = activeTab();
+  if (!tab) return;
+  const data = await attempt(() => api.exportPage(tab.history.now, format, format === "npz" ? (tab.run?.id ?? null) : null));
+  if (data) download(`${tab.history.now.name.replaceAll(/[^\w.-]+/g, "_")}${ENDINGS[format]}`, data);
+}
+
+async function copyPython(): Promise<void> {
+  const tab = activeTab();
+  if (!tab) return;
+  const script = await attempt(async () => (await api.exportPage(tab.history.now, "python", null)).text());
+  if (script === null) return;
+  await navigator.clipboard?.writeText(script).catch(() => undefined);
+  say(word("notice.copiedPython"));
+}
+
+async function keepSnapshot(): Promise<void> {
+  const tab = activeTab();
+  if (!tab) return;
+  await savePage();
+  const name = new Date().toISOString().slice(0, 16).replace("T", " ");
+  if (await attempt(() => api.snapshot(tab.id, name))) say(word("notice.snapshot"));
+}
+
+function deleteOrUp(): void {
+  const tab = activeTab();
+  if (!tab) return;
+  if (tab.selection.size === 0 && tab.wires.size === 0) goUp();
+  else edits.removeSelection();
+}
+
+function otherEngine(): string {
+  const { engines, settings } = studio();
+  const available = engines.filter((engine) => engine.available && engine.name !== settings.engine);
+  return (available.find((engine) => engine.name === "tensorflow") ?? available[0])?.name ?? settings.engine;
+}
+
+export function openFileDialog(): void {
+  document.querySelector<HTMLInputElement>("#open-file")?.click();
+}
+
+const DO: { readonly [id in ActionId]: () => unknown } = {
+  add: () => openQuickAdd(null),
+  commands: () => update({ dialog: "commands" }),
+  run: () => runPage(),
+  "run-to": () => runTo(),
+  step: () => runPage({ keep: true }),
+  loop: () => runPage({ cycles: 100, keep: true }),
+  stop: () => stopRun(),
+  gradient: () => edits.addGradients(),
+  check: () => checkGradients(),
+  compare: () => compareEngines(studio().settings.engine, otherEngine()),
+  viewer: () => toggleViewer(),
+  wire: () => startWiring(),
+  undo: () => edits.undoEdit(),
+  redo: () => edits.redoEdit(),
+  copy: () => edits.copySelection(),
+  cut: () => {
+    edits.copySelection();
+    edits.removeSelection();
+  },
+  paste: () => edits.paste(),
+  duplicate: () => edits.duplicate(),
+  delete: () => deleteOrUp(),
+  "select-all": () => {
+    const tab = activeTab();
+    if (tab) edits.select(shownPage(tab).blocks.map((block) => block.name));
+  },
+  rename: () => update({ renaming: firstSelected() }),
+  "page-from": () => edits.makePage(),
+  open: () => {
+    const name = firstSelected();
+    if (name !== null) enterBlock(name);
+  },
+  up: () => goUp(),
+  "align-left": () => alignTo("left"),
+  "align-right": () => alignTo("right"),
+  "align-top": () => alignTo("top"),
+  "align-bottom": () => alignTo("bottom"),
+  "align-centre": () => alignTo("centre"),
+  "align-middle": () => alignTo("middle"),
+  "distribute-x": () => spread("x"),
+  "distribute-y": () => spread("y"),
+  tidy: () => tidy(),
+  fit: () => flow.current?.fitView({ padding: 0.12, maxZoom: 1.2, duration: reducedMotion() ? 0 : 200 }),
+  "next-problem": () => nextProblem(),
+  help: () => update({ dialog: "help" }),
+  save: () => savePage(),
+  snapshot: () => keepSnapshot(),
+  home: () => activate(null),
+  new: () => newPage(),
+  "open-file": () => openFileDialog(),
+  "copy-python": () => copyPython(),
+  "export-python": () => exportAs("python"),
+  "export-tensorflow": () => exportAs("tensorflow"),
+  "export-svg": () => exportAs("svg"),
+  "export-png": () => exportAs("png"),
+  "export-json": () => exportAs("json"),
+  "export-npz": () => exportAs("npz"),
+  theme: () => setSettings({ theme: studio().settings.theme === "dark" ? "light" : "dark" }),
+  language: () => setSettings({ language: studio().settings.language === "en" ? "ko" : "en" }),
+  letters: () => {
+    const letters = !studio().settings.letters;
+    setSettings({ letters });
+    say(word(letters ? "notice.lettersOn" : "notice.lettersOff"));
+  },
+  "toggle-left": () => setSettings({ left: !studio().settings.left }),
+  "toggle-right": () => setSettings({ right: !studio().settings.right }),
+  "toggle-bottom": () => setSettings({ bottom: !studio().settings.bottom }),
+};
+
+function runTo(): Promise<void> | undefined {
+  const tab = activeTab();
+  const name = firstSelected();
+  if (!tab || name === null) return undefined;
+  // A block inside of a nested page runs with the block that stands for the page.
+  return runPage({ to: tab.trail[0]?.block ?? name });
+}
+
+export function openQuickAdd(from: PinPlace | null, screen?: { x: number; y: number }): void {
+  const canvas = document.querySelector(".canvas")?.getBoundingClientRect();
+  const at = screen ?? { x: (canvas?.x ?? 0) + (canvas?.width ?? 600) / 2 - 150, y: (canvas?.y ?? 0) + 90 };
+  const point = flow.current?.screenToFlowPosition(at) ?? { x: 0, y: 0 };
+  update({ quickAdd: { at: [at.x, at.y], place: [point.x, point.y], from } });
+}
+
+const WITHOUT_PAGE = new Set<ActionId>(["commands", "help", "home", "new", "open-file", "theme", "language", "letters"]);
+
+/** True where an action can do something now. */
+export function isPossible(id: ActionId): boolean {
+  if (id === "stop") return isRunning();
+  return WITHOUT_PAGE.has(id) || activeTab() !== null;
+}
+
+export function perform(id: ActionId): void {
+  if (isPossible(id)) void DO[id]();
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Running pages, and what is asked about results. */
+
+import { api, ApiError, type BlockRun, type Run } from "../core/api";
+import { activeTab, prefixOf, say, shownPage, studio, update, updateTab } from "./store";
+import { word } from "./words";
+
+export interface RunOptions {
+  readonly to?: string;
+  readonly cycles?: number;
+  readonly keep?: boolean;
+}
+
+/** The newest state of every block of a run. */
+function latest(blocks: readonly BlockRun[]): { [block: string]: BlockRun } {
+  const found: { [block: string]: BlockRun } = {};
+  for (const block of blocks) {
+    const old = found[block.block];
+    if (!old || block.cycle >= old.cycle) found[block.block] = block;
+  }
+  return found;
+}
+
+export async function runPage(options: RunOptions = {}): Promise<void> {
+  const tab = activeTab();
+  if (!tab || isRunning()) return;
+  const document = tab.history.now;
+  const engine = studio().settings.engine;
+  update({ trace: null });
+  try {
+    const { run_id } = await api.run({
+      page_id: tab.id,
+      document,
+      engine,
+      session: options.keep ? "keep" : "new",
+      ...(options.to === undefined ? {} : { to: options.to }),
+      ...(options.cycles === undefined ? {} : { cycles: options.cycles }),
+    });
+    updateTab(tab.id, (now) => ({
+      run: { id: run_id, state: "running", engine, document, seconds: null, cycle: 0, message: "" },
+      trends: options.keep ? now.trends : {},
+      results: Object.fromEntries(Object.entries(now.results).map(([name, one]) => [name, { ...one, state: "queued" as const, error: null }])),
+    }));
+    if ((options.cycles ?? 1) > 1) update({ bottomTab: "trends" });
+    // Events of a short run may be over before its number is known here.
+    window.setTimeout(() => void settle(tab.id, run_id), 150);
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    say(error.message, "error");
+    if (error.status === 422) update({ bottomTab: "problems" });
+  }
+}
+
+/** Ask where a run stands until it has ended: events can be missed, an answer cannot. */
+async function settle(id: string, runId: string): Promise<void> {
+  const tab = studio().tabs[id];
+  if (!tab || tab.run?.id !== runId) return;
+  try {
+    const run = await api.runDetails(runId);
+    updateTab(id, (now) => (now.run?.id === runId ? merged(now.results, run, now.run) : {}));
+    if (run.state === "queued" || run.state === "running") window.setTimeout(() => void settle(id, runId), 1500);
+    else await refreshRuns(id);
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    window.setTimeout(() => void settle(id, runId), 1500);
+  }
+}
+
+function merged(results: { readonly [block: string]: BlockRun }, run: Run, active: NonNullable<ReturnType<typeof activeTab>>["run"]) {
+  const known = latest(run.blocks);
+  const next = { ...results, ...known };
+  const ended = run.state !== "queued" && run.state !== "running";
+  if (ended) {
+    for (const [name, block] of Object.entries(next)) {
+      if (block.state === "queued" || block.state === "started") next[name] = { ...block, state: "done" };
+    }
+  }
+  return {
+    results: next,
+    run: active && { ...active, state: run.state, seconds: run.seconds, message: run.error?.message ?? "" },
+  };
+}
+
+export function isRunning(): boolean {
+  const state = activeTab()?.run?.state;
+  return state === "running" || state === "queued";
+}
+
+export async function stopRun(): Promise<void> {
+  const run = activeTab()?.run;
+  if (!run || !isRunning()) return;
+  try {
+    await api.cancel(run.id);
+  } catch (error) {
+    if (error instanceof ApiError) say(error.message, "error");
+  }
+}
+
+export async function refreshRuns(id: string, andResults = false): Promise<void> {
+  try {
+    const { runs } = await api.runs(id);
+    updateTab(id, () => ({ runs }));
+    const last = runs.find((run) => run.state === "done");
+    if (andResults && last && Object.keys(studio().tabs[id]?.results ?? {}).length === 0) await showRun(id, last.id);
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+  }
+}
+
+/** Put the results of an earlier run on the blocks. */
+export async function showRun(id: string, runId: string): Promise<void> {
+  const run = await api.runDetails(runId);
+  updateTab(id, (now) => ({
+    results: latest(run.blocks),
+    run: {
+      id: run.id, state: run.state, engine: run.engine, document: now.run?.id === run.id ? now.run.document : now.history.now,
+      seconds: run.seconds, cycle: 0, message: run.error?.message ?? "",
+    },
+  }));
+}
+
+// Trace
+
+let tracing: AbortController | null = null;
+let traceTimer = 0;
+
+/** Ask which cells of its inputs an element came from; the last question wins. */
+export function traceAt(block: string, output: string, index: readonly number[], value: number): void {
+  window.clearTimeout(traceTimer);
+  traceTimer = window.setTimeout(() => void askTrace(block, output, index, value), 30);
+}
+
+async function askTrace(block: string, output: string, index: readonly number[], value: number): Promise<void> {
+  const tab = activeTab();
+  if (!tab) return;
+  tracing?.abort();
+  tracing = new AbortController();
+  const document = tab.trail.length === 0 ? tab.history.now : shownPage(tab);
+  update({ trace: { block, output, index, value, windows: [] } });
+  try {
+    const run = tab.trail.length === 0 && tab.run?.state === "done" ? { run: tab.run.id } : {};
+    const question = { document, block, output, index, depth: studio().settings.depth, ...run };
+    const { windows } = await api.trace(question, tracing.signal);
+    update((state) => (state.trace ? { trace: { block, output, index, value, windows } } : {}));
+  } catch {
+    // No trace for this op, or the question is out of date: the element alone stays marked.
+  }
+}
+
+export function endTrace(): void {
+  window.clearTimeout(traceTimer);
+  traceTimer = window.setTimeout(() => update({ trace: null }), 250);
+}
+
+// Checks and engines
+
+export async function checkGradients(): Promise<void> {
+  const tab = activeTab();
+  if (!tab) return;
+  const of = tab.selection.size > 0 ? [...tab.selection].map((name) => prefixOf(tab) + name) : undefined;
+  update({ bottomTab: "check" });
+  updateTab(tab.id, () => ({ checks: { busy: true, rows: [] } }));
+  try {
+    const { rows } = await api.check(tab.history.now, of);
+    updateTab(tab.id, () => ({ checks: { busy: false, rows } }));
+    const bad = rows.filter((row) => !row.ok).length;
+    update({ spoken: `${word("bottom.check")}: ${rows.length - bad} ${word("check.ok")}, ${bad} ${word("check.bad")}` });
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    updateTab(tab.id, () => ({ checks: null }));
+    say(error.message, "error");
+  }
+}
+
+async function runOn(engine: string): Promise<Run> {
+  const tab = activeTab()!;
+  const { run_id } = await api.run({ page_id: tab.id, document: tab.history.now, engine, session: "new" });
+  for (;;) {
+    const run = await api.runDetails(run_id);
+    if (run.state === "done" || run.state === "failed" || run.state === "cancelled") return run;
+    await new Promise((resolve) => window.setTimeout(resolve, 200));
+  }
+}
+
+/** Run the page on two engines and compare every output. */
+export async function compareEngines(left: string, right: string): Promise<void> {
+  const tab = activeTab();
+  if (!tab) return;
+  update({ bottomTab: "compare" });
+  updateTab(tab.id, () => ({ comparison: { busy: true, left, right, rows: [] } }));
+  try {
+    const first = await runOn(left);
+    const second = await runOn(right);
+    await compareRuns(tab.id, first, second, left, right);
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    updateTab(tab.id, () => ({ comparison: null }));
+    say(error.message, "error");
+  }
+  void refreshRuns(tab.id);
+}
+
+export async function compareRuns(id: string, first: Run, second: Run, left: string, right: string): Promise<void> {
+  const theirs = latest(second.blocks);
+  const rows = await Promise.all(
+    Object.values(latest(first.blocks)).flatMap((block) =>
+      block.outputs.map(async (output) => {
+        const other = theirs[block.block];
+        const match = other?.outputs.find((one) => one.name === output.name);
+        const base = {
+          block: block.block,
+          output: output.name,
+          seconds: [block.seconds ?? null, other?.seconds ?? null] as const,
+          hashes: [output.hash, match?.hash ?? null] as const,
+        };
+        if (!output.hash || !match?.hash) return { ...base, comparison: null, message: other?.error?.message ?? "" };
+        try {
+          const comparison = await api.compare({ hash: output.hash }, { hash: match.hash });
+          return { ...base, comparison, message: "" };
+        } catch (error) {
+          return { ...base, comparison: null, message: error instanceof ApiError ? error.message : "" };
+        }
+      }),
+    ),
+  );
+  const failed = [first, second].find((run) => run.state === "failed");
+  if (failed) say(failed.error?.message ?? word("run.failed"), "error");
+  updateTab(id, () => ({ comparison: { busy: false, left, right, rows } }));
+}

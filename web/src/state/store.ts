@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What the studio knows: open pages, results, settings. Documents change only through `editPage`. */
+
+import { create } from "zustand";
+import type { ReactFlowInstance } from "@xyflow/react";
+import type { BlockRun, CheckRow, Comparison, Engine, Run, TraceWindow } from "../core/api";
+import type { Point } from "../core/commands";
+import { pageAt, type Catalogue } from "../core/document";
+import { record, type History } from "../core/history";
+import type { Analysis, Op, Page, PagePath } from "../core/model";
+import type { PinPlace } from "../core/pins";
+import type { Language } from "../core/words";
+
+/** One step into a nested page: the block that was opened, and the page that it stands for. */
+export interface Opened {
+  readonly block: string;
+  readonly page: string;
+}
+
+export interface TrendPoint {
+  readonly cycle: number;
+  readonly value: number;
+}
+
+export interface ActiveRun {
+  readonly id: string;
+  readonly state: Run["state"];
+  readonly engine: string;
+  readonly document: Page;
+  readonly seconds: number | null;
+  readonly cycle: number;
+  readonly message: string;
+}
+
+export interface Tab {
+  readonly id: string;
+  readonly name: string;
+  readonly revision: number;
+  readonly history: History<Page>;
+  readonly saved: Page;
+  readonly trail: readonly Opened[];
+  readonly selection: ReadonlySet<string>;
+  readonly wires: ReadonlySet<string>;
+  readonly analysis: Analysis | null;
+  readonly results: { readonly [block: string]: BlockRun };
+  readonly run: ActiveRun | null;
+  readonly runs: readonly Run[];
+  readonly trends: { readonly [series: string]: readonly TrendPoint[] };
+  readonly draft: "saved" | "draft" | "unsaved";
+  readonly recovery: { readonly document: Page; readonly savedAt: number } | null;
+  readonly conflict: number | null;
+  readonly checks: { readonly busy: boolean; readonly rows: readonly CheckRow[] } | null;
+  readonly comparison: EngineComparison | null;
+}
+
+export interface EngineComparison {
+  readonly busy: boolean;
+  readonly left: string;
+  readonly right: string;
+  readonly rows: readonly {
+    readonly block: string;
+    readonly output: string;
+    readonly comparison: Comparison | null;
+    readonly message: string;
+    readonly seconds: readonly [number | null, number | null];
+    readonly hashes: readonly [string | null, string | null];
+  }[];
+}
+
+export interface Trace {
+  readonly block: string;
+  readonly output: string;
+  readonly index: readonly number[];
+  readonly value: number;
+  readonly windows: readonly TraceWindow[];
+}
+
+export interface QuickAdd {
+  readonly at: Point;
+  readonly place: Point;
+  readonly from: PinPlace | null;
+}
+
+export interface Wiring {
+  readonly start: PinPlace;
+  readonly candidates: readonly PinPlace[];
+  readonly at: number;
+}
+
+export type BottomTab = "problems" | "runs" | "trends" | "check" | "compare" | "log";
+export type ViewerTab = "table" | "slices" | "volume" | "histogram" | "diff";
+
+export interface ViewerState {
+  readonly block: string;
+  readonly output: string;
+  readonly tab: ViewerTab;
+  readonly against: string;
+}
+
+export interface Settings {
+  readonly theme: "dark" | "light";
+  readonly language: Language;
+  readonly letters: boolean;
+  readonly left: boolean;
+  readonly right: boolean;
+  readonly bottom: boolean;
+  readonly engine: string;
+  readonly depth: number;
+}
+
+export interface LogLine {
+  readonly time: number;
+  readonly level: "info" | "error";
+  readonly text: string;
+}
+
+export interface Studio {
+  readonly ops: readonly Op[];
+  readonly catalogue: Catalogue;
+  readonly engines: readonly Engine[];
+  readonly tabs: { readonly [id: string]: Tab };
+  readonly order: readonly string[];
+  readonly active: string | null;
+  readonly online: boolean;
+  readonly settings: Settings;
+  readonly bottomTab: BottomTab;
+  readonly leftTab: "blocks" | "pages" | "outline";
+  readonly quickAdd: QuickAdd | null;
+  readonly dialog: "commands" | "help" | null;
+  readonly renaming: string | null;
+  readonly wiring: Wiring | null;
+  readonly dragging: PinPlace | null;
+  /** While a wire is dragged, the pins that it can go to, as `side:block.pin`. */
+  readonly fitting: ReadonlySet<string> | null;
+  readonly trace: Trace | null;
+  readonly viewer: ViewerState | null;
+  readonly pinned: { readonly [number: string]: { readonly tab: string; readonly block: string } };
+  readonly notice: { readonly text: string; readonly level: "info" | "error" } | null;
+  readonly spoken: string;
+  readonly log: readonly LogLine[];
+}
+
+const SETTINGS_KEY = "voxgrad.settings";
+
+function storedSettings(): Settings {
+  const preferred: Settings = {
+    theme: matchMedia("(prefers-color-scheme: light)").matches ? "light" : "dark",
+    language: navigator.language.startsWith("ko") ? "ko" : "en",
+    letters: true,
+    left: true,
+    right: true,
+    bottom: true,
+    engine: "cpu",
+    depth: 1,
+  };
+  try {
+    return { ...preferred, ...(JSON.parse(localStorage.getItem(SETTINGS_KEY) ?? "{}") as Partial<Settings>) };
+  } catch {
+    return preferred;
+  }
+}
+
+export const useStudio = create<Studio>(() => ({
+  ops: [],
+  catalogue: new Map(),
+  engines: [],
+  tabs: {},
+  order: [],
+  active: null,
+  online: true,
+  settings: storedSettings(),
+  bottomTab: "problems",
+  leftTab: "blocks",
+  quickAdd: null,
+  dialog: null,
+  renaming: null,
+  wiring: null,
+  dragging: null,
+  fitting: null,
+  trace: null,
+  viewer: null,
+  pinned: {},
+  notice: null,
+  spoken: "",
+  log: [],
+}));
+
+export const studio = useStudio.getState;
+export const update = useStudio.setState;
+
+/** The drawing, for those who need sizes and places on the screen. */
+export const flow: { current: ReactFlowInstance | null } = { current: null };
+
+export function setSettings(change: Partial<Settings>): void {
+  const settings = { ...studio().settings, ...change };
+  update({ settings });
+  localStorage.setItem(SETTINGS_KEY, JSON.stringify(settings));
+}
+
+export function activeTab(state: Studio = studio()): Tab | null {
+  return state.active === null ? null : (state.tabs[state.active] ?? null);
+}
+
+export function pathOf(tab: Tab): PagePath {
+  return tab.trail.map((step) => step.page);
+}
+
+/** What stands before the name of a block in messages about the whole document. */
+export function prefixOf(tab: Tab): string {
+  return tab.trail.map((step) => `${step.block}/`).join("");
+}
+
+/** The page that is on the screen. */
+export function shownPage(tab: Tab): Page {
+  return pageAt(tab.history.now, pathOf(tab));
+}
+
+export function updateTab(id: string, change: (tab: Tab) => Partial<Tab>): void {
+  update((state) => {
+    const tab = state.tabs[id];
+    return tab ? { tabs: { ...state.tabs, [id]: { ...tab, ...change(tab) } } } : {};
+  });
+}
+
+/** Record a new version of a tab's document as one step of its history. */
+export function recordDocument(id: string, document: Page, title: string, merge?: string): void {
+  updateTab(id, (tab) => {
+    const history = record(tab.history, document, title, Date.now(), merge);
+    return history === tab.history ? {} : { history, draft: "unsaved" };
+  });
+}
+
+export function say(text: string, level: "info" | "error" = "info"): void {
+  update((state) => ({
+    notice: { text, level },
+    spoken: text,
+    log: [...state.log, { time: Date.now(), level, text }].slice(-500),
+  }));
+}
+
+/** Tell screen readers, and nobody else. */
+export function speak(text: string): void {
+  update({ spoken: text });
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What happens by itself: analysis after every edit, drafts, events of the server. */
+
+import { api, ApiError, listen, numberOf, type ServerEvent } from "../core/api";
+import { same } from "../core/patch";
+import type { Page } from "../core/model";
+import { withoutHead } from "./edits";
+import { activeTab, recordDocument, say, studio, update, updateTab, useStudio, type Tab } from "./store";
+import { refreshRuns } from "./runs";
+import { word } from "./words";
+
+const ANALYSE_AFTER_MS = 25;
+const DRAFT_AFTER_MS = 400;
+
+/** Positions are no question for the analysis: moving a block must not ask again. */
+function meaning(page: Page): unknown {
+  return { ...page, notes: undefined, blocks: page.blocks.map((block) => ({ ...block, position: undefined })) };
+}
+
+let analysed: { id: string; document: Page } | null = null;
+let analysing: AbortController | null = null;
+let analyseTimer = 0;
+
+function watchAnalysis(): void {
+  const tab = activeTab();
+  if (!tab) return;
+  const document = tab.history.now;
+  if (analysed?.id === tab.id && (analysed.document === document || same(meaning(analysed.document), meaning(document)))) return;
+  analysed = { id: tab.id, document };
+  window.clearTimeout(analyseTimer);
+  analyseTimer = window.setTimeout(() => void analyse(tab.id), ANALYSE_AFTER_MS);
+}
+
+async function analyse(id: string): Promise<void> {
+  const document = studio().tabs[id]?.history.now;
+  if (!document) return;
+  analysing?.abort();
+  analysing = new AbortController();
+  try {
+    const analysis = await api.analyse(document, analysing.signal);
+    updateTab(id, () => ({ analysis }));
+  } catch (error) {
+    if (!(error instanceof ApiError)) return;
+    if (error.status === 0) analysed = null;
+    else if (error.status !== 401) say(error.message, "error");
+  }
+}
+
+let draftTimer = 0;
+
+function watchDrafts(): void {
+  const unsaved = Object.values(studio().tabs).some((tab) => tab.draft === "unsaved");
+  if (!unsaved || draftTimer !== 0) return;
+  draftTimer = window.setTimeout(() => {
+    draftTimer = 0;
+    void Promise.all(Object.values(studio().tabs).filter((tab) => tab.draft === "unsaved").map(keepDraft));
+  }, DRAFT_AFTER_MS);
+}
+
+async function keepDraft(tab: Tab): Promise<void> {
+  const document = tab.history.now;
+  try {
+    if (document === tab.saved) await api.dropDraft(tab.id);
+    else await api.saveDraft(tab.id, tab.revision, document);
+    updateTab(tab.id, (now) => (now.history.now === document ? { draft: document === now.saved ? "saved" : "draft" } : {}));
+  } catch (error) {
+    if (error instanceof ApiError && error.status !== 0) say(error.message, "error");
+    // The studio is away or refuses: try again with the next edit, or when it is back.
+    window.setTimeout(watchDrafts, 2000);
+  }
+}
+
+function onEvent(event: ServerEvent): void {
+  if (event.type === "page") onPageSaved(event.id, event.revision);
+  else if (event.type === "run") onRun(event);
+  else if (event.type === "block") onBlock(event);
+  else if (event.type === "scalar") onScalar(event);
+  else if (event.type === "log") {
+    update((state) => ({ log: [...state.log, { time: Date.now(), level: "info" as const, text: event.text }].slice(-500) }));
+  }
+}
+
+function onPageSaved(id: string, revision: number | null): void {
+  const tab = studio().tabs[id];
+  if (!tab || revision === null || revision <= tab.revision || savingNow.has(id)) return;
+  if (tab.history.now !== tab.saved) updateTab(id, () => ({ conflict: revision }));
+  else void takeTheirs(id);
+}
+
+/** Pages whose save is under way; the echo of it is no conflict. */
+export const savingNow = new Set<string>();
+
+export async function takeTheirs(id: string): Promise<void> {
+  const page = await api.page(id);
+  recordDocument(id, withoutHead(page.document), word("notice.conflictTheirs"));
+  updateTab(id, (tab) => ({ revision: page.revision, saved: tab.history.now, draft: "saved", conflict: null }));
+}
+
+function tabOfRun(run: string): Tab | undefined {
+  return Object.values(studio().tabs).find((tab) => tab.run?.id === run);
+}
+
+function onRun(event: ServerEvent & { type: "run" }): void {
+  const tab = tabOfRun(event.run);
+  if (!tab) return;
+  const message = event.error?.message ?? "";
+  updateTab(tab.id, (now) => ({
+    run: now.run && { ...now.run, state: event.state, seconds: event.seconds ?? now.run.seconds, message },
+  }));
+  if (event.state === "failed") say(message || word("run.failed"), "error");
+  if (event.state === "cancelled") say(word("run.cancelled"));
+  if (event.state === "done" || event.state === "failed" || event.state === "cancelled") void refreshRuns(tab.id);
+}
+
+// Events come in bursts; the screen takes them once per frame.
+let burst: (ServerEvent & { type: "block" })[] = [];
+
+function onBlock(event: ServerEvent & { type: "block" }): void {
+  if (burst.length === 0) requestAnimationFrame(takeBurst);
+  burst.push(event);
+}
+
+function takeBurst(): void {
+  const events = burst;
+  burst = [];
+  for (const tab of Object.values(studio().tabs)) {
+    const mine = events.filter((event) => event.run === tab.run?.id);
+    if (mine.length === 0) continue;
+    updateTab(tab.id, (now) => {
+      const results = { ...now.results };
+      for (const event of mine) {
+        const old = results[event.block];
+        // A block that starts again keeps its last values on the screen until the new ones are there.
+        results[event.block] = event.outputs.length > 0 || !old ? event : { ...event, outputs: old.outputs };
+      }
+      const cycle = Math.max(now.run?.cycle ?? 0, ...mine.map((event) => event.cycle));
+      return { results, run: now.run && { ...now.run, cycle } };
+    });
+  }
+}
+
+const MOST_POINTS = 5000;
+
+function onScalar(event: ServerEvent & { type: "scalar" }): void {
+  const tab = tabOfRun(event.run);
+  if (!tab) return;
+  const series = event.output && event.output !== "output" ? `${event.block}.${event.output}` : event.block;
+  updateTab(tab.id, (now) => ({
+    trends: {
+      ...now.trends,
+      [series]: [...(now.trends[series] ?? []), { cycle: event.cycle, value: numberOf(event.value) }].slice(-MOST_POINTS),
+    },
+  }));
+}
+
+/** Start watching; returns what ends it. */
+export function startSync(): () => void {
+  const stopWatching = useStudio.subscribe((state, before) => {
+    if (state.tabs !== before.tabs || state.active !== before.active) {
+      watchAnalysis();
+      watchDrafts();
+    }
+  });
+  const stopListening = listen(onEvent, (online) => {
+    const back = online && !studio().online;
+    update({ online });
+    if (!back) return;
+    analysed = null;
+    watchAnalysis();
+    watchDrafts();
+    for (const tab of Object.values(studio().tabs)) void refreshRuns(tab.id);
+  });
+  const warn = (event: BeforeUnloadEvent) => {
+    if (Object.values(studio().tabs).some((tab) => tab.draft === "unsaved")) event.preventDefault();
+  };
+  window.addEventListener("beforeunload", warn);
+  return () => {
+    stopWatching();
+    stopListening();
+    window.removeEventListener("beforeunload", warn);
+  };
+}

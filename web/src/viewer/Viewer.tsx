@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The inspector enlarged: one result as table, slices, volume, histogram or difference. */
+
+import { lazy, Suspense, useEffect, useMemo, useState } from "react";
+import { api, ApiError, type BlockOutput } from "../core/api";
+import * as format from "../core/format";
+import { findBlock, outputPins } from "../core/document";
+import { axisNames, type Tensor } from "../core/tensor";
+import { gradientOrder } from "../editor/BlockNode";
+import { useSummary } from "../editor/ValueGrid";
+import { Statistics } from "../panels/Inspector";
+import { prefixOf, shownPage, update, useStudio, type Tab, type ViewerState, type ViewerTab } from "../state/store";
+import { useWords } from "../state/words";
+import { Icon } from "../ui/Icon";
+import { Diff } from "./Diff";
+import { Histogram } from "./Histogram";
+import { Slices } from "./Slices";
+import { Table } from "./Table";
+
+const Volume = lazy(() => import("./Volume"));
+const KINDS: readonly ViewerTab[] = ["slices", "table", "volume", "histogram", "diff"];
+
+const tensors = new Map<string, Promise<Tensor>>();
+const MOST_KEPT = 8;
+
+/** The values of a tensor; the last few are kept, for a name never changes its content. */
+export function useTensor(hash: string | null): Tensor | ApiError | null {
+  const [found, setFound] = useState<Tensor | ApiError | null>(null);
+  useEffect(() => {
+    setFound(null);
+    if (hash === null) return undefined;
+    let wanted = true;
+    let asked = tensors.get(hash);
+    if (!asked) {
+      asked = api.tensor(hash);
+      tensors.set(hash, asked);
+      const oldest = tensors.keys().next().value;
+      if (tensors.size > MOST_KEPT && oldest !== undefined) tensors.delete(oldest);
+    }
+    asked.then(
+      (tensor) => wanted && setFound(tensor),
+      (error: unknown) => {
+        tensors.delete(hash);
+        if (wanted) setFound(error instanceof ApiError ? error : new ApiError(0, String(error)));
+      },
+    );
+    return () => {
+      wanted = false;
+    };
+  }, [hash]);
+  return found;
+}
+
+export function layoutLetters(tab: Tab, block: string, output: string, rank: number): string[] {
+  const page = shownPage(tab);
+  const found = findBlock(page, block);
+  const { catalogue } = useStudio.getState();
+  const layout = found ? outputPins(page, found, catalogue).find((pin) => pin.name === output)?.layout : "";
+  if (layout === "filter" && rank === 5) return ["D", "H", "W", "I", "O"];
+  return axisNames(rank, layout === "data" ? String(found?.attrs?.["data_format"] ?? "NDHWC") : "");
+}
+
+export default function Viewer({ tab, viewer }: { tab: Tab; viewer: ViewerState }) {
+  const words = useWords();
+  const results = tab.results[prefixOf(tab) + viewer.block]?.outputs ?? [];
+  const output = results.find((one) => one.name === viewer.output) ?? results[0];
+  const set = (change: Partial<ViewerState>) => update({ viewer: { ...viewer, ...change } });
+  const blocks = Object.keys(tab.results).filter((name) => name.startsWith(prefixOf(tab)) && tab.results[name]!.outputs.length > 0);
+  return (
+    <aside className="panel viewer" aria-label={words("viewer.title")}>
+      <div className="panel-tabs">
+        <select value={viewer.block} aria-label={words("check.block")} onChange={(event) => set({ block: event.target.value, output: "" })}>
+          {!blocks.includes(prefixOf(tab) + viewer.block) && <option>{viewer.block}</option>}
+          {blocks.map((name) => (
+            <option key={name}>{name.slice(prefixOf(tab).length)}</option>
+          ))}
+        </select>
+        {results.length > 1 && (
+          <select value={output?.name} aria-label={words("viewer.output")} onChange={(event) => set({ output: event.target.value })}>
+            {results.map((one) => (
+              <option key={one.name}>{one.name}</option>
+            ))}
+          </select>
+        )}
+        {output && (
+          <code className="hint">
+            {output.dtype} {format.brackets(output.shape)}
+          </code>
+        )}
+        <span className="grow" />
+        {output?.hash && (
+          <a className="button" href={api.npyUrl(output.hash)} download>
+            {words("viewer.exportNpy")}
+          </a>
+        )}
+        <button type="button" className="icon-only quiet" onClick={() => update({ viewer: null })} aria-label={words("viewer.close")}>
+          <Icon name="close" />
+        </button>
+      </div>
+      <div className="viewer-kinds" role="tablist" aria-label={words("viewer.title")}>
+        {KINDS.map((kind) => (
+          <button key={kind} type="button" role="tab" aria-selected={viewer.tab === kind} onClick={() => set({ tab: kind })}>
+            {words(`viewer.${kind}`)}
+          </button>
+        ))}
+      </div>
+      {output ? <Content key={output.hash} tab={tab} viewer={viewer} output={output} /> : <p className="none">{words("viewer.none")}</p>}
+    </aside>
+  );
+}
+
+function Content({ tab, viewer, output }: { tab: Tab; viewer: ViewerState; output: BlockOutput }) {
+  const words = useWords();
+  const tensor = useTensor(output.hash);
+  const summary = useSummary(output.hash);
+  const names = useMemo(() => layoutLetters(tab, viewer.block, output.name, output.shape.length), [tab, viewer.block, output]);
+  const scale = gradientOrder(viewer.block) > 0 ? "signed" : "values";
+  if (tensor instanceof ApiError) return <p className="none fault">{tensor.message}</p>;
+  if (!tensor) return <p className="none">{words("viewer.loading")}</p>;
+  return (
+    <div className="viewer-body">
+      {viewer.tab === "table" && <Table tensor={tensor} names={names} />}
+      {viewer.tab === "slices" && <Slices tensor={tensor} names={names} scale={scale} title={viewer.block} />}
+      {viewer.tab === "volume" && (
+        <Suspense fallback={<p className="none">{words("viewer.loading")}</p>}>
+          <Volume tensor={tensor} names={names} scale={scale} />
+        </Suspense>
+      )}
+      {viewer.tab === "histogram" && (
+        <div className="scroll padded">
+          {summary?.histogram && <Histogram histogram={summary.histogram} height={260} />}
+          <Statistics hash={output.hash} />
+        </div>
+      )}
+      {viewer.tab === "diff" && <Diff tab={tab} viewer={viewer} output={output} tensor={tensor} names={names} />}
+    </div>
+  );
+}
