@@ -64,6 +64,11 @@ def sources() -> list[Path]:
     return wanted
 
 
+def flags_of(name: str) -> list[str]:
+    """Flags of one source file: its instruction set; and kernels are hidden, so that two builds in a process keep apart."""
+    return (["-fvisibility=hidden"] if name.startswith("isa_") else []) + ISA.get(name, [])
+
+
 def compile_one(cxx: str, source: Path, flags: list[str], cache: Path) -> Path:
     """Compile one file to an object, unless one made from the same text and flags is there already."""
     digest = hashlib.sha256(" ".join([cxx, *flags, source.name]).encode())
@@ -88,7 +93,7 @@ def build(output: Path = PLACE, sanitize: bool = False) -> Path:
     extra = SANITIZE if sanitize else []
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         jobs = [
-            pool.submit(compile_one, cxx, path, COMMON + extra + ISA.get(path.name, []), cache) for path in sources()
+            pool.submit(compile_one, cxx, path, COMMON + extra + flags_of(path.name), cache) for path in sources()
         ]
         objects = [str(job.result()) for job in jobs]
     output.parent.mkdir(parents=True, exist_ok=True)
