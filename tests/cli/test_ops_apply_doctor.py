@@ -102,7 +102,8 @@ def test_apply_takes_inputs_in_order_and_prints(volume: str, capsys: pytest.Capt
     assert main(["apply", "Conv3D", *given]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("output: float32 [1,2,2,2,1]\n")
-    assert [float(line.split()[-1]) for line in printed.splitlines()[1:]] == [0, 4, 16, 20, 64, 68, 80, 84]
+    rows = [line.split()[1:] for line in printed.splitlines()[1:]]
+    assert [float(number) for row in rows for number in row] == [0, 4, 16, 20, 64, 68, 80, 84]
 
 
 def test_apply_converts_and_keeps_bfloat16(volume: str, tmp_path: Path) -> None:

@@ -330,7 +330,7 @@ def test_lists_of_lists_stay_bounded(tmp_path: Path) -> None:
     old.block("N", "AddN")
     old.link("L30.output", "N.inputs")
     found = import_page(old.write(tmp_path / "laugh.svg"))
-    assert "longer than 4096" in str(found.report)
+    assert "longer than 1024" in str(found.report)
 
 
 def test_gadgets_and_drawing_are_notes(tmp_path: Path) -> None:
@@ -360,7 +360,7 @@ BAD_XML = {
     "no id": b"<svg><use href='#Const'/></svg>",
     "twice": b"<svg><use id='x' href='#Const'/><use id='x' href='#Const'/></svg>",
     "odd pin": b"<svg><use id='x' href='#Const'><pg-set-pin variable='[['/></use></svg>",
-    "odd place": b"<svg><use id='x' href='#C'><pg-set-pin variable='#v' save-type='binary' binary-pos='-1'/></use></svg>",
+    "odd at": b"<svg><use id='x' href='#C'><pg-set-pin variable='#v' save-type='binary' binary-pos='?'/></use></svg>",
 }
 
 

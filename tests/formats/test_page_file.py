@@ -89,6 +89,12 @@ def test_the_text_is_canonical(tmp_path: Path) -> None:
     assert '{"ksize": [1, 2, 2, 2, 1], "strides": [1, 2, 2, 2, 1], "padding": "VALID"}' in first.read_text()
 
 
+def test_names_do_not_depend_on_the_order_of_blocks() -> None:
+    blocks = [{"name": "w/value", "op": "Identity"}, {"name": "w", "op": "Identity"}, {"name": "w_1", "op": "Identity"}]
+    page = page_file.loads(json.dumps(document(blocks, targets=["w"])))
+    assert [block.name for block in page] == ["w/value", "w", "w_1"]
+
+
 def test_a_small_change_is_a_small_diff(tmp_path: Path) -> None:
     page = make_page()
     before = page_file.dumps(page).splitlines()

@@ -78,4 +78,5 @@ def costs(page: Page) -> str:
     """What a run will need, in words."""
     estimate = page.estimate()
     flops = f"{estimate.flops:.3g}" if isinstance(estimate.flops, int) else str(estimate.flops)
+    flops = flops if len(flops) < 60 else "an unknown number of"
     return f"about {estimate.peak_bytes / 2**20:.3g} MiB at most, {flops} floating-point operations"

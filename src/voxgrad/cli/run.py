@@ -76,8 +76,10 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     if arguments.json:
         print(json.dumps({"blocks": as_json(results)}))
     elif not arguments.save or arguments.all:
-        shown = results if arguments.all else _outputs_only(page, wanted, results)
-        print("\n".join(line for name, value in _flat(shown).items() for line in describe(name, value)))
+        shown = _flat(results if arguments.all else _outputs_only(page, wanted, results))
+        names = {output.path: name for name, output in page.outputs.items() if name != output.block.name}
+        titles = {path: f"{names[path]} ({path})" if path in names else path for path in shown}
+        print("\n".join(line for path, value in shown.items() for line in describe(titles[path], value)))
     if arguments.why:
         print("\n".join(map(str, session.report)))
     return exits.OK

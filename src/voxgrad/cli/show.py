@@ -34,12 +34,15 @@ def _type_name(array: Array) -> str:
 
 
 def _rows(array: Array) -> Iterator[str]:
-    """One line per innermost row, led by its index."""
+    """One line per innermost row, led by its index; dimensions of size 1 at the end are no rows of their own."""
+    inner = max((axis for axis, size in enumerate(array.shape) if size > 1), default=array.ndim - 1)
+    tail = "[0]" * (array.ndim - 1 - inner)
+    array = array.reshape(array.shape[: inner + 1])
     texts = np.array([_element(item) for item in array.ravel().tolist()], dtype=object).reshape(array.shape)
     width = max(len(text) for text in texts.ravel())
-    lead = len("][".join(str(size - 1) for size in array.shape[:-1])) + 4
+    lead = sum(len(str(size - 1)) + 2 for size in array.shape[:-1]) + 3 + len(tail)
     for index in np.ndindex(array.shape[:-1]):
-        label = "".join(f"[{one}]" for one in index) + "[:]"
+        label = "".join(f"[{one}]" for one in index) + "[:]" + tail
         yield f"{label:{lead}} " + "  ".join(f"{text:>{width}}" for text in texts[index])
 
 

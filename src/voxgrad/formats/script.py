@@ -67,6 +67,7 @@ with graph.as_default():
 }
 _TAILS = {
     "voxgrad": '''
+page.start_with([{initializers}])
 OUTPUTS = {outputs}
 TARGETS = [{targets}]
 PLACEHOLDERS = {placeholders}
@@ -195,9 +196,9 @@ class _Writer:
                 yield from (one for one in block.outputs if one.dtype != dtypes.RESOURCE)
 
     def _operation(self, block: Block) -> str:
-        if self.target == "voxgrad":
-            return repr(block.name)
-        return f"{self._reference(block.outputs[0])}.op" if block.output_names else self.names[block]
+        if not block.output_names:
+            return self.names[block]
+        return self._reference(block.outputs[0]) + (".op" if self.target == "tensorflow" else "")
 
     # Blocks
 
@@ -209,11 +210,8 @@ class _Writer:
             yield textwrap.indent(call, "    ")
         else:
             yield call
-        if self.target == "voxgrad":
-            if waits:
-                yield f"page.run_after({block.name!r}, {waits})"
-            if block in self.page.initializers and block is self.page.initializers[-1]:
-                yield f"page.start_with({[one.name for one in self.page.initializers]!r})"
+        if waits and self.target == "voxgrad":
+            yield f"page.run_after({self._operation(block)}, {waits})"
 
     def _call(self, block: Block) -> str:
         assert block.op is not None

@@ -166,6 +166,9 @@ def _block(page: Page, entry: Any, place: str, faults: Faults) -> Block | None:
         )
     else:
         block = _guarded(faults, page.use, uses, name=name)
+    if block is not None and block.name != name:
+        # A scope of this name came first. In a file, names are what they are.
+        page.rename(block, name)
     if block is not None and "position" in reader.data:
         block.position = _position(reader)
     return block

@@ -24,7 +24,7 @@ Source = Output | Block | Value
 """What a link brings: an output, the execution of a block without outputs, or a typed value."""
 
 _MAX_HELPERS = 32
-_MAX_LIST = 4096
+_MAX_LIST = 1024
 _PASSING = {
     "InputList": "outputlist",
     "Operation": "operation",

@@ -96,6 +96,14 @@ def lay_out(page: Page) -> Drawing:
     return drawing
 
 
+def arrange(page: Page) -> None:
+    """Give every block a position: columns from left to right, each block right of all that it reads."""
+    spec_of = page.infer().spec
+    sizes = {block: _size(block, _rows(block, spec_of)) for block in page.blocks}
+    for block, place in _columns(page.blocks, sizes).items():
+        block.position = place
+
+
 @dataclass(frozen=True, slots=True)
 class _Rows:
     inputs: tuple[tuple[str, str, str], ...]
