@@ -106,7 +106,7 @@ def _read_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
 def _gather_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
     has_rank(call, "indices", 1, faults)
     indices, element = call.inputs["indices"].shape, _element(call)
-    rows = unknown(call, "rows") if indices is None else indices[0]
+    rows = indices[0] if indices else unknown(call, "rows")
     return None if faults else specs(call, None if element is None else (rows, *element))
 
 

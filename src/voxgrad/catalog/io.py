@@ -41,7 +41,7 @@ def _up_to_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
 def _save_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
     has_rank(call, "tensor_names", 1, faults)
     names, data = call.inputs["tensor_names"].shape, call.inputs[call.op.inputs[-1].name]
-    if names is not None and isinstance(names[0], int) and names[0] != len(data):
+    if names and isinstance(names[0], int) and names[0] != len(data):
         faults.add("VG004", "tensor_names", wanted=f"have one name for each of {len(data)} tensors", got=names[0])
     return None if faults else ()
 

@@ -18,6 +18,7 @@ from voxgrad.graph.infer import Inference
 from voxgrad.graph.order import order
 from voxgrad.graph.page import Store
 from voxgrad.graph.values import Array, literal
+from voxgrad.kernels.arraywise.evaluation import find_kernel
 
 Slots = int | tuple[int, ...]
 """The slot of a tensor, or those of a list."""
@@ -43,6 +44,8 @@ class Step:
     """Slots that nobody reads behind this step."""
     stateful: bool = False
     windowed: bool = False
+    takes_dead: bool = False
+    """Wants to see values of branches that were not taken, as Merge does."""
     reads_variables: bool = False
     volatile: bool = False
     """Depends on state, so that an old result hardly ever comes back."""
@@ -118,6 +121,7 @@ def _lay_out_block(plan: Plan, place: _Place, block: Block, device: str) -> None
     )  # fmt: skip
     step.flat_inputs, step.flat_outputs = _flat(inputs), _flat(outputs)
     step.stateful, step.windowed = op.stateful, op.problem is not None
+    step.takes_dead = not step.windowed and find_kernel(op.kernel).dead
     step.reads_variables = any(
         isinstance(source, Output) and is_variable(source) for sources in block.sources.values() for source in sources
     )

@@ -394,8 +394,8 @@ class _Run:
         self.cache = session.cache
         self.values: list[Any] = [None] * plan.slots
         self.keys: list[bytes] = [_DEAD_KEY] * plan.slots
-        self.dead: set[int] = set()
-        self.waited = {one for step in plan.steps for one in step.waits}
+        self.dead_steps: set[int] = set()
+        """Steps that did not run, or sent something down a branch that is not taken; -1 for the latter."""
 
     def go(self, feeds: dict[Output, Array]) -> list[Any]:
         """Run all steps; the values of the fetched slots are left."""
@@ -446,8 +446,8 @@ class _Run:
         """Do one block: leave it where it was not reached by a live value, reuse its result, or compute it."""
         values = self.values
         inputs = [values[slot] if isinstance(slot, int) else [values[one] for one in slot] for slot in step.inputs]
-        if self.dead and step.waits and not self.dead.isdisjoint(step.waits):
-            return self._die(index, step, "it waits for a block that was not run")
+        if self.dead_steps and self._is_dead(step):
+            return self._die(index, step, "it is on a branch that was not taken")
         if self.cache is None or step.stateful:
             why: str | _Changes = "it keeps state, so it runs every time" if step.stateful else "nothing is kept"
             results = self._compute(index, step, inputs)
@@ -464,10 +464,16 @@ class _Run:
             why = _Changes(self.session._past.get(step.name), step, keys)
             results = self._compute(index, step, inputs)
             self._keep(step, keys, key, results)
-        if results and all(result is DEAD for result in results):
-            return self._die(index, step, "its input is on a branch that was not taken")
         self._spread(step, results)
         return states.RAN, why
+
+    def _is_dead(self, step: Step) -> bool:
+        """True where an input comes from a branch that was not taken, or a block is waited for that did not run."""
+        if not self.dead_steps.isdisjoint(step.waits):
+            return True
+        dead = [self.values[slot] is DEAD for slot in step.flat_inputs]
+        # Merge goes on as long as one of its inputs lives.
+        return all(dead) and bool(dead) if step.takes_dead else any(dead)
 
     def _input_keys(self, step: Step) -> tuple[bytes, ...]:
         keys = self.keys
@@ -495,8 +501,6 @@ class _Run:
             raise
 
     def _compute_windowed(self, step: Step, inputs: list[Any]) -> tuple[Any, ...]:
-        if any(value is DEAD for value in inputs):
-            return (DEAD,)
         arguments = {item.name: value_of(value) for item, value in zip(step.op.inputs, inputs, strict=True)}
         return (execute(step.op, {**arguments, **step.attrs}, self.session._flag),)
 
@@ -551,12 +555,13 @@ class _Run:
         for slot, result in zip(step.outputs, results, strict=True):
             if type(slot) is int:
                 self.values[slot] = result
+                if result is DEAD:
+                    self.dead_steps.add(-1)
             else:
                 _spread_list(self.values, slot, result, step)
 
     def _die(self, index: int, step: Step, why: str) -> tuple[str, str]:
-        if index in self.waited:
-            self.dead.add(index)
+        self.dead_steps.add(index)
         for slot in step.flat_outputs:
             self.values[slot] = DEAD
             self.keys[slot] = _DEAD_KEY
@@ -565,8 +570,6 @@ class _Run:
 
 def _spread_list(values: list[Any], slots: Slots, results: Any, step: Step) -> None:
     assert isinstance(slots, tuple)
-    if results is DEAD:
-        results = (DEAD,) * len(slots)
     assert len(results) == len(slots), f"{step.name}: {len(results)} results for {len(slots)} outputs"
     for slot, result in zip(slots, results, strict=True):
         values[slot] = result
