@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from voxgrad import compat as compat
 from voxgrad import errors as errors
+from voxgrad import out_ops as out_ops
 from voxgrad import raw_ops as raw_ops
 from voxgrad._version import __version__ as __version__
 from voxgrad.arrays.explain import explain as explain
 from voxgrad.arrays.limits import limits as limits
+from voxgrad.arrays.memory import release_memory as release_memory
 from voxgrad.catalog.semantics import semantics as semantics
 from voxgrad.errors import CancelledError as CancelledError
 from voxgrad.errors import InvalidArgumentError as InvalidArgumentError

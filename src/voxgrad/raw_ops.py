@@ -55,16 +55,19 @@ def make_function(op: Op) -> RawOp:
 
     function = windowed if op.problem is not None else plain
 
+    return dress(function, op, __name__)
+
+
+def dress(function: RawOp, op: Op, module: str, *more: str) -> RawOp:
+    """Give a function the name, signature and documentation of an op; `more` are arguments of its own, asked first."""
     keyword = inspect.Parameter.KEYWORD_ONLY
-    parameters = [
-        inspect.Parameter(
-            item.name, keyword, default=shown_default(item) if isinstance(item, Attr) else inspect.Parameter.empty
-        )
-        for item in op.parameters
-    ]
+    parameters = [inspect.Parameter(name, keyword) for name in more]
+    for item in op.parameters:
+        default = shown_default(item) if isinstance(item, Attr) else inspect.Parameter.empty
+        parameters.append(inspect.Parameter(item.name, keyword, default=default))
     parameters.append(inspect.Parameter("name", keyword, default=None))
     function.__name__ = function.__qualname__ = op.name
-    function.__module__ = __name__
+    function.__module__ = module
     function.__doc__ = docstring(op)
     function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     function.op = op  # type: ignore[attr-defined]

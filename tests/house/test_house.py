@@ -24,7 +24,7 @@ ROOMS = [
     ["catalog"],
     ["reference", "kernels"],
     ["arrays"],
-    ["raw_ops", "compat", "graph", "ops", "torch"],
+    ["raw_ops", "out_ops", "compat", "graph", "ops", "torch"],
     ["formats", "volumes"],
     ["studio", "cli", "testing"],
     ["__main__"],
@@ -86,7 +86,7 @@ def test_import_is_light() -> None:
 
 def test_dependencies_are_few() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert {text.split(">")[0] for text in project["dependencies"]} == {"numpy", "ml_dtypes"}
+    assert {text.split(">")[0] for text in project["dependencies"]} == {"numpy", "ml_dtypes", "array-api-compat"}
 
 
 @pytest.mark.parametrize("op", FAMILY, ids=lambda op: op.name)

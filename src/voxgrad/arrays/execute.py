@@ -30,6 +30,40 @@ def execute(op: Op, arguments: Mapping[str, Any], cancel: cpu.CancelFlag | None 
     return result
 
 
+def execute_into(op: Op, arguments: Mapping[str, Any], out: Any) -> Any:
+    """Like `execute`, but writes to an array of the caller's, which comes back."""
+    plan = make_plan(op, arguments)
+    faults = Faults(op.name)
+    target = _buffer(plan, out, faults)
+    faults.raise_if_any()
+    tensors = [dense(plan.problem, array) for array in plan.intake.tensors.values()]
+    if target.dtype == numpy_type(plan.problem.dtype):
+        compute(plan.problem, tensors, target)
+    else:
+        target[...] = run_plan(plan)
+    return out
+
+
+def _buffer(plan: Plan, out: Any, faults: Faults) -> Array:
+    """The memory behind `out`, if it fits the result: kind, type, shape, dense, writable, apart from the inputs."""
+    kind, problem = plan.intake.kind, plan.problem
+    if not kind.matches(out) or kind.refuse(out, "out", faults):
+        if not faults:
+            faults.add("VG033", "out", wanted=f"be a {kind.name} array", got=type(out).__name__)
+        raise faults.error()
+    target = kind.view(out)
+    wanted = numpy_type(problem.output_dtype)
+    if target.dtype != wanted or target.shape != problem.output_shape:
+        shown = f"{problem.output_dtype} {list(problem.output_shape)}"
+        faults.add("VG033", "out", wanted=f"be {shown}", got=f"{target.dtype} {list(target.shape)}")
+    if not (target.flags.c_contiguous and target.flags.writeable):
+        faults.add("VG033", "out", wanted="be dense and writable", got="strided or read-only memory")
+    for name, array in plan.intake.tensors.items():
+        if np.may_share_memory(target, array):
+            faults.add("VG033", "out", wanted=f"not share memory with {name}", got="overlapping memory")
+    return target
+
+
 def run_plan(plan: Plan, cancel: cpu.CancelFlag | None = None) -> Array:
     """The result of a plan as a NumPy array."""
     tensors = [dense(plan.problem, array) for array in plan.intake.tensors.values()]

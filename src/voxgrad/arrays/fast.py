@@ -20,8 +20,8 @@ from voxgrad.arrays.kinds import numpy_type
 from voxgrad.arrays.limits import UNCHECKED, limit_is_set
 from voxgrad.arrays.plan import Plan
 from voxgrad.catalog.model import Op
-from voxgrad.catalog.semantics import current_semantics
 from voxgrad.catalog.problem import Problem
+from voxgrad.catalog.semantics import current_semantics
 from voxgrad.kernels import cpu, nonfinite
 
 Array = np.ndarray[Any, Any]

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Times the family on this CPU, beside its peers, in one run: `python3 run bench cpu --peers`.
+
+Every result is compared with the reference before it is timed; a wrong one is reported and not timed. Engines take
+turns, in processes of their own, until the ratio of ours to the best peer is known to a few per cent. Ceilings
+(multiplications per second, bytes per second) are measured in the same run. Results go to bench/results/ as JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import math
+import platform
+import statistics
+import sys
+import threading
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.engines import ENGINES, Server
+from bench.rows import Row, drawn, listed, work
+from voxgrad import __version__, reference
+from voxgrad.arrays.plan import make_plan
+from voxgrad.catalog.registry import FAMILY, OPS
+from voxgrad.kernels import cpu
+from voxgrad.testing import assert_close, terms_of
+
+RESULTS = Path(__file__).parent / "results"
+OURS = "voxgrad"
+
+
+def ceilings(threads: int) -> dict[str, float]:
+    """What the machine can do at most: GFLOP/s of large matrix products, GB/s of a copy, best of several."""
+    found = {}
+    for name, size in (("float32", 2048), ("float64", 1536)):
+        a = np.random.default_rng(0).standard_normal((size, size)).astype(name)
+        times = []
+        for _ in range(8):
+            start = time.perf_counter()
+            a @ a
+            times.append(time.perf_counter() - start)
+        found[name] = 2 * size**3 / min(times) / 1e9
+    found["copy"] = _copy_rate(threads)
+    return found
+
+
+def _copy_rate(threads: int) -> float:
+    """GB/s, reads and writes counted, of all threads copying blocks that do not fit the cache."""
+    source, target = np.ones((threads, 2**25), np.float32), np.empty((threads, 2**25), np.float32)
+    best = 0.0
+    for _ in range(6):
+        workers = [threading.Thread(target=np.copyto, args=(target[i], source[i])) for i in range(threads)]
+        start = time.perf_counter()
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        best = max(best, 2 * source.nbytes / (time.perf_counter() - start) / 1e9)
+    return best
+
+
+def limit_seconds(row: Row, call: dict[str, Any], ceiling: dict[str, float]) -> float:
+    """The shortest time that the measured ceilings allow."""
+    flop, moved = work(row, call)
+    rate = ceiling["float64" if row.dtype == "float64" else "float32"]
+    return max(flop / rate / 1e9, moved / ceiling["copy"] / 1e9)
+
+
+def check(row: Row, call: dict[str, Any], result: Any, truth: Any, strict: bool) -> str:
+    """Empty where the result is right, else what is wrong with it. Peers may sum in low precision."""
+    if isinstance(result, str):
+        return result
+    problem = make_plan(OPS[row.op], call).problem
+    try:
+        if strict:
+            assert_close(result, truth, terms=terms_of(problem))
+            return ""
+        worst = float(np.abs(result.astype(np.float64) - truth).max(initial=0)) / max(1e-30, float(np.abs(truth).max()))
+        bound = 0.1 if row.dtype in ("half", "bfloat16") else 1e-3
+        return "" if worst <= bound else f"wrong by {worst:.2g} of the largest element"
+    except AssertionError as error:
+        return f"wrong: {str(error).splitlines()[0][:60]}"
+
+
+def race(servers: dict[str, Server], seconds: float) -> dict[str, list[float]]:
+    """Times of all engines, taken in turns; one that is far behind is timed once."""
+    times: dict[str, list[float]] = {}
+    for name, server in servers.items():
+        server.ask("time", 0.0)
+        answer = server.ask("time", 0.0)
+        times[name] = answer if isinstance(answer, list) else []
+    for turn in range(12):
+        best = min(min(values) for name, values in times.items() if values)
+        for name, server in servers.items():
+            if times[name] and (name == OURS or min(times[name]) < 3 * best):
+                times[name] += server.ask("time", seconds)
+        if turn >= 4 and _settled(times):
+            break
+    return times
+
+
+def _settled(times: dict[str, list[float]]) -> bool:
+    """True where the lower quartile of the two that matter has stopped moving."""
+    close = sorted((values for values in times.values() if values), key=min)[:2]
+    return all(statistics.quantiles(values, n=4)[0] < 1.06 * min(values) for values in close if len(values) > 3)
+
+
+def typical(values: list[float]) -> float:
+    """The lower quartile: other load on the machine only ever adds."""
+    return statistics.quantiles(values, n=4)[0] if len(values) > 3 else min(values)
+
+
+def measure(row: Row, servers: dict[str, Server], ceiling: dict[str, float], seconds: float) -> dict[str, Any]:
+    """One row: checked, then timed."""
+    call = row.call()
+    plan = make_plan(OPS[row.op], call)
+    truth = reference.evaluate(plan.problem, *plan.intake.tensors.values())
+    able, refused = {}, {}
+    for name, server in servers.items():
+        ready = server.ask("row", row)
+        wrong = check(row, call, server.ask("check") if ready is True else ready, truth, strict=name == OURS)
+        if wrong:
+            refused[name] = wrong
+        else:
+            able[name] = server
+    if OURS in refused:
+        return {"op": row.op, "row": row.label, "error": refused[OURS]}
+    times = {name: typical(values) for name, values in race(able, seconds).items() if values}
+    peers = {name: value for name, value in times.items() if name != OURS}
+    best = min(peers, key=lambda name: peers[name]) if peers else None
+    prepared = cpu.prepare(plan.problem)
+    return {
+        "op": row.op,
+        "row": row.label,
+        "dtype": row.dtype,
+        "source": row.source,
+        "ms": {name: value * 1e3 for name, value in times.items()},
+        "best_peer": best,
+        "ratio": peers[best] / times[OURS] if best else None,
+        "of_limit": limit_seconds(row, call, ceiling) / times[OURS],
+        "scratch_bytes": prepared.scratch(prepared.pointer, cpu.get_num_threads()),
+        "refused": refused,
+    }
+
+
+def line(result: dict[str, Any]) -> str:
+    """A result as a line of the table."""
+    if "error" in result:
+        return f"{result['op']:24} {result['row']:34} {result['error']}"
+    ratio = f"{result['ratio']:6.2f}x {result['best_peer']}" if result["ratio"] else ""
+    peer = f"{result['ms'][result['best_peer']]:9.3f}" if result["best_peer"] else " " * 9
+    return (
+        f"{result['op']:24} {result['row']:34} {result['ms'][OURS]:9.3f} {peer} {result['of_limit']:6.0%} "
+        f"{result['scratch_bytes'] / 2**20:6.1f} {ratio}"
+    )
+
+
+def summary(results: list[dict[str, Any]]) -> list[str]:
+    """Geometric means of the ratios per op and type, and the worst row."""
+    lines = []
+    for op in FAMILY:
+        for dtype in dict.fromkeys(result.get("dtype") for result in results):
+            mine = [
+                result
+                for result in results
+                if result["op"] == op.name and result.get("dtype") == dtype and result.get("ratio")
+            ]
+            if mine:
+                mean = math.exp(statistics.fmean(math.log(result["ratio"]) for result in mine))
+                worst = min(mine, key=lambda result: result["ratio"])
+                lines.append(
+                    f"{op.name:24} {dtype:9} {mean:5.2f}x over {len(mine)} rows, "
+                    f"worst {worst['ratio']:.2f}x ({worst['row']})"
+                )
+    return lines
+
+
+def growth(seconds: float) -> list[str]:
+    """Time per voxel as the volume and the channels grow."""
+    lines = []
+    server = Server(OURS, cpu.get_num_threads())
+    for op in FAMILY:
+        for channels in (8, 32):
+            cells = []
+            for side in (16, 32, 64, 96):
+                row = Row(
+                    op.name,
+                    1,
+                    (side,) * 3,
+                    channels,
+                    channels,
+                    (3, 3, 3),
+                    (2, 2, 2) if "Pool" in op.name else (1, 1, 1),
+                )
+                server.ask("row", row)
+                server.ask("time", 0.0)
+                cells.append(typical(server.ask("time", seconds)) / side**3 * 1e9)
+            lines.append(
+                f"{op.name:24} {channels:3} channels, ns per voxel at 16, 32, 64, 96: "
+                + "  ".join(f"{cell:8.2f}" for cell in cells)
+            )
+    server.close()
+    return lines
+
+
+def machine() -> dict[str, Any]:
+    """Where and with what this ran."""
+    name = platform.processor()
+    for text in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []:
+        if text.startswith("model name"):
+            name = text.split(":", 1)[1].strip()
+            break
+    versions = {}
+    for package in ("numpy", "torch", "tensorflow-cpu", "jax"):
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return {
+        "date": datetime.date.today().isoformat(),
+        "cpu": name,
+        "isa": cpu.isa_name(),
+        "threads": cpu.get_num_threads(),
+        "voxgrad": __version__,
+        "versions": versions,
+    }
+
+
+def options() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python3 run bench cpu", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--peers", action="store_true", help="beside torch, TensorFlow and JAX (installs them)")
+    parser.add_argument("--engines", default="", help="only these peers, comma-separated: " + ", ".join(ENGINES))
+    parser.add_argument(
+        "--rows", default="", help="only rows whose op or label contains one of these words, comma-separated"
+    )
+    parser.add_argument("--types", default="float32", help="element types, comma-separated; 'all' for every one")
+    parser.add_argument("--random", type=int, default=0, metavar="N", help="N random rows instead of the listed ones")
+    parser.add_argument("--seed", type=int, default=1, help="of the random rows")
+    parser.add_argument("--seconds", type=float, default=0.15, help="per engine and turn")
+    parser.add_argument("--growth", action="store_true", help="time per voxel over size and channels instead")
+    parser.add_argument("--save", type=Path, help="where to write the JSON (default: bench/results/cpu-<kind>.json)")
+    return parser.parse_args()
+
+
+def chosen_rows(chosen: argparse.Namespace) -> list[Row]:
+    """The rows that were asked for."""
+    types = ["float32", "half", "bfloat16", "float64"] if chosen.types == "all" else chosen.types.split(",")
+    rows = list(drawn(chosen.random, chosen.seed)) if chosen.random else list(listed(types))
+    words = [word for word in chosen.rows.split(",") if word]
+    return [row for row in rows if not words or any(word in f"{row.op} {row.label}" for word in words)]
+
+
+def main() -> int:
+    """Run the benchmark."""
+    chosen = options()
+    if chosen.growth:
+        print("\n".join(growth(chosen.seconds)))
+        return 0
+    names = chosen.engines.split(",") if chosen.engines else [name for name in ENGINES if name != OURS]
+    servers = {name: Server(name, cpu.get_num_threads()) for name in [OURS, *(names if chosen.peers else [])]}
+    ceiling = ceilings(cpu.get_num_threads())
+    about = machine()
+    print(
+        f"{about['cpu']}, {about['isa']}, {about['threads']} threads; ceilings: float32 {ceiling['float32']:.0f}, ",
+        end="",
+    )
+    print(f"float64 {ceiling['float64']:.0f} GFLOP/s, copy {ceiling['copy']:.1f} GB/s")
+    print(f"{'op':24} {'row':34} {'ours ms':>9} {'peer ms':>9} {'limit':>6} {'MiB':>6}  ratio and best peer")
+    results = []
+    for row in chosen_rows(chosen):
+        results.append(measure(row, servers, ceiling, chosen.seconds))
+        print(line(results[-1]), flush=True)
+    for server in servers.values():
+        server.close()
+    print("\n".join(summary(results)))
+    target = chosen.save or RESULTS / f"cpu-{'random' if chosen.random else 'list'}.json"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(json.dumps({"machine": about, "ceilings": ceiling, "rows": results}, indent=1) + "\n")
+    return 1 if any("error" in result for result in results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
