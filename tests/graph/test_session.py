@@ -467,3 +467,31 @@ def test_unknown_devices_are_told() -> None:
         vg.ClientSession(page, "abacus")
     with pytest.raises(vg.UnimplementedError, match="VG032"):
         vg.ClientSession(page, "cuda:77")
+
+
+def test_a_variable_that_enters_a_page_is_read_anew() -> None:
+    inner = Page("twice")
+    inner.expose({"y": ops.Mul(inner, ops.Placeholder(inner, dtype="float32", shape=[], name="x"), 2.0)}, ["x"])
+    page = counter_page()
+    page.start_with(["start"])
+    page.define("twice", inner)
+    doubled = page.use("twice", {"x": page["count"].output(0)}, name="doubled").output("y")
+    session = vg.ClientSession(page)
+    found = []
+    for _ in range(3):
+        session.run("more")
+        found.append(float(session.run(doubled)))
+    assert found == [2, 4, 6]
+
+
+def test_the_page_owns_its_constants() -> None:
+    page = Page("own")
+    value = np.zeros(5000, np.float32)
+    ops.Neg(page, ops.Const(page, value, name="x"), name="y")
+    session = vg.ClientSession(page)
+    session.run("y")
+    value[2500] = 1
+    assert session.run("y").sum() == 0
+    page.set_attr("x", "value", value)
+    assert session.run("y").sum() == -1
+    assert reasons(session)["x"] == "value changed", "also in the middle of a large array"

@@ -74,7 +74,8 @@ def _complete_constant(op: Op, attrs: dict[str, Any]) -> None:
         array = literal(op, Input("value", "dtype", ""), Value(attrs["value"]), None, faults)
         faults.raise_if_any()
         if array is not None:
-            attrs["value"], attrs["dtype"] = array, spec_of(array).dtype
+            # The page owns its constants: a caller who changes the array later does not change the page.
+            attrs["value"], attrs["dtype"] = array.copy(), spec_of(array).dtype
 
 
 def _listed(item: Input, value: Any) -> list[Any]:

@@ -13,7 +13,7 @@ import numpy as np
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Call, Op
 from voxgrad.errors import Faults
-from voxgrad.graph.block import Block, Output, Value, is_variable
+from voxgrad.graph.block import Block, Output, Value
 from voxgrad.graph.infer import Inference
 from voxgrad.graph.order import order
 from voxgrad.graph.page import Store
@@ -57,7 +57,10 @@ class Plan:
 
     steps: list[Step] = field(default_factory=list)
     slots: int = 0
-    constants: dict[int, Array] = field(default_factory=dict)
+    constants: dict[int, tuple[Array, bytes]] = field(default_factory=dict)
+    """Typed values and their keys, by slot."""
+    variables: set[int] = field(default_factory=set)
+    """The slots that hold variables rather than values."""
     feeds: dict[Output, int] = field(default_factory=dict)
     fetches: list[int] = field(default_factory=list)
     needed: set[Block] = field(default_factory=set)
@@ -122,9 +125,7 @@ def _lay_out_block(plan: Plan, place: _Place, block: Block, device: str) -> None
     step.flat_inputs, step.flat_outputs = _flat(inputs), _flat(outputs)
     step.stateful, step.windowed = op.stateful, op.problem is not None
     step.takes_dead = not step.windowed and find_kernel(op.kernel).dead
-    step.reads_variables = any(
-        isinstance(source, Output) and is_variable(source) for sources in block.sources.values() for source in sources
-    )
+    step.reads_variables = not plan.variables.isdisjoint(step.flat_inputs)
     place.steps[block] = [len(plan.steps)]
     plan.steps.append(step)
 
@@ -141,7 +142,8 @@ def _input_slots(plan: Plan, place: _Place, call: Call, block: Block, index: int
             slots.append(place.slots[source])
             continue
         slots.append(plan.slot())
-        plan.constants[slots[-1]] = _typed_value(call, index, len(slots) - 1, source)
+        value = _typed_value(call, index, len(slots) - 1, source)
+        plan.constants[slots[-1]] = value, content_key(value)
     return tuple(slots) if item.many else slots[0]
 
 
@@ -163,6 +165,8 @@ def _output_slots(plan: Plan, place: _Place, block: Block, op: Op) -> tuple[Slot
             slots.append(plan.slot())
             # A fed output keeps the slot of its feed: what the block computes goes nowhere.
             place.slots.setdefault(output, slots[-1])
+            if item.ref:
+                plan.variables.add(slots[-1])
         found.append(tuple(slots) if item.many else slots[0])
         index += count
     return tuple(found)
@@ -180,7 +184,8 @@ def _lay_out_use(plan: Plan, place: _Place, block: Block, device: str) -> None:
             inner.slots[Output(placeholder, 0)] = place.slots[source]
             continue
         slot = inner.slots[Output(placeholder, 0)] = plan.slot()
-        plan.constants[slot] = _plain_value(source)
+        value = _plain_value(source)
+        plan.constants[slot] = value, content_key(value)
     before = len(plan.steps)
     needed = order((output.block for output in page.outputs.values()), fed=inner.slots.keys()).blocks
     _lay_out(plan, inner, [one for one in needed if Output(one, 0) not in inner.slots], device)
@@ -226,17 +231,15 @@ def step_key(call: Call, device: str) -> bytes:
     digest.update(f"{call.op.name}\0{call.semantics}\0{device}".encode())
     for name in sorted(call.attrs):
         digest.update(f"\0{name}=".encode())
-        _feed_hash(digest, call.attrs[name])
+        digest.update(attr_key(call.attrs[name]))
     return digest.digest()
 
 
-def _feed_hash(digest: Any, value: Any) -> None:
+def attr_key(value: Any) -> bytes:
+    """What stands for the value of an attribute in a hash."""
     if isinstance(value, np.ndarray):
-        digest.update(content_key(value))
-    elif isinstance(value, DType):
-        digest.update(value.name.encode())
-    else:
-        digest.update(repr(value).encode())
+        return content_key(value)
+    return value.name.encode() if isinstance(value, DType) else repr(value).encode()
 
 
 def content_key(array: Array) -> bytes:

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is given to a run, checked against the page before anything runs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from voxgrad.arrays.limits import check_size
+from voxgrad.catalog.dims import Dim, shapes_differ
+from voxgrad.catalog.model import Spec
+from voxgrad.errors import Fault, Faults, InvalidArgumentError, show
+from voxgrad.graph.block import Block, Output
+from voxgrad.graph.device import Device
+from voxgrad.graph.estimate import bytes_of
+from voxgrad.graph.infer import Inference
+from voxgrad.graph.page import Page
+from voxgrad.graph.values import Array, to_array
+
+Feeds = Mapping[Any, Any]
+"""Values by Output, by block or by name."""
+
+
+def feed_arrays(page: Page, device: Device, feeds: Feeds) -> dict[Output, Array]:
+    """Feeds as arrays; all that is wrong with them is told at once."""
+    faults = Faults("ClientSession")
+    values: dict[Output, Array] = {}
+    sizes: dict[str, tuple[int, str]] = {}
+    inference = page.infer()
+    for which, value in feeds.items():
+        with collected(faults):
+            output = page.output(which)
+            spec = inference.spec(output)
+            try:
+                array = to_array(device.to_host(value), spec.dtype)
+            except (ValueError, TypeError, OverflowError) as error:
+                wanted = f"be fed numbers of type {spec.dtype}"
+                faults.add("VG067", output.block.name, wanted=wanted, got=str(error)[:100])
+                continue
+            values[output] = array
+            check_feed(output, array, spec, sizes, faults)
+    faults.raise_if_any()
+    return values
+
+
+def too_large(blocks: Sequence[Block], inference: Inference) -> list[Fault]:
+    """Results that the machine cannot hold, seen before anything is allocated."""
+    found: list[Fault] = []
+    for block in blocks:
+        amount = bytes_of(inference.specs.get(block, ()))
+        if isinstance(amount, int):
+            faults = Faults(block.op_name or block.uses)
+            check_size(block.op_name, amount, faults)
+            found.extend(replace(fault, argument=block.name) for fault in faults.found)
+    return found
+
+
+def unfed(blocks: Sequence[Block], fed: Mapping[Output, Any]) -> list[Fault]:
+    """Placeholders that a run needs and was not given."""
+    return [
+        Fault(
+            "VG001", "Placeholder", block.name, "be fed a value", "none", f"Give it in feeds: {{'{block.name}': ...}}."
+        )
+        for block in blocks
+        if block.op_name == "Placeholder" and block.outputs[0] not in fed
+    ]
+
+
+def check_feed(output: Output, array: Array, spec: Spec, sizes: dict[str, tuple[int, str]], faults: Faults) -> None:
+    """A feed fits the shape of its output; one symbol means one size in all feeds."""
+    name = output.block.name
+    if shapes_differ(array.shape, spec.shape):
+        wanted = f"be fed a value of shape {show(list(spec.shape or ()))}"
+        faults.add("VG067", name, wanted=wanted, got=show(list(array.shape)))
+        return
+    for size, dim in zip(array.shape, spec.shape or (), strict=False):
+        if not isinstance(dim, Dim):
+            continue
+        if str(dim) in dim.names:
+            known, where = sizes.setdefault(str(dim), (size, name))
+            if known != size:
+                faults.add("VG067", name, wanted=f"have {dim} = {known}, as {where} has", got=show(list(array.shape)))
+
+
+@contextlib.contextmanager
+def collected(faults: Faults) -> Iterator[None]:
+    """Faults of what is tried here join the others."""
+    try:
+        yield
+    except InvalidArgumentError as error:
+        faults.found.extend(error.faults)

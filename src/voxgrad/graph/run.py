@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run of a plan: a loop over its steps that computes, reuses or leaves out, and notes why."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from voxgrad.arrays.execute import execute
+from voxgrad.errors import CancelledError, Fault, VoxgradError, show
+from voxgrad.graph import report as states
+from voxgrad.graph.block import Output
+from voxgrad.graph.cache import Cache
+from voxgrad.graph.device import Device
+from voxgrad.graph.plan import Plan, Slots, Step, attr_key, content_key
+from voxgrad.graph.report import Progress
+from voxgrad.graph.values import Array
+from voxgrad.kernels.arraywise import DEAD, Context, Ref, evaluate, value_of
+
+SMALL_BYTES = 2**16
+"""Stateful results up to this size are compared by content, so that what reads them is not run for nothing."""
+
+DEAD_KEY = bytes(16)
+
+
+@dataclass(slots=True)
+class Past:
+    """How a block was last computed: what the reasons of the next run are made from."""
+
+    step: Step
+    keys: tuple[bytes, ...]
+    run: int
+    key: bytes
+
+
+@dataclass(slots=True)
+class Changes:
+    """Why a block ran, put into words only where somebody asks."""
+
+    past: Past | None
+    step: Step
+    keys: tuple[bytes, ...]
+
+    def __str__(self) -> str:
+        past, step = self.past, self.step
+        if past is None:
+            return "it had not run before"
+        if past.step.op is not step.op:
+            return f"it was a {past.step.op.name} before"
+        if past.step.key != step.key:
+            return _changed_attrs(past.step, step) or "the semantics or the device changed"
+        if len(past.keys) != len(self.keys):
+            return "its wires changed"
+        pins = [pin for pin, old, new in zip(_pin_names(step), past.keys, self.keys, strict=True) if old != new]
+        return f"{', '.join(dict.fromkeys(pins))} changed" if pins else "its result was not kept"
+
+
+@dataclass(slots=True)
+class Memory:
+    """What a session remembers of earlier runs, beside the results themselves."""
+
+    runs: int = 0
+    past: dict[str, Past] = field(default_factory=dict)
+    seen: dict[str, tuple[Any, bytes]] = field(default_factory=dict)
+    tokens: Iterator[int] = field(default_factory=itertools.count)
+    owner: bytes = field(default_factory=lambda: os.urandom(8))
+
+    def state_key(self, name: str, value: Any) -> bytes:
+        """The key of a value that no key of inputs explains: of its content where it is small, else a new one."""
+        seen = self.seen.get(name)
+        if seen is not None and seen[0] is value:
+            return seen[1]
+        if value is DEAD:
+            return DEAD_KEY
+        small = isinstance(value, np.ndarray) and value.nbytes <= SMALL_BYTES
+        key = content_key(value) if small else self.owner + next(self.tokens).to_bytes(8, "little")
+        self.seen[name] = (value, key)
+        return key
+
+
+Event = tuple[int, str, str | Changes, float]
+"""The number of a step, its state, the reason, and the seconds that it took."""
+
+
+@dataclass(slots=True)
+class Host:
+    """What a run needs of its session."""
+
+    device: Device
+    cache: Cache | None
+    memory: Memory
+    on_progress: Callable[[Progress], None] | None = None
+    on_values: Callable[[str, list[Array | None]], None] | None = None
+    events: list[Event] = field(default_factory=list)
+
+
+class Run:
+    """One run: values and keys per slot, and the loop over the steps."""
+
+    def __init__(self, host: Host, plan: Plan, context: Context):
+        self.host = host
+        self.plan = plan
+        self.context = context
+        self.cache = host.cache
+        self.values: list[Any] = [None] * plan.slots
+        self.keys: list[bytes] = [DEAD_KEY] * plan.slots
+        self.dead_steps: set[int] = set()
+        """Steps that did not run, or sent something down a branch that is not taken; -1 for the latter."""
+
+    def go(self, feeds: dict[Output, Array]) -> list[Any]:
+        """Run all steps; the values of the fetched slots are left."""
+        host, cached = self.host, self.cache is not None
+        for output, slot in self.plan.feeds.items():
+            self._start(slot, feeds[output], content_key(feeds[output]) if cached else DEAD_KEY)
+        for slot, (array, key) in self.plan.constants.items():
+            self._start(slot, array, key)
+        if host.on_progress is not None:
+            self._announce()
+        flag, events, values = self.context.cancel, host.events, self.values
+        for index, step in enumerate(self.plan.steps):
+            if flag.is_set():
+                raise CancelledError(Fault("VG040", step.op.name, step.name, "run to its end", "a request to stop"))
+            start = time.perf_counter()
+            state, why = self._step(index, step)
+            took = time.perf_counter() - start
+            events.append((index, state, why, took))
+            if host.on_values is not None and state != states.DEAD:
+                host.on_values(step.name, [self._shown(slot) for slot in step.flat_outputs])
+            for slot in step.frees:
+                values[slot] = None
+            if host.on_progress is not None:
+                self._tell(index, step, "done" if state == states.RAN else state, took, str(why))
+        return values
+
+    def _start(self, slot: int, array: Array, key: bytes) -> None:
+        self.values[slot] = self.host.device.put(array)
+        self.keys[slot] = key
+
+    def _shown(self, slot: int) -> Array | None:
+        """The value of a slot as NumPy; None for what is no tensor, or on a branch that was not taken."""
+        held = self.values[slot]
+        if isinstance(held, Ref) and not held.ready:
+            return None
+        value = self.host.device.to_host(value_of(held))
+        return np.asarray(value) if isinstance(value, (np.ndarray, np.generic)) else None
+
+    def _announce(self) -> None:
+        for index, step in enumerate(self.plan.steps):
+            self._tell(index, step, "queued", 0.0)
+
+    def _tell(self, index: int, step: Step, state: str, seconds: float, message: str = "") -> None:
+        assert self.host.on_progress is not None
+        self.host.on_progress(Progress(step.name, state, index, len(self.plan.steps), seconds, message))
+
+    def _step(self, index: int, step: Step) -> tuple[str, str | Changes]:
+        """Do one block: leave it where it was not reached by a live value, reuse its result, or compute it."""
+        values = self.values
+        inputs = [values[slot] if isinstance(slot, int) else [values[one] for one in slot] for slot in step.inputs]
+        if self.dead_steps and self._is_dead(step):
+            return self._die(index, step, "it is on a branch that was not taken")
+        if self.cache is None or step.stateful:
+            why: str | Changes = "it keeps state, so it runs every time" if step.stateful else "nothing is kept"
+            results = self._compute(index, step, inputs)
+            if self.cache is not None:
+                self._remember_state(step, results)
+        else:
+            keys = self._input_keys(step)
+            digest = hashlib.blake2b(step.key, digest_size=16)
+            digest.update(b"".join(keys))
+            key = digest.digest()
+            kept = self.cache.get(key)
+            if kept is not None:
+                return self._reuse(step, keys, key, kept)
+            why = Changes(self.host.memory.past.get(step.name), step, keys)
+            results = self._compute(index, step, inputs)
+            self._keep(step, keys, key, results)
+        self._spread(step, results)
+        return states.RAN, why
+
+    def _is_dead(self, step: Step) -> bool:
+        """True where an input comes from a branch that was not taken, or a block is waited for that did not run."""
+        if not self.dead_steps.isdisjoint(step.waits):
+            return True
+        dead = [self.values[slot] is DEAD for slot in step.flat_inputs]
+        # Merge goes on as long as one of its inputs lives.
+        return all(dead) and bool(dead) if step.takes_dead else any(dead)
+
+    def _input_keys(self, step: Step) -> tuple[bytes, ...]:
+        keys = self.keys
+        if not step.reads_variables:
+            return tuple([keys[slot] for slot in step.flat_inputs])
+        found = []
+        for slot in step.flat_inputs:
+            value = self.values[slot]
+            # A variable is read when its reader runs: its key is that of what it holds now.
+            found.append(self.host.memory.state_key(value.name, value.value) if type(value) is Ref else keys[slot])
+        return tuple(found)
+
+    def _compute(self, index: int, step: Step, inputs: list[Any]) -> tuple[Any, ...]:
+        if self.host.on_progress is not None:
+            self._tell(index, step, "started", 0.0)
+        self.context.block = step.name
+        try:
+            if step.windowed:
+                return self._compute_windowed(step, inputs)
+            return evaluate(step.op, inputs, step.attrs, self.context)
+        except CancelledError:
+            raise
+        except Exception as error:
+            self._fail(index, step, error)
+            raise
+
+    def _compute_windowed(self, step: Step, inputs: list[Any]) -> tuple[Any, ...]:
+        arguments = {item.name: value_of(value) for item, value in zip(step.op.inputs, inputs, strict=True)}
+        return (execute(step.op, {**arguments, **step.attrs}, self.context.cancel),)
+
+    def _fail(self, index: int, step: Step, error: Exception) -> None:
+        """Tell which block failed; errors of ours get the block's name, others become ours."""
+        self.host.events.append((index, states.FAILED, str(error), 0.0))
+        if self.host.on_progress is not None:
+            self._tell(index, step, "failed", 0.0, str(error))
+        if isinstance(error, VoxgradError):
+            named = [
+                Fault(
+                    one.code, one.op, _with_block(step.name, one.argument), one.wanted, one.got, one.remedy, one.where
+                )
+                for one in error.faults
+            ]
+            raise type(error)(named) from error
+        got = f"{type(error).__name__}: {error}"
+        raise VoxgradError(Fault("VG066", step.op.name, step.name, "run", show(got))) from error
+
+    def _remember_state(self, step: Step, results: tuple[Any, ...]) -> None:
+        slots = step.flat_outputs
+        for at, (slot, value) in enumerate(zip(slots, flattened(results), strict=True)):
+            self.keys[slot] = DEAD_KEY if type(value) is Ref else self.host.memory.state_key(f"{step.name}:{at}", value)
+
+    def _reuse(self, step: Step, keys: tuple[bytes, ...], key: bytes, kept: tuple[Any, ...]) -> tuple[str, str]:
+        past = self.host.memory.past.get(step.name)
+        self._spread(step, kept)
+        self._set_keys(step, key)
+        if past is not None and past.key == key:
+            return states.CACHED, f"nothing changed since run {past.run}"
+        self.host.memory.past[step.name] = Past(step, keys, self.host.memory.runs, key)
+        return states.CACHED, "the same was computed before"
+
+    def _keep(self, step: Step, keys: tuple[bytes, ...], key: bytes, results: tuple[Any, ...]) -> None:
+        assert self.cache is not None
+        past = self.host.memory.past.get(step.name)
+        if past is not None and step.volatile:
+            # What followed from an old state does not come back: a training loop must not fill the cache with it.
+            self.cache.drop(past.key)
+        self.cache.put(key, results)
+        self.host.memory.past[step.name] = Past(step, keys, self.host.memory.runs, key)
+        self._set_keys(step, key)
+
+    def _set_keys(self, step: Step, key: bytes) -> None:
+        if len(step.flat_outputs) == 1:
+            self.keys[step.flat_outputs[0]] = key
+            return
+        for at, slot in enumerate(step.flat_outputs):
+            self.keys[slot] = key + at.to_bytes(4, "little")
+
+    def _spread(self, step: Step, results: tuple[Any, ...]) -> None:
+        for slot, result in zip(step.outputs, results, strict=True):
+            if type(slot) is int:
+                self.values[slot] = result
+                if result is DEAD:
+                    self.dead_steps.add(-1)
+            else:
+                _spread_list(self.values, slot, result, step)
+
+    def _die(self, index: int, step: Step, why: str) -> tuple[str, str]:
+        self.dead_steps.add(index)
+        for slot in step.flat_outputs:
+            self.values[slot] = DEAD
+            self.keys[slot] = DEAD_KEY
+        return states.DEAD, why
+
+
+def _spread_list(values: list[Any], slots: Slots, results: Any, step: Step) -> None:
+    assert isinstance(slots, tuple)
+    assert len(results) == len(slots), f"{step.name}: {len(results)} results for {len(slots)} outputs"
+    for slot, result in zip(slots, results, strict=True):
+        values[slot] = result
+
+
+def flattened(results: tuple[Any, ...]) -> list[Any]:
+    """Results one after the other, those of lists too."""
+    return [one for result in results for one in (result if isinstance(result, (tuple, list)) else (result,))]
+
+
+def _pin_names(step: Step) -> Iterator[str]:
+    for item, slots in zip(step.op.inputs, step.inputs, strict=True):
+        if isinstance(slots, int):
+            yield item.name
+        else:
+            yield from (f"{item.name}[{at}]" for at in range(len(slots)))
+
+
+def _changed_attrs(old: Step, new: Step) -> str:
+    names = [name for name in new.attrs if attr_key(old.attrs.get(name)) != attr_key(new.attrs[name])]
+    return f"{', '.join(names)} changed" if names else ""
+
+
+def _with_block(block: str, argument: str) -> str:
+    return block if not argument or argument == block else f"{block}.{argument}"
