@@ -190,22 +190,18 @@ def _variable(page: vg.Page, name: str, value: Array, starts: list[Output]) -> O
     return made
 
 
-def _adam(
-    page: vg.Page, name: str, variable: Output, shape: tuple[int, ...], grad: Output, starts: list[Output]
-) -> Output:
-    """A step of Adam with the two moments that it keeps."""
-    zeros = np.zeros(shape, np.float32)
+def _adam(page: vg.Page, scope: vg.Page, variable: Output, grad: Output, starts: list[Output]) -> None:
+    """A step of Adam in a scope, with the moments and powers that it keeps; the page executes it in every run."""
+    name = f"adam_{variable.block.name}"
+    zeros = np.zeros(variable.block.attrs["shape"], np.float32)
     m, v = (_variable(page, f"{name}/{moment}", zeros, starts) for moment in ("m", "v"))
-    powers = [
-        _variable(page, f"{name}/{power}", np.array(value, np.float32), starts) for power, value in POWERS.items()
-    ]
-    step: Output = ops.ApplyAdam(page, variable, m, v, *powers, 0.02, 0.9, 0.999, 1e-7, grad, name=f"{name}/step")
-    scope = page.with_control_dependencies([step])
+    powers = [_variable(page, f"{name}/{kind}", np.array(value, np.float32), starts) for kind, value in POWERS.items()]
+    step = ops.ApplyAdam(scope, variable, m, v, *powers, 0.02, 0.9, 0.999, 1e-7, grad, name=f"{name}/step")
+    page.execute([*page.targets, step.block])
+    later = page.with_control_dependencies([step])
     for power, (kind, beta) in zip(powers, POWERS.items(), strict=True):
-        page.execute(
-            [*page.targets, ops.Assign(scope, power, ops.Mul(scope, power, beta), name=f"{name}/{kind}/next").block]
-        )
-    return step
+        after = ops.Assign(later, power, ops.Mul(later, power, beta), name=f"{name}/{kind}/next")
+        page.execute([*page.targets, after.block])
 
 
 POWERS = {"beta1_power": 0.9, "beta2_power": 0.999}
@@ -235,9 +231,10 @@ def train_classifier() -> vg.Page:
     d1, d2 = vg.gradients([loss], [w1, w2])
     assert d1 is not None
     assert d2 is not None
-    for name, variable, shape, grad in (("adam_filter", w1, kernel.shape, d1), ("adam_dense", w2, dense.shape, d2)):
-        step = _adam(page, name, variable, shape, grad, starts)
-        page.execute([*page.targets, step.block])
+    # No variable may change while a gradient still reads it.
+    scope = page.with_control_dependencies([d1, d2])
+    for variable, grad in ((w1, d1), (w2, d2)):
+        _adam(page, scope, variable, grad, starts)
     page.start_with([one.block for one in starts])
     note(page, "Run it with --cycles 100: the loss falls and every volume is told apart.")
     return finished(page, loss=loss, accuracy=accuracy)
@@ -291,9 +288,11 @@ def xor() -> vg.Page:
     out = ops.BiasAdd(page, ops.MatMul(page, hidden, w["w2"], name="mix2"), w["b2"], name="layer2")
     out = ops.Sigmoid(page, out, name="output")
     loss = ops.L2Loss(page, ops.Sub(page, out, t, name="error"), name="loss")
-    for (name, variable), grad in zip(w.items(), vg.gradients([loss], list(w.values())), strict=True):
-        assert grad is not None
-        step = ops.ApplyGradientDescent(page, variable, 2.0, grad, name=f"{name}/step")
+    grads = [grad for grad in vg.gradients([loss], list(w.values())) if grad is not None]
+    # No variable may change while a gradient still reads it.
+    scope = page.with_control_dependencies(grads)
+    for (name, variable), grad in zip(w.items(), grads, strict=True):
+        step = ops.ApplyGradientDescent(scope, variable, 2.0, grad, name=f"{name}/step")
         page.execute([*page.targets, step.block])
     page.start_with([one.block for one in starts])
     note(page, "Run it with --cycles 500: the output goes to 0, 1, 1, 0.")
