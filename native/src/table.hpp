@@ -23,6 +23,12 @@ struct Kernels {
     int32_t (*max_pool)(const vg_pool *, const void *, void *, const vg_run *);
     int32_t (*max_pool_grad)(const vg_pool *, const void *, const void *, const void *, void *, const vg_run *);
     int32_t (*max_pool_grad_grad)(const vg_pool *, const void *, const void *, const void *, void *, const vg_run *);
+    int64_t (*max_pool_positions_scratch)(const vg_pool *, int32_t);
+    int64_t (*max_pool_grad_positions_scratch)(const vg_pool *, int32_t);
+    int64_t (*max_pool_grad_grad_positions_scratch)(const vg_pool *, int32_t);
+    int32_t (*max_pool_positions)(const vg_pool *, const void *, void *, uint8_t *, const vg_run *);
+    int32_t (*max_pool_grad_positions)(const vg_pool *, const uint8_t *, const void *, void *, const vg_run *);
+    int32_t (*max_pool_grad_grad_positions)(const vg_pool *, const uint8_t *, const void *, void *, const vg_run *);
 };
 
 }  // namespace vg

@@ -2,6 +2,7 @@
 #include "threads.hpp"
 
 #include <pthread.h>
+#include <signal.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -60,14 +61,20 @@ public:
     }
 
 private:
+    // A helper takes no signals: they are for the threads of the program, whose waiting they are to interrupt.
     bool start_helper() {
+        sigset_t all, before;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        bool started = true;
         try {
             std::thread([this] { loop(); }).detach();
         } catch (...) {
-            return false;
+            started = false;
         }
-        ++size_;
-        return true;
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        size_ += started;
+        return started;
     }
 
     void loop() {

@@ -6,6 +6,7 @@
 #include "conv3d_input.hpp"
 #include "pool_avg.hpp"
 #include "pool_max.hpp"
+#include "pool_positions.hpp"
 
 namespace VG_NAMESPACE {
 
@@ -27,6 +28,12 @@ const vg::Kernels kernels = {
     pool::max_pool,
     pool::max_pool_grad,
     pool::max_pool_grad_grad,
+    pool::max_pool_positions_scratch,
+    pool::max_pool_grad_positions_scratch,
+    pool::max_pool_grad_grad_positions_scratch,
+    pool::max_pool_positions,
+    pool::max_pool_grad_positions,
+    pool::max_pool_grad_grad_positions,
 };
 
 }  // namespace VG_NAMESPACE

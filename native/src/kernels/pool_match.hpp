@@ -150,8 +150,7 @@ inline void each_run(const Volume &v, int64_t n, int64_t od, int64_t oh, Range c
             ow = v.inner.hi - 1;
         } else {
             const Range w = v.W.at(ow);
-            const int64_t shift = v.flat ? std::max<int64_t>(0, w.lo - v.comb.at(ow)) : 0;
-            run(taps(w, v.flat ? v.comb.taps : w.size(), shift, {}), ow, channel.size(), false);
+            run(taps(w, w.size(), 0, {}), ow, channel.size(), false);
         }
     }
 }

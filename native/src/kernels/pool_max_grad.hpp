@@ -212,8 +212,9 @@ private:
         if constexpr (By::coded) {
             if (data.keys) return enter_given(ring.keys + at, data.keys + o);
             constexpr int lane_count = lanes<typename Compared<S, Key>::T>;
-            const auto find = [&](const Taps &taps, int64_t ow, int64_t length, bool many) {
+            const auto find = [&](Taps taps, int64_t ow, int64_t length, bool many) {
                 if (taps.w == 0) return;
+                if (v.flat) taps.pitch = v.comb.taps, taps.shift = std::max<int64_t>(0, -v.comb.at(ow));
                 const S *y = data.y + o + ow * C + ring.channel.lo;
                 if (many && v.flat && v.comb.step > 1) {
                     space_out(y, ring.spare, v.inner.size(), v.comb.step, C, no_number<S>());
@@ -235,7 +236,7 @@ private:
                 ow = v.inner.hi - 1;
                 continue;
             }
-            const int64_t missing = std::max<int64_t>(0, w.lo - v.comb.at(ow));
+            const int64_t missing = std::max<int64_t>(0, -v.comb.at(ow));
             for (int64_t c = 0; c < C; ++c) {
                 const Key code = from[ow * C + c];
                 const int64_t counted = code / w.size() * v.comb.taps + missing + code % w.size();
