@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from voxgrad.catalog import dtypes
+from voxgrad.catalog.dims import all_known, differ, known
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.gradients import conj, of_binary, of_unary, unbroadcast
 from voxgrad.catalog.model import Attr, Call, Gradient, Input, Law, Node, Op, Output, Spec
@@ -341,7 +342,10 @@ def _equality_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
         return broadcasting("x", "y")(call, faults)
     trial = Faults(call.op.name)
     shape = broadcast(call, ("x", "y"), trial)
-    return specs(call, () if trial else shape)
+    left, right = call.inputs["x"].shape, call.inputs["y"].shape
+    # Whether symbols broadcast only a run can tell, and with it the rank of the result.
+    certain = left == right or (all_known(left) and all_known(right))
+    return specs(call, () if trial else shape if certain else None)
 
 
 def _comparison(name: str, summary: str, kernel: str, **more: Any) -> Op:
@@ -387,7 +391,10 @@ def _cast_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
 
 def _cast_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
     spec, target = call.inputs["x"], call.attrs.get("DstT")
-    return (Spec(target, spec.shape, spec.value if target in dtypes.INDEX and spec.dtype in dtypes.INDEX else None),)
+    kept = target in dtypes.INDEX and spec.dtype in dtypes.INDEX
+    if kept and target is dtypes.INT32 and any(known(size) and abs(size) >= 2**31 for size in elements(spec) or ()):
+        kept = False
+    return (Spec(target, spec.shape, spec.value if kept else None),)
 
 
 def _select_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
@@ -447,7 +454,7 @@ def _clip_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
 
 def _cross_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
     shape = same_shapes(call, ("a", "b"), faults)
-    if has_rank(call, "a", 1, faults, at_least=True) and shape is not None and shape[-1] != 3:
+    if has_rank(call, "a", 1, faults, at_least=True) and shape is not None and differ(shape[-1], 3):
         faults.add("VG012", "a", wanted="have vectors of 3 in its last dimension", got=text(shape))
     return None if faults else specs(call, shape)
 

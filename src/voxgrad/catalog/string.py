@@ -6,9 +6,17 @@ from __future__ import annotations
 from typing import Any
 
 from voxgrad.catalog import dtypes
+from voxgrad.catalog.dims import shapes_differ
 from voxgrad.catalog.model import Attr, Call, Input, Law, Op, Output, Shape, Spec
 from voxgrad.catalog.shapes import (
-    axis_in, broadcast, broadcast_shapes, elements, like, merged, shaped, text, unknown, unknowns,
+    axis_in,
+    broadcast,
+    elements,
+    like,
+    shaped,
+    text,
+    unknown,
+    unknowns,
 )  # fmt: skip
 from voxgrad.errors import Faults
 
@@ -29,7 +37,7 @@ def _join_rule(call: Call, faults: Faults) -> Shape | None:
     for index, spec in enumerate(call.inputs["inputs"]):
         if spec.shape is None or shape is None:
             shape = None
-        elif spec.shape != () and shape != () and broadcast_shapes(shape, spec.shape) != merged(shape, spec.shape):
+        elif spec.shape != () and shape != () and shapes_differ(shape, spec.shape):
             faults.add("VG012", f"inputs[{index}]", wanted=f"be a scalar or have the shape {text(shape)}", got=text(spec.shape))
         elif spec.shape != ():
             shape = spec.shape
