@@ -14,7 +14,7 @@ from tests.studio.serving import Server
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--kills", type=int, default=6, help="how often the studio is killed (the bar: 50)")
+    parser.addoption("--kills", type=int, default=3, help="how often the studio is killed (the bar: 50)")
 
 
 @pytest.fixture(scope="session")

@@ -13,10 +13,10 @@ from voxgrad.formats import page_file
 Document = dict[str, Any]
 
 
-def pool_page() -> Document:
-    """A max-pool of 32 numbers: 15, 16, 31, 32."""
+def pool_page(more: int = 0) -> Document:
+    """A max-pool of 32 numbers: 15, 16, 31, 32, and `more` to each."""
     page = vg.Page("pool")
-    x = vg.ops.Const(page, np.arange(1, 33, dtype=np.float32).reshape(2, 2, 2, 2, 2), name="x")
+    x = vg.ops.Const(page, np.arange(1 + more, 33 + more, dtype=np.float32).reshape(2, 2, 2, 2, 2), name="x")
     vg.ops.MaxPool3D(page, x, ksize=[1, 4, 3, 2, 1], strides=[1, 4, 3, 2, 1], padding="SAME", name="pool")
     return page_file.to_data(page)
 

@@ -24,15 +24,20 @@ import voxgrad
 SOURCE = Path(voxgrad.__file__).resolve().parents[1]
 
 
+def environment() -> dict[str, str]:
+    """The environment of a process that finds this voxgrad."""
+    path = os.pathsep.join([str(SOURCE), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return os.environ | {"PYTHONPATH": path}
+
+
 class Server:
     """A running studio."""
 
     def __init__(self, folder: Path, *options: str):
-        path = os.pathsep.join([str(SOURCE), *filter(None, [os.environ.get("PYTHONPATH")])])
         self.folder = folder
         self.process = subprocess.Popen(
             [sys.executable, "-m", "voxgrad", "studio", str(folder), "--no-browser", "--port", "0", *options],
-            stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": path}, text=True,
+            stdout=subprocess.PIPE, env=environment(), text=True,
         )  # fmt: skip
         assert self.process.stdout is not None
         self.address = self.process.stdout.readline().strip()

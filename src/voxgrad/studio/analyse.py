@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from voxgrad.catalog import registry
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Input, Op, Output, Spec
 from voxgrad.errors import Fault
+from voxgrad.formats.constants import Writer
 from voxgrad.graph.block import Block
 from voxgrad.graph.data import plain
 from voxgrad.graph.infer import Inference
@@ -96,13 +97,12 @@ def _problem(problem: PinProblem) -> messages.ProblemData:
 
 
 def plain_json(value: Any) -> Any:
-    """A value of an edit as JSON has it."""
-    if isinstance(value, dict):
+    """A value of an edit or a declaration as JSON has it; tensors keep their type."""
+    if isinstance(value, Mapping):
         return {key: plain_json(item) for key, item in value.items()}
-    made = plain(value)
-    if hasattr(made, "tolist"):
-        return made.tolist()
-    return [plain_json(item) for item in made] if isinstance(made, list) else made
+    if isinstance(value, (list, tuple)):
+        return [plain_json(item) for item in value]
+    return Writer(None).encode(plain(value))
 
 
 def _limit_problem(page: Page, fault: Fault) -> messages.ProblemData:

@@ -50,13 +50,8 @@ def create_app(studio: Studio, port: int) -> FastAPI:
         await studio.runs.close()
         studio.close()
 
-    app = FastAPI(
-        title="Voxgrad studio", version=__version__, docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan,
-        responses={422: {"model": messages.Failure}},
-    )  # fmt: skip
+    app = _described(lifespan)
     app.state.studio, app.state.port = studio, port
-    app.include_router(api)
-    app.webhooks.post("events", response_model=None)(_events_webhook)
     app.add_exception_handler(VoxgradError, _on_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)
@@ -71,6 +66,31 @@ def create_app(studio: Studio, port: int) -> FastAPI:
         return found
 
     return app
+
+
+def _described(lifespan: Any = None) -> FastAPI:
+    """The application with its routes; pages that show the API are off, the document is made by `openapi`."""
+    app = FastAPI(
+        title="Voxgrad studio",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        lifespan=lifespan,
+        responses={422: {"model": messages.Failure}},
+    )
+    app.include_router(api)
+    app.webhooks.post("events", response_model=None)(_events_webhook)
+    return app
+
+
+def openapi() -> dict[str, Any]:
+    """The OpenAPI document of the studio."""
+    document = _described().openapi()
+    # The route that takes a file or files reads its body itself, so its messages are added here.
+    schema = messages.AskImport.model_json_schema(ref_template="#/components/schemas/{model}")
+    document["components"]["schemas"] |= schema.pop("$defs") | {"AskImport": schema}
+    return document
 
 
 def _events_webhook(event: messages.Event) -> None:

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.model import Input, Op
 from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.formats import text
+from voxgrad.formats.constants import Reader
 from voxgrad.graph.block import Block, Output
 from voxgrad.graph.gradients import DIFFERENTIABLE, gradients
 from voxgrad.graph.page import Page
@@ -22,7 +25,7 @@ def edit(
     """Carry out an action on a page; the names of the blocks that are new."""
     before = {block.name for block in page.blocks}
     if isinstance(action, messages.ApplyEdits):
-        page.apply(action.edits)
+        page.apply([_decoded(one) for one in action.edits])
     elif isinstance(action, messages.AddGradients):
         add_gradients(page, action)
     elif isinstance(action, messages.SetText):
@@ -35,6 +38,37 @@ def edit(
     if isinstance(action, messages.AddGradients):
         _place(page, added)
     return [block.name for block in added]
+
+
+def _decoded(edit: dict[str, Any]) -> dict[str, Any]:
+    """An edit with the values that its JSON stands for."""
+    wrong: list[Fault] = []
+
+    def note(path: tuple[str | int, ...], wanted: str, got: object) -> None:
+        wrong.append(Fault("VG053", "Page.apply", ".".join(map(str, path)), wanted, str(got)))
+
+    reader = Reader(None, note)
+    made = dict(edit)
+    if "value" in made:
+        made["value"] = reader.decode(made["value"], ("value",))
+    if isinstance(made.get("attrs"), dict):
+        made["attrs"] = {name: reader.decode(value, ("attrs", name)) for name, value in made["attrs"].items()}
+    if isinstance(made.get("inputs"), dict):
+        made["inputs"] = {pin: _decoded_sources(reader, pin, sources) for pin, sources in made["inputs"].items()}
+    if wrong:
+        raise InvalidArgumentError(wrong)
+    return made
+
+
+def _decoded_sources(reader: Reader, pin: str, sources: Any) -> Any:
+    if not isinstance(sources, list):
+        return sources
+    return [
+        one | {"value": reader.decode(one["value"], ("inputs", pin))}
+        if isinstance(one, dict) and "value" in one
+        else one
+        for one in sources
+    ]
 
 
 def set_text(page: Page, block: Block, name: str, given: str) -> None:

@@ -411,11 +411,12 @@ class Padding(Told):
 
 
 class Box(Told):
-    """A part of a tensor that enters through a pin."""
+    """A part of a tensor that enters through a pin; `steps` between the elements that count."""
 
     pin: str
     lo: list[int]
     hi: list[int]
+    steps: list[int]
 
 
 class Window(Told):

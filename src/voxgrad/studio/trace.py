@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from voxgrad.catalog import geometry
+from voxgrad.catalog import geometry, nn
 from voxgrad.catalog.geometry import Axis
+from voxgrad.catalog.model import Op
 from voxgrad.catalog.problem import Problem
 from voxgrad.errors import Fault, Faults, InvalidArgumentError
 from voxgrad.graph.block import Block, Output
@@ -134,7 +134,7 @@ class _Tracer:
         """Elementwise ops read the same place, broadcast where sizes are 1; of others the whole input counts."""
         block = output.block
         wide = _shape(self.inference, output)
-        elementwise = block.op is not None and block.op.kernel.startswith(ELEMENTWISE)
+        elementwise = block.op is not None and _is_elementwise(block.op)
         for pin in block.inputs:
             for source in pin.sources:
                 shape = _shape(self.inference, source) if isinstance(source, Output) else None
@@ -176,7 +176,12 @@ class _Tracer:
         return None
 
 
-ELEMENTWISE = ("math.", "core.identit", "nn.elementwise.", "activations.")
+_ACTIVATIONS = frozenset(op.name for op in nn.ACTIVATIONS)
+
+
+def _is_elementwise(op: Op) -> bool:
+    """True where an element of the result depends on the elements at its place alone."""
+    return op.name in _ACTIVATIONS or (op.kernel.startswith(("math.", "core.identit")) and op.name != "Cross")
 
 
 def _constant(source: Output) -> Array | None:
@@ -249,11 +254,11 @@ def _forward_reads(problem: Problem, region: Region, place: _Place) -> Iterator[
         axis.dilation if hi - lo == 1 else 1 for axis, (lo, hi) in zip(problem.axes, place.spatial, strict=True)
     )
     if problem.kernel == "conv3d":
-        taps = [(0, axis.window) for axis in problem.axes]
+        taps = [_taps_of_windows(axis, *one) for axis, one in zip(problem.axes, place.spatial, strict=True)]
         inside, channels = _group(problem, place.channels, problem.out_channels, problem.in_channels)
-        weights = _box("filter", [*taps, (0, inside), place.channels])
+        weights = _box("filter", [*taps, _dense((0, inside)), _dense(place.channels)])
         yield Read("input", _whole(problem, _Place(place.batch, spatial, channels), steps), weights)
-        yield Read("filter", Region(tuple(_ranges(weights)), (1,) * 5))
+        yield Read("filter", _region(weights))
         return
     read = _whole(problem, _Place(place.batch, spatial, place.channels), steps)
     if problem.kernel == "max_pool_grad_grad":
@@ -266,26 +271,70 @@ def _forward_reads(problem: Problem, region: Region, place: _Place) -> Iterator[
 
 def _backward_reads(problem: Problem, region: Region, place: _Place) -> Iterator[Read]:
     """From cells to the windows that cover them, and for max-pools to all cells of these windows."""
+    if problem.kernel == "conv3d_input":
+        yield from _input_reads(problem, place)
+        return
     windows = tuple(
         geometry.output_box(axis, lo, hi) for axis, (lo, hi) in zip(problem.axes, place.spatial, strict=True)
     )
-    steps = (1, 1, 1)
-    if problem.kernel == "conv3d_input":
-        _, channels = _group(problem, place.channels, problem.in_channels, problem.out_channels)
-        taps = [(0, axis.window) for axis in problem.axes]
-        per_group = problem.in_channels // problem.groups
-        first = place.channels[0] % per_group if place.channels[1] - place.channels[0] == 1 else 0
-        last = first + 1 if place.channels[1] - place.channels[0] == 1 else per_group
-        weights = _box("filter", [*taps, (first, last), channels])
-        yield Read("out_backprop", _whole(problem, _Place(place.batch, windows, channels), steps), weights)
-        yield Read("filter", Region(tuple(_ranges(weights)), (1,) * 5))
-        return
-    grad = _whole(problem, _Place(place.batch, windows, place.channels), steps)
+    grad = _whole(problem, _Place(place.batch, windows, place.channels), (1, 1, 1))
     if problem.kernel == "max_pool_grad":
         cells = tuple(geometry.input_box(axis, lo, hi) for axis, (lo, hi) in zip(problem.axes, windows, strict=True))
-        yield Read("orig_input", _whole(problem, _Place(place.batch, cells, place.channels), steps))
+        yield Read("orig_input", _whole(problem, _Place(place.batch, cells, place.channels), (1, 1, 1)))
         yield Read("orig_output", grad)
     yield Read("grad", grad)
+
+
+def _input_reads(problem: Problem, place: _Place) -> Iterator[Read]:
+    """A cell of an input's gradient meets the windows that have it under a tap, and these taps."""
+    met = [_meetings(axis, *one) for axis, one in zip(problem.axes, place.spatial, strict=True)]
+    windows, taps = [one for one, _ in met], [one for _, one in met]
+    _, channels = _group(problem, place.channels, problem.in_channels, problem.out_channels)
+    per_group = problem.in_channels // problem.groups
+    single = place.channels[1] - place.channels[0] == 1
+    first = place.channels[0] % per_group if single else 0
+    weights = _box("filter", [*taps, _dense((first, first + 1 if single else per_group)), _dense(channels)])
+    spatial, steps = tuple(one for one, _ in windows), tuple(step for _, step in windows)
+    yield Read("out_backprop", _whole(problem, _Place(place.batch, spatial, channels), steps), weights)
+    yield Read("filter", _region(weights))
+
+
+Comb = tuple[Range, int]
+"""A range, and the step between its members."""
+
+
+def _dense(one: Range) -> Comb:
+    return one, 1
+
+
+def _comb(members: set[int]) -> Comb:
+    """The members of a set as a range with a step; exact for the sets that windows make of one cell."""
+    if not members:
+        return (0, 0), 1
+    low = min(members)
+    return (low, max(members) + 1), math.gcd(*(one - low for one in members)) or 1
+
+
+def _taps_of_windows(axis: Axis, lo: int, hi: int) -> Comb:
+    """The taps that fall on a real cell in some window."""
+    return _comb({tap for tap in range(axis.window) if _overlap(axis.outputs_of_tap(tap), (lo, hi))})
+
+
+def _overlap(a: Range, b: Range) -> bool:
+    return max(a[0], b[0]) < min(a[1], b[1])
+
+
+def _meetings(axis: Axis, lo: int, hi: int) -> tuple[Comb, Comb]:
+    """The windows and taps that meet in a cell of a range."""
+    if hi - lo > 1:
+        return (geometry.output_box(axis, lo, hi), 1), ((0, axis.window), 1)
+    pairs = [
+        (window, tap)
+        for window in range(*geometry.output_box(axis, lo, hi))
+        for tap in range(axis.window)
+        if axis.start(window) + tap * axis.dilation == lo
+    ]
+    return _comb({window for window, _ in pairs}), _comb({tap for _, tap in pairs})
 
 
 def _filter_reads(problem: Problem, region: Region) -> Iterator[Read]:
@@ -322,12 +371,17 @@ def _group(problem: Problem, channels: Range, mine: int, others: int) -> tuple[i
     return other, (channels[0] // own * other, ((channels[1] - 1) // own + 1) * other)
 
 
-def _box(pin: str, ranges: list[Range]) -> messages.Box:
-    return messages.Box(pin=pin, lo=[lo for lo, _ in ranges], hi=[hi for _, hi in ranges])
+def _box(pin: str, combs: list[Comb]) -> messages.Box:
+    return messages.Box(
+        pin=pin,
+        lo=[lo for (lo, _), _ in combs],
+        hi=[hi for (_, hi), _ in combs],
+        steps=[step for _, step in combs],
+    )
 
 
-def _ranges(box: messages.Box) -> list[Any]:
-    return list(zip(box.lo, box.hi, strict=True))
+def _region(box: messages.Box) -> Region:
+    return Region(tuple(zip(box.lo, box.hi, strict=True)), tuple(box.steps))
 
 
 def _parts(problem: Problem, region: Region) -> _Place:

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is brought in and handed out."""
+
+from __future__ import annotations
+
+import base64
+import io
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.studio.documents import pool_page
+from tests.studio.serving import Server, environment
+from voxgrad.formats import page_file
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def bring(server: Server, name: str, body: bytes) -> dict:
+    answer = server.client.post(
+        "/api/import", params={"name": name}, content=body, headers={"content-type": "application/octet-stream"}
+    )
+    assert answer.status_code == 200, answer.text
+    found: dict = answer.json()
+    return found
+
+
+def npy(array: np.ndarray, **more: bool) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array, **more)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["json", "svg", "png"])
+def test_an_exported_page_opens_again(server: Server, kind: str) -> None:
+    made = server.post("pages", {"name": f"export {kind}", "document": pool_page()})
+    exported = server.client.get(f"/api/pages/{made['id']}/export", params={"format": kind})
+    assert exported.headers["content-disposition"].startswith("attachment")
+    again = bring(server, f"x.{'vox.json' if kind == 'json' else kind}", exported.content)
+    assert again["page"]["document"]["blocks"] == made["document"]["blocks"]
+
+
+def test_a_script_runs_by_itself_and_gives_the_same(server: Server, tmp_path: Path) -> None:
+    answer = server.client.post("/api/export", json={"document": pool_page(), "format": "python"})
+    (tmp_path / "page.py").write_bytes(answer.content)
+    done = subprocess.run(
+        [sys.executable, "page.py"], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert "15" in done.stdout and "32" in done.stdout
+    tensorflow = server.client.post("/api/export", json={"document": pool_page(), "format": "tensorflow"})
+    assert b"tf.raw_ops" in tensorflow.content
+
+
+def test_results_leave_as_npz(server: Server) -> None:
+    made = server.post("pages", {"name": "results", "document": pool_page()})
+    assert server.client.get(f"/api/pages/{made['id']}/export?format=npz").status_code == 404
+    server.run(made["document"], made["id"])
+    answer = server.client.get(f"/api/pages/{made['id']}/export?format=npz")
+    with np.load(io.BytesIO(answer.content), allow_pickle=False) as found:
+        assert found["pool.output"].ravel().tolist() == [15, 16, 31, 32]
+
+
+def test_a_volume_becomes_a_source_block(server: Server) -> None:
+    volume = np.random.default_rng(0).standard_normal((12, 13, 14)).astype(np.float32)
+    found = bring(server, "my scan.npy", npy(volume))
+    (block,) = found["page"]["document"]["blocks"]
+    assert block["op"] == "Const" and any("[1,12,13,14,1]" in line for line in found["report"])
+    page = page_file.load(server.folder / found["page"]["file"])
+    assert (page.blocks[0].attrs["value"][0, ..., 0] == volume).all()
+
+
+def test_an_enuspace_page_comes_with_its_data(server: Server, tmp_path: Path) -> None:
+    pages = sorted((ROOT / "tests" / "formats").rglob("*.svg"))
+    if not pages:
+        pytest.skip("no enuSpace pages in the repository")
+    files = [{"name": pages[0].name, "base64": base64.b64encode(pages[0].read_bytes()).decode()}]
+    beside = pages[0].with_suffix(".dat")
+    if beside.exists():
+        files.append({"name": beside.name, "base64": base64.b64encode(beside.read_bytes()).decode()})
+    found = server.post("import", {"files": files})
+    assert found["page"]["document"]["blocks"]
+
+
+class Evil:
+    """What pickle would run."""
+
+    def __reduce__(self) -> tuple:
+        return (Path("/tmp/voxgrad-was-here").touch, ())
+
+
+def hostile_files() -> list[tuple[str, bytes]]:
+    bomb = io.BytesIO()
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        header = b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (100000, 100000, 100), }"
+        archive.writestr("x.npy", header.ljust(127) + b"\n" + bytes(10**6))
+    laughs = '<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><svg>&b;</svg>'
+    return [
+        ("pickle.npy", npy(np.array([Evil()], dtype=object), allow_pickle=True)),
+        ("bomb.npz", bomb.getvalue()),
+        ("cut.npy", npy(np.zeros(100))[:200]),
+        ("noise.npy", bytes(range(256)) * 10),
+        ("noise.png", b"\x89PNG\r\n\x1a\n" + bytes(range(256))),
+        ("laughs.svg", laughs.encode()),
+        ("noise.vox.json", b'{"format": "voxgrad-page", "version": 1, "blocks": [' + b"[" * 5000),
+        (
+            "huge.vox.json",
+            page_json('{"tensor": {"dtype": "float32", "shape": [2147483647, 2147483647], "base64": ""}}'),
+        ),
+        ("page.exe", b"MZ"),
+        ("model.pkl", b"\x80\x04"),
+        ("../../../etc/cron.d/x.vox.json", b"{}"),
+        ("", b"{}"),
+    ]
+
+
+def page_json(value: str) -> bytes:
+    block = f'{{"name": "x", "op": "Const", "attrs": {{"value": {value}}}}}'
+    head = '"format": "voxgrad-page", "version": 1, "name": "x", "semantics": "documented"'
+    return f'{{{head}, "blocks": [{block}]}}'.encode()
+
+
+@pytest.mark.parametrize(("name", "body"), hostile_files(), ids=[name or "nameless" for name, _ in hostile_files()])
+def test_hostile_files_are_errors_and_nothing_is_executed(server: Server, name: str, body: bytes) -> None:
+    before = sorted(path for path in server.folder.rglob("*") if ".voxgrad" not in path.parts)
+    answer = server.client.post(
+        "/api/import", params={"name": name}, content=body, headers={"content-type": "application/octet-stream"}
+    )
+    assert answer.status_code == 422 and answer.json()["error"]["message"], answer.text
+    assert not Path("/tmp/voxgrad-was-here").exists()
+    assert sorted(path for path in server.folder.rglob("*") if ".voxgrad" not in path.parts) == before
+    assert not list((server.folder / ".voxgrad" / "uploads").iterdir())
+
+
+def test_the_types_of_the_front_end_are_what_the_server_says() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "studio_types.py"), "--check"],
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_engines_are_told_with_the_reason(server: Server) -> None:
+    found = {engine["name"]: engine for engine in server.get("engines")["engines"]}
+    assert list(found) == ["cpu", "cuda", "tensorflow", "torch"] and found["cpu"]["available"]
+    for engine in found.values():
+        assert bool(engine["why_not"]) != engine["available"]
+        if not engine["available"]:
+            run = server.run(pool_page(), engine=engine["name"])
+            assert run["state"] == "failed" and run["error"]["message"]
