@@ -2,6 +2,9 @@
 /** Aligning, distributing and finding blocks by place. */
 
 import type { Point } from "./commands";
+import { wiresOf } from "./document";
+import { groupBy } from "./group";
+import type { Block, Page } from "./model";
 
 export interface Box {
   readonly name: string;
@@ -86,4 +89,43 @@ export function freePlace(boxes: readonly Box[], wanted: Point, width = 240, hei
     if (!hits(place)) return place;
   }
   return wanted;
+}
+
+/** How many wires lie before each block on its longest way. */
+export function depthsOf(page: Page): Map<string, number> {
+  const found = new Map<string, number>();
+  const before = groupBy(wiresOf(page), (wire) => wire.to);
+  const visit = (name: string, trail: ReadonlySet<string>): number => {
+    const known = found.get(name);
+    if (known !== undefined) return known;
+    // A ring has no depth; the page tells that it is wrong, here it only must not hang.
+    if (trail.has(name)) return 0;
+    const inner = new Set([...trail, name]);
+    const depth = Math.max(0, ...(before.get(name) ?? []).map((wire) => visit(wire.from, inner) + 1));
+    found.set(name, depth);
+    return depth;
+  };
+  for (const block of page.blocks) visit(block.name, new Set());
+  return found;
+}
+
+const COLUMN_WIDTH = 330;
+const GAP = 36;
+
+/** Places for the blocks that have none: columns by depth, under what is there already. */
+export function placesFor(page: Page, heightOf: (block: Block) => number): Map<string, Point> {
+  const lost = page.blocks.filter((block) => !block.position);
+  if (lost.length === 0) return new Map();
+  const placed = page.blocks.filter((block) => block.position);
+  const under = placed.length === 0 ? 0 : Math.max(...placed.map((block) => block.position![1] + heightOf(block))) + GAP;
+  const depths = depthsOf(page);
+  const next = new Map<number, number>();
+  return new Map(
+    lost.map((block) => {
+      const column = depths.get(block.name) ?? 0;
+      const y = next.get(column) ?? under;
+      next.set(column, y + heightOf(block) + GAP);
+      return [block.name, [column * COLUMN_WIDTH, y] as const];
+    }),
+  );
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import { ACTIONS, actionFor, pressed } from "./actions";
-import { align, distribute, freePlace, nearest } from "./arrange";
+import { align, depthsOf, distribute, freePlace, nearest, placesFor } from "./arrange";
 import { copyText, pasteText } from "./clipboard";
 import { colourOf, inkOn, NAN_COLOUR } from "./colour";
 import { addBlock, closesRing, connect, disconnect, moveBlocks, pageFromBlocks, removeBlocks, renameBlock, setAttr } from "./commands";
@@ -259,6 +259,13 @@ describe("arranging", () => {
     expect(nearest(boxes, "a", "right")).toBe("b");
     expect(nearest(boxes, "c", "left")).toBe("b");
     expect(nearest(boxes, "a", "left")).toBeNull();
+  });
+  it("blocks without a place stand in columns, under the others, and rings do not hang", () => {
+    const lost = { ...PAGE, blocks: PAGE.blocks.map(({ position: _none, ...block }) => block) };
+    expect([...placesFor(lost, () => 100)]).toEqual([["x", [0, 0]], ["pool", [330, 0]], ["sum", [660, 0]]]);
+    const partly = { ...PAGE, blocks: [PAGE.blocks[0]!, ...lost.blocks.slice(1)] };
+    expect(placesFor(partly, () => 100).get("pool")).toEqual([330, 136]);
+    expect(depthsOf(connect(PAGE, "sum.sum", "pool", "input", false)).size).toBe(3);
   });
   it("finds room for a new block", () => {
     const [x, y] = freePlace(boxes, [0, 0], 100, 50);

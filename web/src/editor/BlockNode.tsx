@@ -14,7 +14,7 @@ import { enterBlock } from "../state/pages";
 import { openViewer } from "../state/perform";
 import { activeTab, say, shownPage, update, useStudio } from "../state/store";
 import { useWords } from "../state/words";
-import { useBlockView, usePins, valuesOfConstant, valuesOfResult, type BlockView } from "./useBlock";
+import { useBlockView, usePins, valuesOfConstant, valuesOfResult, valuesToCome, type BlockView } from "./useBlock";
 import { ValueGrid } from "./ValueGrid";
 
 export type BlockNodeType = Node<{ block: Block }, "block">;
@@ -140,19 +140,18 @@ function Results({ block, outputs, view }: { block: Block; outputs: readonly Pin
   const words = useWords();
   const first = view.run?.outputs[0];
   const constant = valuesOfConstant(block);
-  const data = constant ?? (first ? valuesOfResult(first) : null);
+  const output = constant || !first ? (outputs[0]?.name ?? "") : first.name;
+  const data = constant ?? (first ? valuesOfResult(first) : valuesToCome(view.pins[output]));
   if (!data) return null;
-  const output = constant ? (outputs[0]?.name ?? "output") : first!.name;
   const layout = outputs.find((pin) => pin.name === output)?.layout ?? "";
   const letters = layout === "data" ? String(block.attrs?.["data_format"] ?? "NDHWC") : layout;
   return (
     <div className="block-values">
-      <ValueGrid block={block.name} output={output} layout={letters} scale={gradientOrder(block.name) > 0 ? "signed" : "values"} data={data} />
-      {first && (
-        <button type="button" className="link open-viewer nodrag" onClick={() => openViewer(block.name, output)}>
-          {words("block.openViewer")}
+      <ValueGrid block={block.name} output={output} layout={letters} scale={gradientOrder(block.name) > 0 ? "signed" : "values"} data={data}>
+        <button type="button" className="link open-viewer nodrag" disabled={!first} onClick={() => openViewer(block.name, output)}>
+          {words(first ? "block.openViewer" : "block.noValue")}
         </button>
-      )}
+      </ValueGrid>
     </div>
   );
 }
@@ -221,7 +220,7 @@ const HIDDEN_WHEN_LONG = 6;
 function Attributes({ block, op, problems }: { block: Block; op: Op; problems: readonly Problem[] }) {
   const given = block.attrs ?? {};
   const shown = op.attrs
-    .filter((attr) => !(op.name === "Const" && attr.name === "value"))
+    .filter((attr) => op.name !== "Const" || !["value", "dtype"].includes(attr.name))
     .filter((attr) => attr.name in given || attr.required)
     .slice(0, HIDDEN_WHEN_LONG);
   if (shown.length === 0) return null;
@@ -244,12 +243,13 @@ function Problems({ problems }: { problems: readonly Problem[] }) {
   return (
     <div className="block-problem" role="note">
       <p>
-        {problem.pin && <strong>{problem.pin} </strong>}
-        {problem.remedy || problem.message}
+        <strong>{problem.pin || problem.op}</strong> {words("block.must", { wanted: problem.wanted })}
       </p>
       <p className="expected">
-        {words("block.expected")} <code>{problem.wanted}</code> · {words("block.got")} <code>{problem.got}</code>
+        {words("block.got")} <code>{problem.got}</code>
+        <span className="code">{problem.code}</span>
       </p>
+      {problem.remedy && <p>{problem.remedy}</p>}
       <div className="fixes">
         {problem.fixes.map((fix, index) => (
           <button key={fix.title} type="button" className={`nodrag ${index === 0 ? "primary" : ""}`} onClick={() => void applyFix(fix)}>

@@ -6,17 +6,18 @@ import {
   type Connection, type EdgeChange, type IsValidConnection, type NodeChange, type OnConnectEnd, type OnConnectStart, type ReactFlowInstance,
 } from "@xyflow/react";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { placesFor } from "../core/arrange";
 import { insertIntoWire, moveBlocks, type Point } from "../core/commands";
 import { findBlock, inputPins, outputPins, wireId, wiresOf } from "../core/document";
-import type { Page } from "../core/model";
+import type { Page, Wire } from "../core/model";
 import { compatiblePins, readingOrder, refusal, type PinPlace } from "../core/pins";
-import { addOp, connectPins, editPage, localAnalysis } from "../state/edits";
+import { addOp, boxes, connectPins, editPage, guessHeight, localAnalysis } from "../state/edits";
 import { enterBlock, openFiles } from "../state/pages";
 import { openQuickAdd } from "../state/perform";
 import { activeTab, flow, shownPage, studio, update, updateTab, useStudio, type Tab } from "../state/store";
 import { useWords, word } from "../state/words";
 import { BlockNode, type BlockNodeType } from "./BlockNode";
-import { lanesOf } from "./lanes";
+import { plansOf, type Ends, type Plan } from "./routes";
 import { WireEdge, type WireEdgeType } from "./WireEdge";
 
 const NODE_TYPES = { block: BlockNode };
@@ -26,16 +27,19 @@ const LOW_DETAIL = 0.4;
 /** Nodes for the blocks of a page; blocks that did not change keep their node, and with it their place in the drawing. */
 function nodesOf(page: Page, selection: ReadonlySet<string>, old: readonly BlockNodeType[]): BlockNodeType[] {
   const known = new Map(old.map((node) => [node.id, node]));
-  return readingOrder(page).map((block, index) => {
+  const places = placesFor(page, guessHeight);
+  return readingOrder(page).map((block) => {
     const before = known.get(block.name);
-    const [x, y] = block.position ?? [(index % 5) * 280, Math.floor(index / 5) * 220];
+    const [x, y] = block.position ?? places.get(block.name) ?? [0, 0];
     const selected = selection.has(block.name);
     if (before?.data.block === block && before.position.x === x && before.position.y === y && before.selected === selected) return before;
     return { ...before, id: block.name, type: "block", position: { x, y }, data: before?.data.block === block ? before.data : { block }, selected, ariaLabel: `${block.name}, ${block.op ?? block.page}` };
   });
 }
 
-function edgesOf(page: Page, wires: ReadonlySet<string>, lanes: ReadonlyMap<string, number>): WireEdgeType[] {
+const STRAIGHT: Plan = { lane: 0, via: "late" };
+
+function edgesOf(page: Page, wires: ReadonlySet<string>, plans: ReadonlyMap<string, Plan>): WireEdgeType[] {
   return wiresOf(page).map((wire) => {
     const id = wireId(wire);
     return {
@@ -45,12 +49,26 @@ function edgesOf(page: Page, wires: ReadonlySet<string>, lanes: ReadonlyMap<stri
       sourceHandle: wire.output,
       target: wire.to,
       targetHandle: wire.pin,
-      data: { wire, lane: lanes.get(id) ?? 0 },
+      data: { wire, plan: plans.get(id) ?? STRAIGHT },
       selected: wires.has(id),
       focusable: true,
       ariaLabel: `${wire.from}.${wire.output} → ${wire.to}.${wire.pin}`,
     };
   });
+}
+
+/** Where a wire starts and ends in the drawing; null before its blocks are measured. */
+function endsOf(wire: Wire): Ends | null {
+  const at = (name: string, side: "source" | "target", pin: string) => {
+    const node = flow.current?.getInternalNode(name);
+    const handle = node?.internals.handleBounds?.[side]?.find((one) => one.id === pin);
+    if (!node || !handle) return null;
+    const { x, y } = node.internals.positionAbsolute;
+    return [x + handle.x + (side === "source" ? handle.width : 0), y + handle.y + handle.height / 2] as const;
+  };
+  const from = at(wire.from, "source", wire.output);
+  const to = at(wire.to, "target", wire.pin);
+  return from && to && { x0: from[0], y0: from[1], x1: to[0], y1: to[1] };
 }
 
 export function Canvas({ tab }: { tab: Tab }) {
@@ -60,8 +78,9 @@ export function Canvas({ tab }: { tab: Tab }) {
   const words = useWords();
   const [nodes, setNodes] = useState<BlockNodeType[]>(() => nodesOf(page, tab.selection, []));
   useEffect(() => setNodes((old) => nodesOf(page, tab.selection, old)), [page, tab.selection]);
-  const lanes = useMemo(() => lanesOf(page, catalogue), [page, catalogue]);
-  const edges = useMemo(() => edgesOf(page, tab.wires, lanes), [page, tab.wires, lanes]);
+  const sizes = nodes.map((node) => `${node.measured?.width ?? 0}x${node.measured?.height ?? 0}`).join();
+  const plans = useMemo(() => plansOf(page, catalogue, boxes(), endsOf), [page, catalogue, sizes]);
+  const edges = useMemo(() => edgesOf(page, tab.wires, plans), [page, tab.wires, plans]);
   const place = `${tab.id}/${tab.trail.map((step) => step.block).join("/")}`;
   useFitOnOpen(place, page.blocks.length);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Values inside a block: small grids of numbers, or a heat map where there are too many. */
 
-import { memo, useEffect, useMemo, useRef, useState } from "react";
+import { useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import { api, type Brief, type Summary, type TraceWindow } from "../core/api";
 import { colourOf, css, inkOn, type Scale } from "../core/colour";
 import * as format from "../core/format";
@@ -24,39 +24,51 @@ interface Props {
   readonly layout: string;
   readonly scale: Scale;
   readonly data: Values;
+  readonly children?: ReactNode;
 }
 
-export const ValueGrid = memo(function ValueGrid({ block, output, layout: letters, scale, data }: Props) {
+export function ValueGrid({ block, output, layout: letters, scale, data, children }: Props) {
   const layout = useMemo(() => layoutOf(data.shape, letters), [data.shape, letters]);
   const [held, setHeld] = useState(0);
   const heldAxis = layout.heldAxes.find((axis) => data.shape[axis]! > 1);
   const place = useMemo(() => data.shape.map((_, axis) => (axis === heldAxis ? Math.min(held, data.shape[axis]! - 1) : 0)), [data.shape, heldAxis, held]);
-  const grids = useMemo(() => (data.values ? gridsOf(data.shape, layout, place) : null), [data, layout, place]);
+  const grids = useMemo(() => gridsOf(data.shape, layout, place), [data, layout, place]);
+  const ghost = data.values === null && data.brief === null && data.hash === null;
   if (data.shape.includes(0)) return <p className="values-note">{format.brackets(data.shape)}</p>;
-  if (!grids || !data.values) return <HeatMap data={data} scale={scale} />;
-  const range = rangeOf(data.values);
+  if (!grids || (!data.values && !ghost)) {
+    return (
+      <HeatMap data={data} layout={layout} scale={scale}>
+        {children}
+      </HeatMap>
+    );
+  }
+  const range = rangeOf(data.values ?? []);
   return (
     <div className="values">
-      {heldAxis !== undefined && (
+      {(heldAxis !== undefined || children) && (
         <div className="values-head">
-          <button
-            type="button"
-            className="tiny nodrag"
-            onClick={() => setHeld((held + 1) % data.shape[heldAxis]!)}
-            aria-label={`${layout.names[heldAxis]} ${place[heldAxis]}`}
-          >
-            {layout.names[heldAxis]!.toLowerCase()} = {place[heldAxis]} <span aria-hidden="true">▸</span>
-          </button>
+          {heldAxis !== undefined && (
+            <button
+              type="button"
+              className="tiny nodrag"
+              onClick={() => setHeld((held + 1) % data.shape[heldAxis]!)}
+              aria-label={`${layout.names[heldAxis]} ${place[heldAxis]}`}
+            >
+              {layout.names[heldAxis]!.toLowerCase()} = {place[heldAxis]} <span aria-hidden="true">▸</span>
+            </button>
+          )}
+          <span className="grow" />
+          {children}
         </div>
       )}
       <div className="grids">
         {grids.map((grid) => (
-          <NumberGrid key={grid.key} grid={grid} layout={layout} range={range} scale={scale} block={block} output={output} shape={data.shape} values={data.values!} />
+          <NumberGrid key={grid.key} grid={grid} layout={layout} range={range} scale={scale} block={block} output={output} shape={data.shape} values={data.values} />
         ))}
       </div>
     </div>
   );
-});
+}
 
 interface GridProps {
   readonly grid: Grid;
@@ -66,7 +78,8 @@ interface GridProps {
   readonly block: string;
   readonly output: string;
   readonly shape: readonly number[];
-  readonly values: readonly number[];
+  /** null where they are yet to come. */
+  readonly values: readonly number[] | null;
 }
 
 function cellIndex(grid: Grid, layout: Layout, row: number, column: number): number[] {
@@ -97,6 +110,7 @@ function NumberGrid({ grid, layout, range, scale, block, output, shape, values }
   const pads = touched ? padSides(window, layout) : "";
   const cells = Array.from({ length: grid.rows * grid.columns }, (_, at) => {
     const index = cellIndex(grid, layout, Math.floor(at / grid.columns), at % grid.columns);
+    if (!values) return <span key={at} className="cell ghost" />;
     const value = values[flatIndex(shape, index)]!;
     const colour = colourOf(value, range, scale);
     const marks = [
@@ -163,7 +177,7 @@ export function useSummary(hash: string | null): Summary | null {
   return summary;
 }
 
-function HeatMap({ data, scale }: { data: Values; scale: Scale }) {
+function HeatMap({ data, layout, scale, children }: { data: Values; layout: Layout; scale: Scale; children?: ReactNode }) {
   const summary = useSummary(data.hash);
   const canvas = useRef<HTMLCanvasElement>(null);
   const thumbnail = summary?.thumbnail;
@@ -181,17 +195,23 @@ function HeatMap({ data, scale }: { data: Values; scale: Scale }) {
     context.putImageData(image, 0, 0);
   }, [thumbnail, scale]);
   const stats = summary ?? data.brief;
-  const [rows, columns] = thumbnail?.shape ?? [1, 1];
+  const size = (axis: number) => (axis < 0 ? 1 : data.shape[axis]!);
+  const [rows, columns] = thumbnail?.shape ?? [size(layout.rowAxis), size(layout.columnAxis)];
+  const flat = data.shape.length < 2;
   const text = (value: number | null | undefined) => (value === null || value === undefined ? "—" : format.number(value, 4));
   return (
     <div className="values">
-      {thumbnail && <canvas ref={canvas} className="heat" width={columns} height={rows} style={{ aspectRatio: `${columns} / ${rows}` }} role="img" aria-label={format.brackets(data.shape)} />}
-      {stats && (
-        <p className="values-note">
-          <span>min {text(stats.min)}</span> <span>mean {text(stats.mean)}</span> <span>max {text(stats.max)}</span>
-          {stats.nan > 0 && <span className="bad">NaN {stats.nan}</span>}
-        </p>
+      {children && (
+        <div className="values-head">
+          <span className="grow" />
+          {children}
+        </div>
       )}
+      {!flat && <canvas ref={canvas} className={`heat ${thumbnail ? "" : "ghost"}`} width={columns} height={rows} style={{ aspectRatio: `${columns} / ${rows}` }} role="img" aria-label={format.brackets(data.shape)} />}
+      <p className="values-note">
+        <span>min {text(stats?.min)}</span> <span>mean {text(stats?.mean)}</span> <span>max {text(stats?.max)}</span>
+        {stats && stats.nan > 0 && <span className="bad">NaN {stats.nan}</span>}
+      </p>
     </div>
   );
 }

@@ -21,7 +21,7 @@ const OPTIONS = {
 async function layout(graph: ElkNode): Promise<ElkNode> {
   const { default: Elk } = await import("elkjs/lib/elk-api.js");
   const elk = new Elk({
-    workerFactory: () => new Worker(new URL("elkjs/lib/elk-worker.min.js", import.meta.url), { name: "elk" }),
+    workerFactory: () => new Worker(new URL("elkjs/lib/elk-worker.min.js", import.meta.url), { type: "module", name: "elk" }),
   });
   try {
     return await elk.layout(graph);

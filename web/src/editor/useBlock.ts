@@ -100,3 +100,10 @@ export function valuesOfConstant(block: Block): Values | null {
   const literal = literalOf(block.attrs?.["value"]);
   return literal && { shape: literal.shape, values: literal.values, hash: null, brief: null };
 }
+
+/** The room that a result will take, from its inferred shape: a block does not grow when its page runs. */
+export function valuesToCome(info: PinInfo | undefined): Values | null {
+  const shape = info?.shape;
+  if (!shape || !shape.every((size) => typeof size === "number")) return null;
+  return { shape: shape as number[], values: null, hash: null, brief: null };
+}

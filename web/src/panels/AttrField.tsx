@@ -16,6 +16,7 @@ interface Props {
   readonly value: Json | undefined;
 }
 
+const TYPES = ["float32", "float64", "half", "bfloat16", "int32", "int64", "int8", "int16", "uint8", "uint16", "uint32", "uint64", "bool", "complex64", "complex128", "string"];
 const AXES = ["N", "D", "H", "W", "C"];
 
 export function AttrField({ block, attr, value }: Props) {
@@ -44,11 +45,12 @@ function Widget({ block, attr, value, set }: { block: string; attr: OpAttr; valu
   if (attr.kind === "bool" || typeof value === "boolean") {
     return <input type="checkbox" aria-label={label} checked={value === true} onChange={(event) => set(event.target.checked)} />;
   }
-  if (attr.choices.length > 0 && !Array.isArray(value)) {
-    const choices = attr.choices.map(String);
+  const options: readonly Json[] = attr.choices.length > 0 ? attr.choices : attr.kind === "type" ? TYPES : [];
+  if (options.length > 0 && !Array.isArray(value)) {
+    const choices = options.map(String);
     const current = String(value ?? "");
     return (
-      <select aria-label={label} value={current} onChange={(event) => set(attr.choices[choices.indexOf(event.target.value)])}>
+      <select aria-label={label} value={current} onChange={(event) => set(options[choices.indexOf(event.target.value)])}>
         {!choices.includes(current) && <option value={current}>{current}</option>}
         {choices.map((choice) => (
           <option key={choice} value={choice}>

@@ -12,7 +12,8 @@ import { addOp, editPage, localAnalysis } from "../state/edits";
 import { attempt, goUp, openPage, enterBlock } from "../state/pages";
 import { goToBlock } from "../state/perform";
 import { activeTab, setSettings, shownPage, studio, update, useStudio, type Tab } from "../state/store";
-import { useWords } from "../state/words";
+import { LANGUAGES, type Key } from "../core/words";
+import { useWords, type Say } from "../state/words";
 import { Icon } from "../ui/Icon";
 
 const KINDS = ["blocks", "pages", "outline"] as const;
@@ -40,16 +41,27 @@ export function Left({ tab }: { tab: Tab }) {
   );
 }
 
+/** The 3-D family comes first and stands alone; everything else as the catalogue groups it. */
+function groupOf(op: Op): string {
+  return /3D/.test(op.name) ? "volume" : op.group;
+}
+
+function groupTitle(words: Say, group: string): string {
+  const key = `ops.${group}`;
+  return key in LANGUAGES.en ? words(key as Key) : group;
+}
+
 function Palette() {
   const words = useWords();
   const ops = useStudio((state) => state.ops);
   const [query, setQuery] = useState("");
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
+  const searching = query.trim() !== "";
   const found = useMemo(() => search(ops, query), [ops, query]);
   const groups = useMemo(() => {
     const all = new Map<string, Op[]>();
-    for (const op of found) all.set(op.group, [...(all.get(op.group) ?? []), op]);
-    return [...all];
+    for (const op of found) all.set(groupOf(op), [...(all.get(groupOf(op)) ?? []), op]);
+    return [...all].sort(([a], [b]) => Number(b === "volume") - Number(a === "volume"));
   }, [found]);
   const toggle = (group: string) => {
     const next = new Set(closed);
@@ -75,12 +87,12 @@ function Palette() {
         {groups.map(([group, members]) => (
           <section key={group}>
             <h3>
-              <button type="button" aria-expanded={!closed.has(group)} onClick={() => toggle(group)}>
-                <Icon name="chevron" /> {group}
+              <button type="button" aria-expanded={searching || !closed.has(group)} onClick={() => toggle(group)}>
+                <Icon name="chevron" /> {groupTitle(words, group)}
                 <span className="count">{members.length}</span>
               </button>
             </h3>
-            {!closed.has(group) && (
+            {(searching || !closed.has(group)) && (
               <ul>
                 {members.map((op) => (
                   <li key={op.name}>

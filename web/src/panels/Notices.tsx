@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What the studio has to say: one docked line above the canvas, never a window over it. */
+/** What needs an answer: docked lines above the canvas, never a window over it. News without one stands in the status bar. */
 
 import { useEffect, type ReactNode } from "react";
 import { dropRecovery, keepMine, saveCopy, restoreRecovery } from "../state/pages";
@@ -38,7 +38,7 @@ export function Notices() {
           <button type="button" onClick={() => void dropRecovery()}>{words("notice.draftDrop")}</button>
         </Line>
       )}
-      {notice && (
+      {notice && (notice.level === "error" || tab === null) && (
         <Line level={notice.level}>
           <span className="notice-text">{notice.text}</span>
           <button type="button" className="icon-only quiet" onClick={() => update({ notice: null })} aria-label={words("notice.dismiss")}>

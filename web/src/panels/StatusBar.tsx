@@ -38,6 +38,7 @@ export function Breadcrumb({ tab }: { tab: Tab }) {
 export function StatusBar({ tab }: { tab: Tab }) {
   const words = useWords();
   const settings = useStudio((state) => state.settings);
+  const said = useStudio((state) => (state.notice?.level === "info" ? state.notice.text : ""));
   const estimate = tab.analysis?.estimate;
   const [zoom, setZoom] = useState(1);
   useEffect(() => {
@@ -58,7 +59,7 @@ export function StatusBar({ tab }: { tab: Tab }) {
         <Icon name="plus" />
       </button>
       <Tool id="fit" icon="fit" label={words("action.fit")} />
-      <span className="grow" />
+      <span className="grow said">{said}</span>
       {estimate && estimate.peak_bytes !== null && (
         <span className="fact" title={words("estimate.title")}>
           {format.bytes(estimate.peak_bytes)}

@@ -2,13 +2,13 @@
 /** Edits of the page on the screen. Each is one step of undo. */
 
 import { api, ApiError, type EditAction } from "../core/api";
-import { freePlace, type Box } from "../core/arrange";
+import { freePlace, placesFor, type Box } from "../core/arrange";
 import * as commands from "../core/commands";
 import type { Point } from "../core/commands";
 import { copyText, cornerOf, pasteText } from "../core/clipboard";
-import { findBlock, inputPins, outputPins, wireId, wiresOf, withPage } from "../core/document";
+import { findBlock, inputPins, mapReferences, outputPins, wireId, wiresOf, withPage } from "../core/document";
 import { redo, undo } from "../core/history";
-import type { Block, Fix, Json, Op, Page, Wire } from "../core/model";
+import type { Block, Fix, Json, Op, OpAttr, Page, Wire } from "../core/model";
 import { firstFit, givenTypes, refusal, type PinPlace } from "../core/pins";
 import { activeTab, flow, pathOf, prefixOf, recordDocument, say, shownPage, studio, update, updateTab, type Tab } from "./store";
 import { word } from "./words";
@@ -65,20 +65,22 @@ export function addOp(op: Op, place: Point | null, from: PinPlace | null = null)
   return name;
 }
 
-/** What a new block starts with, so that it can be seen and run: ones for windows, a value for constants. */
+/** What a new block starts with, so that it can be seen and run: a zero for constants, windows of two voxels. */
 function starting(op: Op): Pick<Block, "attrs"> {
   const attrs = op.attrs.filter((attr) => attr.required).flatMap((attr): [string, Json][] => {
-    if (attr.kind.includes("tensor")) return [[attr.name, { tensor: { dtype: "float32", shape: [], values: [0] } }]];
-    if (attr.choices.length > 0) return attr.kind.includes("type") ? [] : [[attr.name, attr.choices[0]!]];
-    if (attr.length !== null) return [[attr.name, windowDefault(attr.name, attr.length)]];
-    return [];
+    const value = startingValue(attr);
+    return value === undefined ? [] : [[attr.name, value]];
   });
   return attrs.length > 0 ? { attrs: Object.fromEntries(attrs) } : {};
 }
 
-function windowDefault(name: string, length: number): Json {
+function startingValue({ name, kind, choices, length }: OpAttr): Json | undefined {
+  if (kind === "tensor") return { tensor: { dtype: "float32", shape: [], values: [0] } };
+  if (choices.length > 0) return choices[0];
+  if (kind === "type") return "float32";
+  if (length === null) return undefined;
   const inner = name === "ksize" || name === "strides" ? 2 : 1;
-  return Array.from({ length }, (_, axis) => (length === 5 && (axis === 0 || axis === 4) ? 1 : name === "ksize" || name === "strides" ? inner : 1));
+  return Array.from({ length }, (_, axis) => (axis === 0 || axis === length - 1 ? 1 : inner));
 }
 
 function wireTo(page: Page, tab: Tab, op: Op, name: string, from: PinPlace): Page {
@@ -216,7 +218,7 @@ export function withoutHead(document: Page): Page {
 }
 
 export async function applyFix(fix: Fix): Promise<void> {
-  const done = await serverEdit(fix.title, { kind: "apply", edits: fix.edits });
+  const done = await serverEdit(fix.title, { kind: "apply", edits: fix.edits }, placeBefore);
   if (done instanceof ApiError) say(done.message, "error");
   else update({ spoken: fix.title });
 }
@@ -242,39 +244,36 @@ export function placeNew(page: Page, names: readonly string[]): Page {
   const taken = boxes().filter((box) => !fresh.has(box.name));
   const right = Math.max(0, ...taken.map((box) => box.x + box.width)) + 110;
   const top = taken.length > 0 ? Math.min(...taken.map((box) => box.y)) : 0;
-  const depth = depths(page, fresh);
-  const next = new Map<number, number>();
+  const lane = { ...page, blocks: page.blocks.filter((block) => fresh.has(block.name)).map(({ position: _old, ...block }) => block) };
+  const places = placesFor(inside(lane, fresh), guessHeight);
+  return commands.moveBlocks(page, new Map([...places].map(([name, [x, y]]) => [name, [right + x, top + y]])));
+}
+
+/** The page without the wires that come from other blocks than these. */
+function inside(page: Page, names: ReadonlySet<string>): Page {
+  return mapReferences(page, (name) => (names.has(name) ? name : null));
+}
+
+/** Give new blocks a place before the blocks that read them. */
+function placeBefore(page: Page, names: readonly string[]): Page {
+  const taken = boxes();
   const places = new Map<string, Point>();
-  for (const name of names) {
-    const column = depth.get(name) ?? 0;
-    const y = next.get(column) ?? top;
-    next.set(column, y + guessHeight(findBlock(page, name)) + 40);
-    places.set(name, [right + column * 330, y]);
+  for (const name of names.filter((one) => !findBlock(page, one)?.position)) {
+    const reader = wiresOf(page).find((wire) => wire.from === name)?.to;
+    const target = taken.find((box) => box.name === reader);
+    const height = guessHeight(findBlock(page, name));
+    const wanted: Point = target ? [target.x - 300, target.y + target.height / 2] : middle();
+    const place = freePlace(taken, wanted, 230, height);
+    places.set(name, place);
+    taken.push({ name, x: place[0], y: place[1], width: 230, height });
   }
   return commands.moveBlocks(page, places);
 }
 
 /** How tall a block will be that is not drawn yet. */
-function guessHeight(block: Block | undefined): number {
+export function guessHeight(block: Block | undefined): number {
   const op = block?.op === undefined ? undefined : studio().catalogue.get(block.op);
   return 90 + 27 * ((op?.inputs.length ?? 1) + (op?.outputs.length ?? 1)) + 12 * (op?.attrs.length ?? 0);
-}
-
-/** How many of these blocks stand before each of them. */
-function depths(page: Page, among: ReadonlySet<string>): Map<string, number> {
-  const found = new Map<string, number>();
-  const wires = wiresOf(page).filter((wire) => among.has(wire.from) && among.has(wire.to));
-  const of = (name: string, guard: number): number => {
-    if (guard > 64) return 0;
-    const known = found.get(name);
-    if (known !== undefined) return known;
-    const before = wires.filter((wire) => wire.to === name).map((wire) => of(wire.from, guard + 1) + 1);
-    const depth = Math.max(0, ...before);
-    found.set(name, depth);
-    return depth;
-  };
-  for (const name of among) of(name, 0);
-  return found;
 }
 
 export function makePage(): void {

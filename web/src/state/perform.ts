@@ -31,6 +31,8 @@ export function firstSelected(): string | null {
 
 export function openViewer(block: string, output = "", tab: ViewerTab = studio().viewer?.tab ?? "slices"): void {
   update({ viewer: { block, output, tab, against: "" } });
+  // The viewer takes its place from the canvas; the block it shows stays in sight.
+  window.setTimeout(() => goToBlock(block), 80);
 }
 
 function toggleViewer(): void {
