@@ -189,6 +189,71 @@ def test_automatic_gradients(tmp_path: Path) -> None:
     np.testing.assert_allclose(results["STEP2"]["out"], w2 - 0.1 * (t1.T @ d2))
 
 
+READER = ("FIFOQueue", "QueueEnqueue", "QueueSize", "FixedLengthRecordReader", "ReaderReadUpTo", "DecodeRaw", "Switch")
+
+
+@needs(*READER)
+def test_records_are_read_through_a_gated_queue(tmp_path: Path) -> None:
+    """A file of records after the MNIST page: the queue is filled by a Switch when it is empty, and read two by two."""
+    images = np.random.default_rng(0).integers(0, 256, size=(6, 16), dtype=np.uint8)
+    (tmp_path / "images.bin").write_bytes(b"head" + images.tobytes())
+    old = OldPage()
+    old.block("FILE", "Const", val="C:\\\\Users\\\\someone\\\\images.bin")
+    old.block(
+        "Q",
+        "FIFOQueue",
+        component_types="DT_STRING",
+        attrs="shapes_ = {};capacity_ = -1;container_ = ;shared_name_ = ;",
+    )
+    old.block("SIZE", "QueueSize")
+    old.block("EMPTY", "Equal", y="0")
+    old.block("GATE", "Switch")
+    old.block("PUT", "QueueEnqueue", attrs="timeout_ms_ = -1;")
+    old.block("DO", "Operation")
+    more = "header_bytes_ = 4;footer_bytes_ = 0;hop_bytes_ = 0;container_ = ;shared_name_ = ;"
+    old.block("READER", "FixedLengthRecordReader", record_bytes="16", attrs=more)
+    old.block("READ", "ReaderReadUpTo", num_records="2")
+    old.block("RAW", "DecodeRaw", out_type="DT_UINT8", attrs="little_endian_ = true;")
+    old.block("NUMBERS", "Cast", DstT="DT_DOUBLE")
+    old.block("SCALED", "Div", y="255.0")
+    wires = """Q.handle>SIZE.handle SIZE.size>EMPTY.x FILE.output>GATE.data EMPTY.z>GATE.pred Q.handle>PUT.handle
+        GATE.output_true>PUT.components PUT.operation>DO.operation READER.reader_handle>READ.reader_handle
+        Q.handle>READ.queue_handle READ.values>RAW.bytes RAW.output>NUMBERS.x NUMBERS.y>SCALED.x"""
+    for wire in wires.split():
+        old.link(*wire.split(">"))
+    old.session(["SCALED.z", "Q.handle"], ["DO.output"])
+    found = import_page(old.write(tmp_path / "mnist.svg"))
+    assert found.report.lost == []
+    assert found.page.problems() == []
+    session = ClientSession(loads(dumps(found.page)), folder=tmp_path)
+    for cycle in range(3):
+        results = run_page(session, [], {})
+        np.testing.assert_allclose(results["SCALED"]["z"], images[2 * cycle : 2 * cycle + 2] / 255)
+        assert "Q" not in results
+
+
+@needs("Switch", "QueueEnqueue")
+def test_a_branch_that_is_not_taken_does_nothing(tmp_path: Path) -> None:
+    """A counter that stops at a mark, as the training pages have it: Switch gates the Assign."""
+    old = OldPage()
+    old.block("COUNT", "Variable", shape="{}", dtype="DT_INT32", initvalues="0")
+    old.block("MORE", "Add", y="1")
+    old.block("LESS", "Greater", x="3")
+    old.block("GATE", "Switch")
+    old.block("SET", "Assign", attrs="validate_shape_ = true;")
+    old.block("DO", "Operation")
+    wires = """COUNT.ref>MORE.x COUNT.ref>LESS.y MORE.z>GATE.data LESS.z>GATE.pred COUNT.ref>SET.ref
+        GATE.output_true>SET.value SET.output_ref>DO.operation"""
+    for wire in wires.split():
+        old.link(*wire.split(">"))
+    old.session(["MORE.z"], ["DO.output"])
+    found = import_page(old.write(tmp_path / "gate.svg"))
+    assert found.report.lost == []
+    session = ClientSession(loads(dumps(found.page)))
+    seen = [int(run_page(session, [], {})["MORE"]["z"]) for _ in range(6)]
+    assert seen == [1, 2, 3, 4, 4, 4]
+
+
 def test_feeds_become_placeholders_with_a_default(tmp_path: Path) -> None:
     old = OldPage()
     old.block("P", "Placeholder", dtype="DT_DOUBLE", attrs="shape_ = {2};")

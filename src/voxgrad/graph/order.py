@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from voxgrad.graph.block import Block, Output
@@ -53,6 +53,23 @@ def order(roots: Iterable[Block], fed: Container[Output] = (), within: Container
                 done.add(block)
                 result.blocks.append(block)
     return result
+
+
+PUTS, TAKES = ("QueueEnqueue",), ("QueueDequeue", "ReaderRead")
+"""How the names of ops begin that put entries into a queue, and of those that wait for entries."""
+
+
+def run_order(roots: Sequence[Block], fed: Container[Output] = ()) -> Order:
+    """As `order`, with queues filled before they are read: blocks run one by one, so nobody may wait for a later one.
+
+    Where filling a queue itself needs entries of others, those are filled first.
+    """
+    found = order(roots, fed)
+    puts = [block for block in found.blocks if block.op_name.startswith(PUTS)]
+    if not puts:
+        return found
+    takes = {put: sum(one.op_name.startswith(TAKES) for one in order([put], fed).blocks) for put in puts}
+    return order([*sorted(puts, key=takes.__getitem__), *roots], fed)
 
 
 def _ring(path: list[tuple[Block, Iterator[Block]]], start: Block) -> list[Block]:

@@ -15,7 +15,7 @@ from voxgrad.catalog.model import Call, Op
 from voxgrad.errors import Faults
 from voxgrad.graph.block import Block, Output, Value
 from voxgrad.graph.infer import Inference
-from voxgrad.graph.order import order
+from voxgrad.graph.order import order, run_order
 from voxgrad.graph.page import Store
 from voxgrad.graph.values import Array, literal
 from voxgrad.kernels.arraywise.evaluation import find_kernel
@@ -93,7 +93,7 @@ def make_plan(
     for output in feeds:
         plan.feeds[output] = place.slots[output] = plan.slot()
     roots = [*(output.block for output in fetches if output not in place.slots), *targets]
-    found = order(roots, fed=place.slots.keys())
+    found = run_order(roots, fed=place.slots.keys())
     plan.needed.update(found.blocks)
     _lay_out(plan, place, found.blocks, device)
     _mark_volatile(plan)

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from voxgrad.arrays.kinds import dtype_of
+from voxgrad.arrays.kinds import dtype_of, numpy_type
 from voxgrad.catalog import dtypes, registry
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Attr, Op
@@ -41,7 +42,8 @@ class Values:
         """The attributes of a block, from its value pins and its attrs pin."""
         op = registry.OPS.get(op_name)
         found: dict[str, Any] = {}
-        for pin in symbol.values:
+        attr_names = {attr.name for attr in op.attrs} if op is not None else set()
+        for pin in (*symbol.values, *(pin for pin in symbol.inputs if pin in attr_names)):
             text = self.text(node, symbol, pin)
             if text.strip() and not (op is not None and any(item.name == pin for item in op.inputs)):
                 self._attribute(node, op, pin, text, found)
@@ -114,7 +116,18 @@ class Values:
         except TextError as error:
             self.report.add(LOST, f"{node.id}.{pin}", f"cannot be read:\n{error}")
             return None
-        return self._value(f"{node.id}.{pin}", array)
+        return self._value(f"{node.id}.{pin}", self._allowed(f"{node.id}.{pin}", array, allowed))
+
+    def _allowed(self, place: str, array: Array, allowed: Sequence[DType]) -> Array:
+        """A number in the nearest type that the op takes, where it does not take the one that the text stands for."""
+        dtype = type_of(array)
+        if not allowed or dtype in allowed:
+            return array
+        nearest = next((one for one in allowed if one.kind == dtype.kind and one.itemsize >= dtype.itemsize), None)
+        if nearest is None:
+            return array
+        self.report.add(CHANGED, place, f"is {nearest} now: the op takes no {dtype}")
+        return array.astype(numpy_type(nearest))
 
     def _value(self, place: str, array: Array) -> Value:
         array = self._local(place, array)
