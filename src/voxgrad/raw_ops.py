@@ -11,8 +11,8 @@ the declarations in `voxgrad.catalog`; `raw_ops.pyi` shows their signatures to e
 from __future__ import annotations
 
 import inspect
+import typing
 from collections.abc import Callable
-from typing import Any
 
 from voxgrad.arrays import execute, fast, ordinary
 from voxgrad.catalog.describe import docstring, shown_default
@@ -20,10 +20,10 @@ from voxgrad.catalog.model import Attr, Op
 from voxgrad.catalog.registry import FAMILY, OPS, ORDINARY
 from voxgrad.errors import Faults
 
-RawOp = Callable[..., Any]
+RawOp = Callable[..., typing.Any]
 
 
-def bind(op: Op, positional: tuple[Any, ...], given: dict[str, Any]) -> dict[str, Any]:
+def bind(op: Op, positional: tuple[typing.Any, ...], given: dict[str, typing.Any]) -> dict[str, typing.Any]:
     """The arguments of a call by name, after a check of the names."""
     names = [item.name for item in op.parameters]
     faults = Faults(op.name)
@@ -43,14 +43,14 @@ def bind(op: Op, positional: tuple[Any, ...], given: dict[str, Any]) -> dict[str
 def make_function(op: Op) -> RawOp:
     """The function of an op, with its signature and documentation."""
 
-    def windowed(*positional: Any, **arguments: Any) -> Any:
+    def windowed(*positional: typing.Any, **arguments: typing.Any) -> typing.Any:
         if not positional:
             result = fast.call(op, arguments)
             if result is not fast.MISS:
                 return result
         return execute.execute(op, bind(op, positional, arguments))
 
-    def plain(*positional: Any, **arguments: Any) -> Any:
+    def plain(*positional: typing.Any, **arguments: typing.Any) -> typing.Any:
         return ordinary.execute(op, bind(op, positional, arguments))
 
     function = windowed if op.problem is not None else plain

@@ -62,7 +62,15 @@ def gradients(case: Case) -> dict[str, Any]:
     made = node(op, [case.inputs[item.name] for item in op.inputs], case.attrs)
     dys: list[Any] = [None] * len(made.outputs)
     first = made.outputs[0]
-    dys[0] = [weights(one.shape, one.dtype) for one in first] if isinstance(first, list) else weights(first.shape, first.dtype)
+    dys[0] = (
+        [weights(one.shape, one.dtype) for one in first]
+        if isinstance(first, list)
+        else weights(first.shape, first.dtype)
+    )
     assert op.gradient is not None
     found = op.gradient(Builder(), made, dys)
-    return {item.name: dx for item, dx in zip(op.inputs, found, strict=True) if item.name in case.gradient}
+    return {
+        item.name: np.zeros_like(case.inputs[item.name]) if dx is None else dx
+        for item, dx in zip(op.inputs, found, strict=True)
+        if item.name in case.gradient
+    }

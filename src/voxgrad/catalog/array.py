@@ -167,6 +167,8 @@ def _gradient_args_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
 
 def reduced_axes(a: Sequence[int], b: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The axes of the broadcast shape along which each of two shapes was repeated."""
+    if tuple(a) == tuple(b):
+        return (), ()
     rank = max(len(a), len(b))
     left, right = (1,) * (rank - len(a)) + tuple(a), (1,) * (rank - len(b)) + tuple(b)
     first = [index for index in range(rank) if left[index] == 1 and (right[index] != 1 or index < rank - len(a))]
@@ -333,12 +335,14 @@ OPS = (
        (Output("output", "T", "The tensor with fewer dimensions."),), ANY, infer=shaped(_squeeze_rule),
        kernel="array.squeeze", gradient=_reshape_back, linear_in=("input",)),
     Op("Transpose", "array", "Dimensions in another order.",
-       (Input("x", "T", "Any tensor."), Input("perm", "Tperm", "For each new dimension, the old one.", "[rank]", host=True)),
+       (Input("x", "T", "Any tensor."), Input("perm", "Tperm", "For each new dimension, the old one.", "[rank]",
+                                              host=True)),
        outputs=(Output("y", "T", "The transposed tensor: size i is size perm[i] of x."),),
        types={"T": dtypes.ALL, "Tperm": dtypes.INDEX}, type_defaults={"Tperm": dtypes.INT32},
        infer=shaped(_transpose_rule), kernel="array.transpose", gradient=_transpose_gradient, linear_in=("x",)),
     Op("ConjugateTranspose", "array", "Dimensions in another order, and each element's complex conjugate.",
-       (Input("x", "T", "Any tensor."), Input("perm", "Tperm", "For each new dimension, the old one.", "[rank]", host=True)),
+       (Input("x", "T", "Any tensor."), Input("perm", "Tperm", "For each new dimension, the old one.", "[rank]",
+                                              host=True)),
        outputs=(Output("y", "T", "The transposed tensor."),),
        types={"T": dtypes.ALL, "Tperm": dtypes.INDEX}, type_defaults={"Tperm": dtypes.INT32},
        infer=shaped(_transpose_rule), kernel="array.conjugate_transpose", gradient=_conjugate_transpose_gradient),

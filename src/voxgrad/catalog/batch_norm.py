@@ -50,7 +50,7 @@ def _channels(call: Call, name: str, faults: Faults) -> Any:
 
 def _forward_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
     channels = (_channels(call, "x", faults),)
-    extra = [(0,)] if len(call.op.outputs) == 6 else []
+    extra = [()] if len(call.op.outputs) == 6 else []
     return None if faults else specs(call, call.inputs["x"].shape, *([channels] * 4), *extra)
 
 
@@ -74,7 +74,8 @@ def _forward(name: str, types: dict[str, tuple[DType, ...]], stat: str, gradient
     doc = "Kept for the gradient."
     return Op(
         name, "nn", "Batch normalisation: (x - mean) / sqrt(variance + epsilon) * scale + offset, per channel.",
-        (Input("x", "T", "The data.", "as data_format says", layout="data"), Input("scale", stat, "The factor.", "[channels]"),
+        (Input("x", "T", "The data.", "as data_format says", layout="data"),
+         Input("scale", stat, "The factor.", "[channels]"),
          Input("offset", stat, "The summand.", "[channels]"),
          Input("mean", stat, "The mean to use, or the running mean while training.", "[channels]"),
          Input("variance", stat, "The variance to use, or the running one while training.", "[channels]")),
@@ -82,7 +83,8 @@ def _forward(name: str, types: dict[str, tuple[DType, ...]], stat: str, gradient
         (Output("y", "T", "The normalised data.", "shape of x", layout="data"),
          Output("batch_mean", stat, "The mean, blended by exponential_avg_factor.", "[channels]"),
          Output("batch_variance", stat, "The variance, blended likewise.", "[channels]"),
-         *(Output(f"reserve_space_{index}", stat, doc, "[channels]" if index < 3 else "[]") for index in range(1, reserves + 1))),
+         *(Output(f"reserve_space_{index}", stat, doc, "[channels]" if index < 3 else "[]")
+           for index in range(1, reserves + 1))),
         types, infer=_forward_infer, kernel="batch_norm.forward", gradient=_gradient(gradient), laws=_LAWS,
     )  # fmt: skip
 
@@ -95,13 +97,15 @@ def _backward(name: str, types: dict[str, tuple[DType, ...]], stat: str, *, wide
         name, "nn", "Gradient of FusedBatchNorm with respect to x, scale and offset.",
         (Input("y_backprop", "T", "The gradient with respect to y.", layout="data"),
          Input("x", "T", "The data.", layout="data"), Input("scale", scale, "The factor.", "[channels]"),
-         Input("reserve_space_1", stat, "The mean.", "[channels]"), Input("reserve_space_2", stat, "The variance.", "[channels]"),
+         Input("reserve_space_1", stat, "The mean.", "[channels]"),
+         Input("reserve_space_2", stat, "The variance.", "[channels]"),
          *extra),
         (_EPSILON, _format(wide), _TRAINING),
         (Output("x_backprop", "T", "The gradient with respect to x.", "shape of x", layout="data"),
          Output("scale_backprop", stat, "The gradient with respect to scale.", "[channels]"),
          Output("offset_backprop", stat, "The gradient with respect to offset.", "[channels]"),
-         Output(f"reserve_space_{first}", stat, "Empty.", "[0]"), Output(f"reserve_space_{first + 1}", stat, "Empty.", "[0]")),
+         Output(f"reserve_space_{first}", stat, "Empty.", "[0]"),
+         Output(f"reserve_space_{first + 1}", stat, "Empty.", "[0]")),
         types, infer=_gradient_infer, kernel="batch_norm.backward", laws=_LAWS, linear_in=("y_backprop",),
     )  # fmt: skip
 
@@ -112,7 +116,8 @@ _MIXED = (dtypes.HALF, dtypes.BFLOAT16, dtypes.FLOAT32)
 OPS = (
     _forward("FusedBatchNorm", _NARROW, "T", "FusedBatchNormGrad", reserves=2),
     _forward("FusedBatchNormV2", {"T": _MIXED, "U": (dtypes.FLOAT32,)}, "U", "FusedBatchNormGradV2", reserves=2),
-    _forward("FusedBatchNormV3", {"T": _MIXED, "U": (dtypes.BFLOAT16, dtypes.FLOAT32)}, "U", "FusedBatchNormGradV3", reserves=3),
+    _forward("FusedBatchNormV3", {"T": _MIXED, "U": (dtypes.BFLOAT16, dtypes.FLOAT32)}, "U", "FusedBatchNormGradV3",
+             reserves=3),
     _backward("FusedBatchNormGrad", _NARROW, "T", wide=False),
     _backward("FusedBatchNormGradV2", {"T": _MIXED, "U": (dtypes.FLOAT32,)}, "U", wide=False),
     _backward("FusedBatchNormGradV3", {"T": _MIXED, "U": (dtypes.FLOAT32,)}, "U", wide=True),

@@ -42,7 +42,8 @@ def _merge_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]
 def _passing(name: str, summary: str, type_: Any, argument: str, types: Any) -> Op:
     return Op(
         name, "control_flow", summary, (Input(argument, type_, "Any value."),),
-        outputs=(Output("output", type_, "The same value.", f"shape of {argument}"),), types=types, infer=like(argument),
+        outputs=(Output("output", type_, "The same value.", f"shape of {argument}"),), types=types,
+        infer=like(argument),
         kernel="core.identity", gradient=of_unary(lambda build, x, y, dy: dy),
     )  # fmt: skip
 
@@ -60,7 +61,8 @@ OPS = (
        types=_ANY, infer=_switch_infer, kernel="control_flow.switch", laws=(_DEAD,), stateful=True),
     Op("Merge", "control_flow", "The first of its inputs that is not dead.",
        (Input("inputs", "T", "Ends of branches.", many=True),),
-       outputs=(Output("output", "T", "The live value."), Output("value_index", dtypes.INT32, "Which input it was.", "[]")),
+       outputs=(Output("output", "T", "The live value."),
+                Output("value_index", dtypes.INT32, "Which input it was.", "[]")),
        types=_ANY, infer=_merge_infer, kernel="control_flow.merge", gradient=_merge_gradient,
        laws=(Law("dead", "Dead only where all inputs are."),)),
     _passing("NextIteration", "Passes a value on to the next round of a loop.", "T", "data", _ANY),

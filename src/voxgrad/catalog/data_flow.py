@@ -20,15 +20,19 @@ _CAPACITY = Attr("capacity", "int", "How many entries fit; negative for any numb
 _SHARED = (Attr("container", "string", "A name space for shared queues.", ""),
            Attr("shared_name", "string", "Queues of one such name are one queue.", ""))  # fmt: skip
 _PARTS = Input("components", "Tcomponents", "The parts of the entry.", many=True, mixed=True)
-_GIVEN = Output("components", "component_types", "The parts of the entry.", many=True, mixed=True, count="component_types")
+_GIVEN = Output(
+    "components", "component_types", "The parts of the entry.", many=True, mixed=True, count="component_types"
+)
 _EMPTY = Law("empty", "An empty queue is an error at once: nobody else could fill it during a run.")
 _FULL = Law("full", "A full queue is an error at once: nobody else could empty it during a run.")
 
 
 def _queue(name: str, summary: str, alias: str, *attrs: Attr) -> Op:
     return Op(
-        name, "data_flow", summary, (), attrs, (Output("handle", dtypes.RESOURCE, "The queue.", "[]"),), infer=fixed(()),
-        kernel="data_flow.queue", aliases=(alias,), stateful=True, laws=(Law("life", "It keeps its entries from run to run."),),
+        name, "data_flow", summary, (), attrs, (Output("handle", dtypes.RESOURCE, "The queue.", "[]"),),
+        infer=fixed(()),
+        kernel="data_flow.queue", aliases=(alias,), stateful=True,
+        laws=(Law("life", "It keeps its entries from run to run."),),
     )  # fmt: skip
 
 
@@ -50,7 +54,8 @@ def _put(name: str, summary: str, kernel: str) -> Op:
 def _take(name: str, summary: str, kernel: str, *inputs: Input) -> Op:
     return Op(
         name, "data_flow", summary, (_HANDLE, *inputs), (_TYPES, _TIMEOUT), (_GIVEN,), {"component_types": dtypes.ALL},
-        infer=_dequeue_infer, kernel=f"data_flow.{kernel}", stateful=True, laws=(_EMPTY,), aliases=(name.removesuffix("V2"),),
+        infer=_dequeue_infer, kernel=f"data_flow.{kernel}", stateful=True, laws=(_EMPTY,),
+        aliases=(name.removesuffix("V2"),),
     )  # fmt: skip
 
 
@@ -62,11 +67,13 @@ QUEUES = (
     _queue("FIFOQueueV2", "A queue: first in, first out.", "FIFOQueue", _TYPES, _SHAPES, _CAPACITY, *_SHARED),
     _queue("PaddingFIFOQueueV2", "A queue that pads entries with zeros to one shape when several leave together.",
            "PaddingFIFOQueue", _TYPES, _SHAPES, _CAPACITY, *_SHARED),
-    _queue("RandomShuffleQueueV2", "A queue whose entries leave in random order.", "RandomShuffleQueue", _TYPES, _SHAPES,
+    _queue("RandomShuffleQueueV2", "A queue whose entries leave in random order.", "RandomShuffleQueue", _TYPES,
+           _SHAPES,
            _CAPACITY, *_SEEDS, *_SHARED),
     _queue("PriorityQueueV2", "A queue whose entry with the lowest first part leaves first.", "PriorityQueue",
            Attr("shapes", "shapes", "The shapes of the parts behind the priority."),
-           Attr("component_types", "types", "The types of the parts behind the priority, an int64.", ()), _CAPACITY, *_SHARED),
+           Attr("component_types", "types", "The types of the parts behind the priority, an int64.", ()), _CAPACITY,
+           *_SHARED),
     _put("QueueEnqueueV2", "Put an entry into a queue.", "enqueue"),
     _put("QueueEnqueueManyV2", "Put the slices of tensors into a queue, one entry per slice.", "enqueue_many"),
     _take("QueueDequeueV2", "Take an entry out of a queue.", "dequeue"),
@@ -80,7 +87,8 @@ QUEUES = (
        (Attr("cancel_pending_enqueues", "bool", "Without effect here: nothing waits.", False),), infer=_nothing,
        kernel="data_flow.queue_close", aliases=("QueueClose",), stateful=True),
     Op("QueueIsClosedV2", "data_flow", "Whether a queue is closed.", (_HANDLE,),
-       outputs=(Output("is_closed", dtypes.BOOL, "True if so.", "[]"),), infer=fixed(()), kernel="data_flow.queue_is_closed",
+       outputs=(Output("is_closed", dtypes.BOOL, "True if so.", "[]"),), infer=fixed(()),
+       kernel="data_flow.queue_is_closed",
        aliases=("QueueIsClosed",), stateful=True),
 )  # fmt: skip
 
@@ -158,7 +166,8 @@ def _from_writing(read: str) -> Gradient:
 def _array_op(name: str, summary: str, kernel: str, inputs: tuple[Input, ...], attrs: tuple[Attr, ...],
               outputs: tuple[Output, ...], types: Any, infer: Any, gradient: Gradient | None = None) -> Op:  # fmt: skip
     return Op(
-        name, "data_flow", summary, inputs, attrs, outputs, types, infer=infer, kernel=f"data_flow.{kernel}", stateful=True,
+        name, "data_flow", summary, inputs, attrs, outputs, types, infer=infer, kernel=f"data_flow.{kernel}",
+        stateful=True,
         gradient=gradient, aliases=(name.removesuffix("V3"),),
     )  # fmt: skip
 
@@ -182,19 +191,23 @@ ARRAYS = (
               (Output("value", "dtype", "The tensors, stacked.", "[n, ...]"),), _READ, _gather_infer,
               _from_reading("TensorArrayScatterV3")),
     _array_op("TensorArrayScatterV3", "Write the slices of a tensor to places.", "array_scatter",
-              (_ARRAY, Input("indices", dtypes.INT32, "The places.", "[n]"), Input("value", "T", "The tensors, stacked.", "[n, ...]"),
+              (_ARRAY, Input("indices", dtypes.INT32, "The places.", "[n]"),
+               Input("value", "T", "The tensors, stacked.", "[n, ...]"),
                _FLOW), (), (_FLOW_OUT,), _VALUE, fixed(()), _from_writing("TensorArrayGatherV3")),
     _array_op("TensorArrayConcatV3", "All tensors one behind the other.", "array_concat", (_ARRAY, _FLOW),
               (_DTYPE, Attr("element_shape_except0", "shape", "The shape of a tensor without its first size.", None)),
-              (Output("value", "dtype", "The joined tensor."), Output("lengths", dtypes.INT64, "The first size of each.", "[n]")),
+              (Output("value", "dtype", "The joined tensor."),
+               Output("lengths", dtypes.INT64, "The first size of each.", "[n]")),
               _READ, _concat_infer, _from_reading("TensorArraySplitV3")),
     _array_op("TensorArraySplitV3", "A tensor cut into pieces, one per place.", "array_split",
-              (_ARRAY, Input("value", "T", "The tensor."), Input("lengths", dtypes.INT64, "The first size of each piece.", "[n]"),
+              (_ARRAY, Input("value", "T", "The tensor."),
+               Input("lengths", dtypes.INT64, "The first size of each piece.", "[n]"),
                _FLOW), (), (_FLOW_OUT,), _VALUE, fixed(()), _from_writing("TensorArrayConcatV3")),
     _array_op("TensorArraySizeV3", "How many places there are.", "array_size", (_ARRAY, _FLOW), (),
               (Output("size", dtypes.INT32, "The number.", "[]"),), {}, fixed(())),
     _array_op("TensorArrayCloseV3", "Forget the tensors.", "array_close", (_ARRAY,), (), (), {}, _nothing),
-    _array_op("TensorArrayGradV3", "The array that gathers the gradients of another; what is written to one place adds up.",
+    _array_op("TensorArrayGradV3",
+              "The array that gathers the gradients of another; what is written to one place adds up.",
               "array_grad", (Input("handle", dtypes.RESOURCE, "The array of tensors."), _FLOW),
               (Attr("source", "string", "Which gradients: one array per name."),),
               (Output("grad_handle", dtypes.RESOURCE, "The array of gradients.", "[]"), _FLOW_OUT), {}, fixed((), ())),

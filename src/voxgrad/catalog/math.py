@@ -15,6 +15,7 @@ from voxgrad.catalog.shapes import (
     Infer,
     alike,
     broadcast,
+    broadcast_shapes,
     broadcasting,
     check_same,
     elements,
@@ -271,8 +272,8 @@ def _tanh_grad_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[
     return build.Mul(build.Mul(build.Mul(dys[0], dy), y), -2), build.TanhGrad(y, dys[0])
 
 
-def _grad_of(name: str) -> Gradient:
-    return of_unary(lambda build, x, y, dy: getattr(build, name)(y, dy))
+def _grad_of(name: str, *, conjugated: bool = False) -> Gradient:
+    return of_unary(lambda build, x, y, dy: getattr(build, name)(conj(build, y) if conjugated else y, dy))
 
 
 _ROUND_LAWS = (Law("ties", "Halves go to the even neighbour."),)
@@ -303,7 +304,7 @@ UNARY = (
            gradient=_times(lambda build, x, y: build.Square(build.Reciprocal(build.Cos(x))))),
     _unary("Sinh", "The hyperbolic sine.", "sinh", gradient=_times(lambda build, x, y: build.Cosh(x))),
     _unary("Cosh", "The hyperbolic cosine.", "cosh", gradient=_times(lambda build, x, y: build.Sinh(x))),
-    _unary("Tanh", "The hyperbolic tangent.", "tanh", gradient=_grad_of("TanhGrad")),
+    _unary("Tanh", "The hyperbolic tangent.", "tanh", gradient=_grad_of("TanhGrad", conjugated=True)),
     _unary("Asin", "The angle whose sine is x.", "asin",
            gradient=_over(lambda build, x: build.Sqrt(_one_minus_square(build, x)))),
     _unary("Acos", "The angle whose cosine is x.", "acos",
@@ -314,7 +315,7 @@ UNARY = (
     _unary("Acosh", "The inverse of Cosh.", "acosh",
            gradient=of_unary(lambda build, x, y, dy: build.RealDiv(dy, build.Sinh(conj(build, y))))),
     _unary("Atanh", "The inverse of Tanh.", "atanh", gradient=_over(_one_minus_square)),
-    _unary("Sigmoid", "1 / (1 + exp(-x)).", "sigmoid", gradient=_grad_of("SigmoidGrad")),
+    _unary("Sigmoid", "1 / (1 + exp(-x)).", "sigmoid", gradient=_grad_of("SigmoidGrad", conjugated=True)),
     _unary("Sign", "-1, 0 or 1; x / |x| for complex numbers.", "sign", _SIGNED_COMPLEX,
            of_unary(lambda build, x, y, dy: build.ZerosLike(x)), (_NAN,)),
     _unary("Round", "The nearest integer.", "round", _SIGNED_COMPLEX, _ZERO_GRADIENT, _ROUND_LAWS),
@@ -340,12 +341,11 @@ _SHAPE_ERROR = Attr("incompatible_shape_error", "bool",
 def _equality_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
     if call.attrs.get("incompatible_shape_error", True):
         return broadcasting("x", "y")(call, faults)
-    trial = Faults(call.op.name)
-    shape = broadcast(call, ("x", "y"), trial)
     left, right = call.inputs["x"].shape, call.inputs["y"].shape
-    # Whether symbols broadcast only a run can tell, and with it the rank of the result.
-    certain = left == right or (all_known(left) and all_known(right))
-    return specs(call, () if trial else shape if certain else None)
+    if left is None or right is None or not (left == right or all_known((*left, *right))):
+        return specs(call, None)
+    made = broadcast_shapes(left, right)
+    return specs(call, () if made is None else made)
 
 
 def _comparison(name: str, summary: str, kernel: str, **more: Any) -> Op:

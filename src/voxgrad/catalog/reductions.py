@@ -152,12 +152,13 @@ def _arg(name: str, summary: str, kernel: str, wide: bool) -> Op:
     axes = (dtypes.INT16, *dtypes.INDEX) if wide else dtypes.INDEX
     return Op(
         name, "math", summary,
-        (Input("input", "T", "The tensor."), Input("dimension", "Tidx", "The axis, in [-rank, rank).", "[]", host=True)),
+        (Input("input", "T", "The tensor."), Input("dimension", "Tidx", "The axis, in [-rank, rank).", "[]",
+                                                   host=True)),
         (Attr("output_type", "type", "The type of the positions.", dtypes.INT64, choices=outs),),
         (Output("output", "output_type", "Positions along the axis.", "the sizes of the other axes"),),
         {"T": (*dtypes.REAL, dtypes.BOOL), "Tidx": axes, "output_type": outs}, {"Tidx": dtypes.INT32},
         infer=shaped(_arg_rule), kernel=f"reductions.{kernel}", gradient=nothing,
-        laws=(Law("ties", "The first of equal elements wins."), Law("nan", "A NaN is never chosen, unless it comes first.")),
+        laws=(Law("ties", "The first of equal elements wins."), Law("nan", "A NaN is never chosen before a number.")),
     )  # fmt: skip
 
 
@@ -189,7 +190,8 @@ def _running(name: str, summary: str, kernel: str, gradient: Gradient, *laws: La
         (Attr("exclusive", "bool", "Leave out the element itself: start with the empty result.", False),
          Attr("reverse", "bool", "Run from the last element to the first.", False)),
         (Output("out", "T", "The running results.", "shape of x"),), {"T": dtypes.NUMBER, **_TIDX},
-        {"Tidx": dtypes.INT32}, infer=shaped(_running_rule), kernel=f"reductions.{kernel}", gradient=gradient, laws=laws,
+        {"Tidx": dtypes.INT32}, infer=shaped(_running_rule), kernel=f"reductions.{kernel}", gradient=gradient,
+        laws=laws,
     )  # fmt: skip
 
 
@@ -272,7 +274,8 @@ def _unsorted(name: str, what: str, kernel: str, types: tuple[DType, ...], gradi
          Input("segment_ids", "Tindices", "The segment of every entry; its shape starts that of data."),
          Input("num_segments", "Tnumsegments", "How many segments there are.", "[]", host=True)),
         outputs=(Output("output", "T", f"The {what} per segment.", "[num_segments, ...]"),),
-        types={"T": types, "Tindices": indices, "Tnumsegments": dtypes.INDEX}, type_defaults={"Tnumsegments": dtypes.INT32},
+        types={"T": types, "Tindices": indices, "Tnumsegments": dtypes.INDEX},
+        type_defaults={"Tnumsegments": dtypes.INT32},
         infer=shaped(_unsorted_rule), kernel=f"reductions.{kernel}", gradient=gradient, laws=_DROPPED,
     )  # fmt: skip
 
@@ -288,7 +291,8 @@ OPS = (
                Law("empty", "The product of nothing is 1."), infer=_product_infer),
     _reduction("Mean", "The mean over axes.", "mean", dtypes.NUMBER, _mean_gradient, _SUMMED,
                Law("empty", "The mean of nothing is NaN; of integers, 0."),
-               Law("integers", "Integers are summed in their own type and divided towards zero."), linear_in=("input",)),
+               Law("integers", "Integers are summed in their own type and divided towards zero."),
+               linear_in=("input",)),
     _reduction("Max", "The largest element over axes.", "max", dtypes.REAL, _extreme_gradient, _NAN_LAW,
                Law("ties", "Equal largest elements share the gradient evenly."),
                Law("empty", "The maximum of nothing is the lowest value of the type.")),

@@ -6,8 +6,29 @@ from __future__ import annotations
 import difflib
 
 from voxgrad.catalog import (
-    array, avg_pool3d, batch_norm, control_flow, conv3d, core, data_flow, io, logging, math, matrix, max_pool3d, nn,
-    random, reductions, slicing, spaces, sparse, special, state, string, training, windows2d,
+    array,
+    avg_pool3d,
+    batch_norm,
+    control_flow,
+    conv3d,
+    core,
+    data_flow,
+    io,
+    logging,
+    math,
+    matrix,
+    max_pool3d,
+    nn,
+    random,
+    reductions,
+    slicing,
+    spaces,
+    sparse,
+    special,
+    state,
+    string,
+    training,
+    windows2d,
 )  # fmt: skip
 from voxgrad.catalog.model import Op
 from voxgrad.errors import Fault, InvalidArgumentError

@@ -109,7 +109,9 @@ _PADS = Input("paddings", "Tpaddings", "Cells before and after every spatial dim
 _SHAPE = Input("block_shape", "Tblock_shape", "Cells of a block along every spatial dimension.", "[dims]", host=True)
 
 
-def _batch_op(name: str, summary: str, inputs: tuple[Input, ...], attrs: tuple[Attr, ...], types: Any, rule: Any, back: str) -> Op:
+def _batch_op(
+    name: str, summary: str, inputs: tuple[Input, ...], attrs: tuple[Attr, ...], types: Any, rule: Any, back: str
+) -> Op:
     defaults = {key: dtypes.INT32 for key in types if key != "T"}
     return Op(
         name, "array", summary, (Input("input", "T", "The tensor.", "[N, spatial..., ...]"), *inputs), attrs,
@@ -126,18 +128,25 @@ def _crops(type_: str) -> Input:
 _INDEX = dtypes.INDEX
 
 OPS = (
-    Op("SpaceToDepth", "array", "Blocks of cells moved into the channels.", (Input("input", "T", "The images.", _DATA),),
-       (_BLOCK, _FORMAT), (Output("output", "T", "Smaller, deeper images.", _DATA),), _ANY, infer=shaped(_depth_rule(True)),
+    Op("SpaceToDepth", "array", "Blocks of cells moved into the channels.",
+       (Input("input", "T", "The images.", _DATA),),
+       (_BLOCK, _FORMAT), (Output("output", "T", "Smaller, deeper images.", _DATA),), _ANY,
+       infer=shaped(_depth_rule(True)),
        kernel="spaces.space_to_depth", gradient=_swap("DepthToSpace"), linear_in=("input",)),
     Op("DepthToSpace", "array", "Channels moved into blocks of cells.", (Input("input", "T", "The images.", _DATA),),
-       (_BLOCK, _FORMAT), (Output("output", "T", "Larger, flatter images.", _DATA),), _ANY, infer=shaped(_depth_rule(False)),
+       (_BLOCK, _FORMAT), (Output("output", "T", "Larger, flatter images.", _DATA),), _ANY,
+       infer=shaped(_depth_rule(False)),
        kernel="spaces.depth_to_space", gradient=_swap("SpaceToDepth"), linear_in=("input",)),
     _batch_op("SpaceToBatchND", "Blocks of cells moved into the batch, after padding with zeros.", (_SHAPE, _PADS), (),
-              {"T": dtypes.ALL, "Tblock_shape": _INDEX, "Tpaddings": _INDEX}, _batch_rule(True, "paddings"), "BatchToSpaceND"),
+              {"T": dtypes.ALL, "Tblock_shape": _INDEX, "Tpaddings": _INDEX}, _batch_rule(True, "paddings"),
+              "BatchToSpaceND"),
     _batch_op("BatchToSpaceND", "The batch moved into blocks of cells, then cropped.", (_SHAPE, _crops("Tcrops")), (),
-              {"T": dtypes.ALL, "Tblock_shape": _INDEX, "Tcrops": _INDEX}, _batch_rule(False, "crops"), "SpaceToBatchND"),
-    _batch_op("SpaceToBatch", "Square blocks of cells moved into the batch; the older form of SpaceToBatchND.", (_PADS,), (_BLOCK,),
+              {"T": dtypes.ALL, "Tblock_shape": _INDEX, "Tcrops": _INDEX}, _batch_rule(False, "crops"),
+              "SpaceToBatchND"),
+    _batch_op("SpaceToBatch", "Square blocks of cells moved into the batch; the older form of SpaceToBatchND.",
+              (_PADS,), (_BLOCK,),
               {"T": dtypes.ALL, "Tpaddings": _INDEX}, _batch_rule(True, "paddings"), "BatchToSpace"),
-    _batch_op("BatchToSpace", "The batch moved into square blocks of cells; the older form of BatchToSpaceND.", (_crops("Tidx"),),
+    _batch_op("BatchToSpace", "The batch moved into square blocks of cells; the older form of BatchToSpaceND.",
+              (_crops("Tidx"),),
               (_BLOCK,), {"T": dtypes.ALL, "Tidx": _INDEX}, _batch_rule(False, "crops"), "SpaceToBatch"),
 )  # fmt: skip

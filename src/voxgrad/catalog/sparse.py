@@ -18,10 +18,20 @@ def _dense_rule(call: Call, faults: Faults) -> Shape | None:
     indices, values = call.inputs["sparse_indices"].shape, call.inputs["sparse_values"].shape
     if indices is not None and len(indices) > 2:
         faults.add("VG010", "sparse_indices", wanted="be one position, a vector of them or a matrix", got=text(indices))
-    elif indices is not None and values is not None and len(values) == 1 and len(indices) > 0 and differ(indices[0], values[0]):
-        faults.add("VG012", "sparse_values", wanted=f"have one value for each of {indices[0]} positions", got=text(values))
+    elif (
+        indices is not None
+        and values is not None
+        and len(values) == 1
+        and len(indices) > 0
+        and differ(indices[0], values[0])
+    ):
+        faults.add(
+            "VG012", "sparse_values", wanted=f"have one value for each of {indices[0]} positions", got=text(values)
+        )
     spec = call.inputs["output_shape"]
-    return (elements(spec) or (unknown(call, "size"),)) if spec.shape == () else stated_shape(call, "output_shape", faults)
+    return (
+        (elements(spec) or (unknown(call, "size"),)) if spec.shape == () else stated_shape(call, "output_shape", faults)
+    )
 
 
 def _dense_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
@@ -90,21 +100,25 @@ OPS = (
        infer=shaped(_dense_rule), kernel="sparse.to_dense", gradient=_dense_gradient,
        laws=(Law("range", "A position outside is an error."),)),
     Op("SparseTensorDenseMatMul", "sparse", "A sparse matrix times a dense one.",
-       (_POSITIONS, Input("a_values", "T", "Its values.", "[n]"), Input("a_shape", dtypes.INT64, "Its shape.", "[2]", host=True),
+       (_POSITIONS, Input("a_values", "T", "Its values.", "[n]"),
+        Input("a_shape", dtypes.INT64, "Its shape.", "[2]", host=True),
         Input("b", "T", "The dense matrix.", "[k, m]")),
        (Attr("adjoint_a", "bool", "Take the conjugate transpose of the sparse matrix.", False),
         Attr("adjoint_b", "bool", "Take the conjugate transpose of b.", False)),
        (Output("product", "T", "The product.", "[rows, m]"),), {"T": dtypes.NUMBER, "Tindices": dtypes.INDEX},
        {"Tindices": dtypes.INT64}, infer=shaped(_product_rule), kernel="sparse.matmul", gradient=_product_gradient),
     Op("SparseReorder", "sparse", "The positions of a sparse tensor in row-major order.",
-       (Input("input_indices", dtypes.INT64, "Positions.", "[n, rank]"), Input("input_values", "T", "Their values.", "[n]"),
+       (Input("input_indices", dtypes.INT64, "Positions.", "[n, rank]"),
+        Input("input_values", "T", "Their values.", "[n]"),
         Input("input_shape", dtypes.INT64, "The shape.", "[rank]")),
        outputs=(Output("output_indices", dtypes.INT64, "Positions in order.", "[n, rank]"),
                 Output("output_values", "T", "Their values.", "[n]")), types={"T": dtypes.ALL}, infer=_reorder_infer,
        kernel="sparse.reorder"),
     Op("SparseReshape", "sparse", "The positions of a sparse tensor in another shape.",
-       (Input("input_indices", dtypes.INT64, "Positions.", "[n, rank]"), Input("input_shape", dtypes.INT64, "The shape.", "[rank]"),
+       (Input("input_indices", dtypes.INT64, "Positions.", "[n, rank]"),
+        Input("input_shape", dtypes.INT64, "The shape.", "[rank]"),
         Input("new_shape", dtypes.INT64, "The new shape; one size may be -1.", "[new rank]", host=True)),
        outputs=(Output("output_indices", dtypes.INT64, "New positions.", "[n, new rank]"),
-                Output("output_shape", dtypes.INT64, "The new shape.", "[new rank]")), infer=_reshape_infer, kernel="sparse.reshape"),
+                Output("output_shape", dtypes.INT64, "The new shape.", "[new rank]")), infer=_reshape_infer,
+                kernel="sparse.reshape"),
 )  # fmt: skip

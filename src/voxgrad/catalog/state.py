@@ -71,7 +71,8 @@ def _rows_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
 def _rows(name: str, summary: str, kernel: str, types: tuple[DType, ...], locking: bool) -> Op:
     return Op(
         name, "state", summary,
-        (_REF, Input("indices", "Tindices", "The rows."), Input("updates", "T", "Their values.", "[indices shape, ...]")),
+        (_REF, Input("indices", "Tindices", "The rows."),
+         Input("updates", "T", "Their values.", "[indices shape, ...]")),
         (_locking(locking),), (_OUT,), {"T": types, "Tindices": dtypes.INDEX}, infer=_rows_infer,
         kernel=f"state.{kernel}", stateful=True, laws=(_TIME, Law("twice", "A row named twice is changed twice.")),
     )  # fmt: skip
@@ -89,7 +90,8 @@ def _nd(name: str, summary: str, kernel: str, types: tuple[DType, ...], locking:
         name, "state", summary,
         (_REF, Input("indices", "Tindices", "Positions in ref.", "[..., depth]"),
          Input("updates", "T", "The values there.", "[..., ref.shape[depth:]]")),
-        (_locking(locking), Attr("bad_indices_policy", "string", "What a position outside does: an error.", "")), (_OUT,),
+        (_locking(locking), Attr("bad_indices_policy", "string", "What a position outside does: an error.", "")),
+        (_OUT,),
         {"T": types, "Tindices": dtypes.INDEX}, infer=_nd_infer, kernel=f"state.{kernel}", stateful=True, laws=(_TIME,),
     )  # fmt: skip
 

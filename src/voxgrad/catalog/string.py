@@ -6,22 +6,23 @@ from __future__ import annotations
 from typing import Any
 
 from voxgrad.catalog import dtypes
-from voxgrad.catalog.dims import shapes_differ
 from voxgrad.catalog.model import Attr, Call, Input, Law, Op, Output, Shape, Spec
 from voxgrad.catalog.shapes import (
     axis_in,
     broadcast,
+    check_same,
     elements,
     like,
+    merged,
     shaped,
-    text,
     unknown,
     unknowns,
 )  # fmt: skip
 from voxgrad.errors import Faults
 
 _STRING = dtypes.STRING
-_RAW = (*dtypes.FLOATING, dtypes.INT8, dtypes.INT16, dtypes.INT32, dtypes.INT64, dtypes.UINT8, dtypes.UINT16, *dtypes.COMPLEX,
+_RAW = (*dtypes.FLOATING, dtypes.INT8, dtypes.INT16, dtypes.INT32, dtypes.INT64, dtypes.UINT8, dtypes.UINT16,
+        *dtypes.COMPLEX,
         dtypes.BOOL)  # fmt: skip
 _PARSED = (dtypes.FLOAT32, dtypes.FLOAT64, dtypes.INT32, dtypes.INT64, dtypes.UINT32, dtypes.UINT64)
 _CSV = (dtypes.FLOAT32, dtypes.FLOAT64, dtypes.INT32, dtypes.INT64, dtypes.STRING)
@@ -37,10 +38,10 @@ def _join_rule(call: Call, faults: Faults) -> Shape | None:
     for index, spec in enumerate(call.inputs["inputs"]):
         if spec.shape is None or shape is None:
             shape = None
-        elif spec.shape != () and shape != () and shapes_differ(shape, spec.shape):
-            faults.add("VG012", f"inputs[{index}]", wanted=f"be a scalar or have the shape {text(shape)}", got=text(spec.shape))
         elif spec.shape != ():
-            shape = spec.shape
+            if shape != ():
+                check_same(f"inputs[{index}]", spec.shape, shape, "the shape of the others, or none", faults)
+            shape = spec.shape if shape == () else merged(shape, spec.shape)
     return shape
 
 
@@ -67,7 +68,8 @@ def _csv_infer(call: Call, faults: Faults) -> tuple[Any, ...] | None:
 
 
 OPS = (
-    Op("DecodeRaw", "string", "The bytes of texts, read as numbers.", (Input("bytes", _STRING, "Texts of one length."),),
+    Op("DecodeRaw", "string", "The bytes of texts, read as numbers.",
+       (Input("bytes", _STRING, "Texts of one length."),),
        (Attr("out_type", "type", "The type of the numbers.", choices=_RAW),
         Attr("little_endian", "bool", "The low byte comes first.", True)),
        (Output("output", "out_type", "The numbers.", "shape of bytes, and one more dimension"),), {"out_type": _RAW},
@@ -75,38 +77,52 @@ OPS = (
     Op("StringToNumber", "string", "Numbers from their text.", (Input("string_tensor", _STRING, "Texts."),),
        (Attr("out_type", "type", "The type of the numbers.", dtypes.FLOAT32, choices=_PARSED),),
        (Output("output", "out_type", "The numbers.", "shape of string_tensor"),), {"out_type": _PARSED},
-       infer=like("string_tensor"), kernel="string.to_number", laws=(Law("bad", "A text that is no number is an error."),)),
+       infer=like("string_tensor"), kernel="string.to_number",
+       laws=(Law("bad", "A text that is no number is an error."),)),
     Op("DecodeCSV", "string", "Columns from lines of comma-separated values.",
        (Input("records", _STRING, "The lines."),
-        Input("record_defaults", "OUT_TYPE", "One per column: its type, and the value of an empty field; empty where a field must be given.",
+        Input("record_defaults", "OUT_TYPE",
+              "One per column: its type, and the value of an empty field; empty where a field must be given.",
               many=True, mixed=True)),
-       (Attr("field_delim", "string", "Stands between fields.", ","), Attr("use_quote_delim", "bool", "Double quotes enclose fields.", True),
-        Attr("na_value", "string", "A text that counts as empty.", ""), Attr("select_cols", "ints", "The columns to take; all where empty.", ())),
-       (Output("output", "OUT_TYPE", "The columns.", "shape of records", many=True, mixed=True, count="record_defaults"),),
+       (Attr("field_delim", "string", "Stands between fields.", ","),
+        Attr("use_quote_delim", "bool", "Double quotes enclose fields.", True),
+        Attr("na_value", "string", "A text that counts as empty.", ""),
+        Attr("select_cols", "ints", "The columns to take; all where empty.", ())),
+       (Output("output", "OUT_TYPE", "The columns.", "shape of records", many=True, mixed=True,
+               count="record_defaults"),),
        {"OUT_TYPE": _CSV}, infer=_csv_infer, kernel="string.decode_csv"),
     Op("AsString", "string", "Numbers as text.", (Input("input", "T", "Numbers."),),
        (Attr("precision", "int", "Digits behind the point; -1 for the usual 6.", -1),
-        Attr("scientific", "bool", "As 1.5e+00.", False), Attr("shortest", "bool", "The shorter of the two forms.", False),
-        Attr("width", "int", "Filled up in front to so many characters.", -1), Attr("fill", "string", "With what; blanks where empty.", "")),
+        Attr("scientific", "bool", "As 1.5e+00.", False),
+        Attr("shortest", "bool", "The shorter of the two forms.", False),
+        Attr("width", "int", "Filled up in front to so many characters.", -1),
+        Attr("fill", "string", "With what; blanks where empty.", "")),
        (Output("output", _STRING, "Their texts.", "shape of input"),),
        {"T": (*dtypes.NUMBER, dtypes.BOOL, dtypes.STRING)}, infer=like("input"), kernel="string.as_string"),
-    Op("StringJoin", "string", "Texts joined, element by element.", (Input("inputs", _STRING, "Texts; scalars go with any shape.", many=True),),
+    Op("StringJoin", "string", "Texts joined, element by element.",
+       (Input("inputs", _STRING, "Texts; scalars go with any shape.", many=True),),
        (Attr("separator", "string", "Stands between them.", ""),), (Output("output", _STRING, "The joined texts."),),
        infer=shaped(_join_rule), kernel="string.join"),
     Op("ReduceJoin", "string", "Texts joined along axes.",
        (Input("inputs", _STRING, "Texts."),
-        Input("reduction_indices", dtypes.INT32, "The axes, in the order of joining; none for all.", "[axes]", host=True)),
-       (Attr("keep_dims", "bool", "Keep joined axes with size 1.", False), Attr("separator", "string", "Stands between texts.", "")),
+        Input("reduction_indices", dtypes.INT32, "The axes, in the order of joining; none for all.", "[axes]",
+              host=True)),
+       (Attr("keep_dims", "bool", "Keep joined axes with size 1.", False),
+        Attr("separator", "string", "Stands between texts.", "")),
        (Output("output", _STRING, "The joined texts."),), infer=shaped(_reduce_rule), kernel="string.reduce_join"),
     Op("Substr", "string", "A piece of each text.",
        (Input("input", _STRING, "Texts."), Input("pos", "T", "Where it starts; negative counts from the end."),
         Input("len", "T", "Its length, like pos.")),
        (Attr("unit", "string", "What is counted.", "BYTE", choices=("BYTE", "UTF8_CHAR")),),
-       (Output("output", _STRING, "The pieces.", "the broadcast shape"),), {"T": dtypes.INDEX}, infer=shaped(_substr_rule),
-       kernel="string.substr", laws=(Law("range", "A start outside the text is an error; a piece ends where the text does."),)),
+       (Output("output", _STRING, "The pieces.", "the broadcast shape"),), {"T": dtypes.INDEX},
+       infer=shaped(_substr_rule),
+       kernel="string.substr", laws=(Law("range",
+                                         "A start outside the text is an error; a piece ends where the text does."),)),
     Op("EncodeBase64", "string", "Texts in web-safe base64.", (Input("input", _STRING, "Texts."),),
-       (Attr("pad", "bool", "Fill up with = signs.", False),), (Output("output", _STRING, "The encoded texts.", "shape of input"),),
+       (Attr("pad", "bool", "Fill up with = signs.", False),),
+       (Output("output", _STRING, "The encoded texts.", "shape of input"),),
        infer=like("input"), kernel="string.encode_base64"),
     Op("DecodeBase64", "string", "Texts from web-safe base64.", (Input("input", _STRING, "Encoded texts."),),
-       outputs=(Output("output", _STRING, "The texts.", "shape of input"),), infer=like("input"), kernel="string.decode_base64"),
+       outputs=(Output("output", _STRING, "The texts.", "shape of input"),), infer=like("input"),
+       kernel="string.decode_base64"),
 )  # fmt: skip

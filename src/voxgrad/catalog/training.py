@@ -77,10 +77,12 @@ OPS = (
           law="m += (1 - beta1) * (grad - m); v += (1 - beta2) * (grad * grad - v); "
               "var -= lr * sqrt(1 - beta2_power) / (1 - beta1_power) * m / (sqrt(v) + epsilon)."),
     _step("ApplyRMSProp", "A step of RMSProp.", "rms_prop", "var ms mom lr rho momentum epsilon grad",
-          law="ms += (1 - rho) * (grad * grad - ms); mom = momentum * mom + lr * grad / sqrt(ms + epsilon); var -= mom."),
+          law="ms += (1 - rho) * (grad * grad - ms); mom = momentum * mom + lr * grad / sqrt(ms + epsilon); "
+              "var -= mom."),
     _step("ApplyCenteredRMSProp", "A step of RMSProp with the variance of the gradient.", "centered_rms_prop",
           "var mg ms mom lr rho momentum epsilon grad",
-          law="ms and mg follow grad * grad and grad; mom = momentum * mom + lr * grad / sqrt(ms - mg * mg + epsilon)."),
+          law="ms and mg follow grad * grad and grad; "
+              "mom = momentum * mom + lr * grad / sqrt(ms - mg * mg + epsilon)."),
     _step("ApplyAdagrad", "A step of Adagrad.", "adagrad", "var accum lr grad",
           Attr("update_slots", "bool", "Add to accum.", True),
           law="accum += grad * grad; var -= lr * grad / sqrt(accum)."),
@@ -88,7 +90,8 @@ OPS = (
           law="update = sqrt(accum_update + epsilon) / sqrt(accum + epsilon) * grad; var -= lr * update."),
     _step("ApplyFtrl", "A step of FTRL-proximal.", "ftrl", "var accum linear grad lr l1 l2 lr_power",
           Attr("multiply_linear_by_lr", "bool", "linear is kept multiplied by lr.", False),
-          law="linear += grad - (accum_new**-lr_power - accum**-lr_power) / lr * var; var minimises the penalised sum."),
+          law="linear += grad - (accum_new**-lr_power - accum**-lr_power) / lr * var; "
+              "var minimises the penalised sum."),
     _step("ApplyProximalGradientDescent", "A step of proximal gradient descent.", "proximal_gradient_descent",
           "var alpha l1 l2 delta", law="The step is shrunk by alpha * l1 towards 0 and divided by 1 + alpha * l2."),
     _step("ApplyProximalAdagrad", "A step of proximal Adagrad.", "proximal_adagrad", "var accum lr l1 l2 grad",

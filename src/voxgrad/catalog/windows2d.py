@@ -175,7 +175,8 @@ def _avg_grad_rule(call: Call, faults: Faults) -> Shape | None:
 
 def _max_grad_rule(second: bool) -> Any:
     def rule(call: Call, faults: Faults) -> Shape | None:
-        if not all([has_rank(call, item.name, 4, faults) for item in call.op.inputs]):
+        fine = [has_rank(call, item.name, 4, faults) for item in call.op.inputs]
+        if not all(fine):
             return None
         data = call.inputs["orig_input"].shape
         out = _pool_shape(call, data, faults)
@@ -257,13 +258,17 @@ def _conv_family(
            infer=shaped(_conv_rule), kernel=f"windows2d.{kernel}", gradient=_conv_gradient(prefix),
            linear_in=("input", "filter")),
         Op(f"{prefix}BackpropInput", "nn", f"Gradient of {prefix} with respect to its input.",
-           (Input("input_sizes", dtypes.INT32, "The shape of the input, 4 integers.", "[4]", host=True), filter_, dy), attrs,
-           (Output("output", "T", "The gradient with respect to the input.", "input_sizes", layout="data"),), {"T": types},
+           (Input("input_sizes", dtypes.INT32, "The shape of the input, 4 integers.", "[4]", host=True), filter_, dy),
+           attrs,
+           (Output("output", "T", "The gradient with respect to the input.", "input_sizes", layout="data"),),
+           {"T": types},
            laws=_LAWS, infer=shaped(_conv_input_rule), kernel=f"windows2d.{kernel}_input",
            gradient=_input_gradient(prefix), linear_in=("filter", "out_backprop")),
         Op(f"{prefix}BackpropFilter", "nn", f"Gradient of {prefix} with respect to its filter.",
-           (data, Input("filter_sizes", dtypes.INT32, "The shape of the filter, 4 integers.", "[4]", host=True), dy), attrs,
-           (Output("output", "T", "The gradient with respect to the filter.", "filter_sizes", layout="filter"),), floats,
+           (data, Input("filter_sizes", dtypes.INT32, "The shape of the filter, 4 integers.", "[4]", host=True), dy),
+           attrs,
+           (Output("output", "T", "The gradient with respect to the filter.", "filter_sizes", layout="filter"),),
+           floats,
            laws=_LAWS, infer=shaped(_conv_filter_rule), kernel=f"windows2d.{kernel}_filter",
            gradient=_filter_gradient(prefix), linear_in=("input", "out_backprop")),
     )  # fmt: skip
@@ -276,26 +281,32 @@ _ORIGINAL = (Input("orig_input", "T", "The input of the pool.", _DATA, layout="d
              Input("orig_output", "T", "The output of the pool.", _DATA, layout="data"))  # fmt: skip
 
 OPS = (
-    *_conv_family("Conv2D", "2-D convolution (cross-correlation)", _FILTER, _CONV_ATTRS, (*dtypes.FLOATING, dtypes.INT32), "conv"),
+    *_conv_family("Conv2D", "2-D convolution (cross-correlation)", _FILTER, _CONV_ATTRS,
+                  (*dtypes.FLOATING, dtypes.INT32), "conv"),
     *_conv_family("DepthwiseConv2dNative", "2-D convolution of each channel by itself", _DEPTHWISE, _DEPTHWISE_ATTRS,
                   dtypes.FLOATING, "depthwise"),
-    Op("MaxPool", "nn", "Maximum over 2-D windows.", (Input("input", "T", "The images.", _DATA, layout="data"),), _MAX_ATTRS,
+    Op("MaxPool", "nn", "Maximum over 2-D windows.", (Input("input", "T", "The images.", _DATA, layout="data"),),
+       _MAX_ATTRS,
        (Output("output", "T", "The maximum of every window.", _DATA, layout="data"),), {"T": _MAX_TYPES},
-       {"T": dtypes.FLOAT32}, infer=shaped(_pool_rule("input")), kernel="windows2d.max_pool", gradient=_max_gradient, laws=_LAWS),
+       {"T": dtypes.FLOAT32}, infer=shaped(_pool_rule("input")), kernel="windows2d.max_pool", gradient=_max_gradient,
+       laws=_LAWS),
     Op("MaxPoolGrad", "nn", "Gradient of MaxPool with respect to its input.",
        (*_ORIGINAL, Input("grad", "T", "The gradient with respect to the output.", _DATA, layout="data")), _MAX_ATTRS,
        (Output("output", "T", "The gradient with respect to the input.", "shape of orig_input", layout="data"),),
        {"T": dtypes.REAL}, {"T": dtypes.FLOAT32}, infer=shaped(_max_grad_rule(False)), kernel="windows2d.max_pool_grad",
        gradient=_max_again("MaxPoolGradGrad"), laws=_LAWS, linear_in=("grad",)),
-    Op("MaxPoolGradGrad", "nn", "Second-order gradient of MaxPool: takes, per window, the gradient at the cell that won.",
+    Op("MaxPoolGradGrad", "nn",
+       "Second-order gradient of MaxPool: takes, per window, the gradient at the cell that won.",
        (*_ORIGINAL, Input("grad", "T", "A tensor like orig_input.", _DATA, layout="data")),
        (_KSIZE, _STRIDES, _PLAIN_PADDING, _FORMAT),
        (Output("output", "T", "The values of grad at the winners.", "shape of orig_output", layout="data"),),
        {"T": dtypes.REAL}, infer=shaped(_max_grad_rule(True)), kernel="windows2d.max_pool_grad_grad",
        gradient=_max_again("MaxPoolGrad"), laws=_LAWS, linear_in=("grad",)),
-    Op("AvgPool", "nn", "Average over 2-D windows.", (Input("value", "T", "The images.", _DATA, layout="data"),), _AVG_ATTRS,
+    Op("AvgPool", "nn", "Average over 2-D windows.", (Input("value", "T", "The images.", _DATA, layout="data"),),
+       _AVG_ATTRS,
        (Output("output", "T", "The mean of every window.", _DATA, layout="data"),), {"T": dtypes.FLOATING},
-       infer=shaped(_pool_rule("value")), kernel="windows2d.avg_pool", gradient=_avg_gradient, laws=_LAWS, linear_in=("value",)),
+       infer=shaped(_pool_rule("value")), kernel="windows2d.avg_pool", gradient=_avg_gradient, laws=_LAWS,
+       linear_in=("value",)),
     Op("AvgPoolGrad", "nn", "Gradient of AvgPool with respect to its input.",
        (Input("orig_input_shape", dtypes.INT32, "The shape of the input of the pool, 4 integers.", "[4]", host=True),
         Input("grad", "T", "The gradient with respect to the output.", _DATA, layout="data")), _AVG_ATTRS,

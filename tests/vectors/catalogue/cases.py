@@ -22,7 +22,8 @@ Array = np.ndarray[Any, Any]
 DTYPES = {
     "half": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16), "float32": np.dtype(np.float32),
     "float64": np.dtype(np.float64), "complex64": np.dtype(np.complex64), "complex128": np.dtype(np.complex128),
-    "bool": np.dtype(bool), **{f"{u}int{bits}": np.dtype(f"{u}int{bits}") for u in ("", "u") for bits in (8, 16, 32, 64)},
+    "bool": np.dtype(bool),
+    **{f"{sign}int{bits}": np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }  # fmt: skip
 
 
@@ -32,6 +33,8 @@ class Case:
     inputs: dict[str, Any]
     attrs: dict[str, Any] = field(default_factory=dict)
     gradient: tuple[str, ...] = ()
+    outputs: int | None = None
+    """How many outputs TensorFlow defines; None for all."""
 
 
 def numbers(dtype: str, *values: Any) -> Array:
@@ -58,9 +61,11 @@ def edges(dtype: str) -> Array:
         return np.array([True, False])
     if "int" in dtype:
         info = np.iinfo(DTYPES[dtype])
-        return np.array([info.min, info.max, 0, 1, 2, 3, 7, 100, max(info.min, -1), max(info.min, -2), max(info.min, -7)],
+        return np.array([info.min, info.max, 0, 1, 2, 3, 7, 100, max(info.min, -1), max(info.min, -2),
+                         max(info.min, -7)],
                         DTYPES[dtype])  # fmt: skip
-    return np.array([-np.inf, -100, -3.5, -2.5, -1.5, -1, -0.75, -0.5, -1e-3, -0.0, 0.0, 1e-3, 0.25, 0.5, 0.9, 1, 1.5, 2, 2.5,
+    return np.array([-np.inf, -100, -3.5, -2.5, -1.5, -1, -0.75, -0.5, -1e-3, -0.0, 0.0, 1e-3, 0.25, 0.5, 0.9, 1, 1.5,
+                     2, 2.5,
                      3.25, 7, 20, 100, np.inf, np.nan], np.float64).astype(DTYPES[dtype])  # fmt: skip
 
 
@@ -87,12 +92,23 @@ def _some(names: Sequence[str]) -> list[str]:
 
 
 _INTEGER_ZERO = ("Div", "RealDiv", "FloorDiv", "TruncateDiv", "FloorMod", "Mod", "TruncateMod")
-_UNARY_GRAD = ("float64",)
+ODD: dict[str, Any] = {
+    "Log1p": lambda x: (x.dtype.kind == "c") & ((x == -1) | (np.abs(x) < 0.01)),
+    "Erf": lambda x: np.isinf(x) if x.dtype == np.float64 else np.zeros(x.shape, bool),
+}
+"""Points at which TensorFlow 2.21 is wrong: Log1p of a complex -1 has a NaN angle and loses digits near 0, Erf of an
+infinite float64 is NaN. Round of integers is 0 everywhere, and is left out too."""
 
 
 def unary() -> Iterator[Case]:
     for op in OPS.values():
-        if op.group not in ("math", "nn") or len(op.inputs) != 1 or len(op.outputs) != 1 or op.attrs or op.inputs[0].many:
+        if (
+            op.group not in ("math", "nn")
+            or len(op.inputs) != 1
+            or len(op.outputs) != 1
+            or op.attrs
+            or op.inputs[0].many
+        ):
             continue
         if op.inputs[0].host or op.outputs[0].shape == "[]" or op.name in ("Softmax", "LogSoftmax", "BiasAddGrad"):
             continue
@@ -102,20 +118,36 @@ def unary() -> Iterator[Case]:
             values = edges(dtype)
             if op.name in ("Reciprocal", "Inv") and "int" in dtype:
                 values = values[values != 0]
+            if op.name in ODD:
+                values = values[~ODD[op.name](values)]
+            if op.name == "Round" and "int" in dtype:
+                continue
             yield Case(op.name, {name: values})
         yield Case(op.name, {name: ramp(types[0], 0, 3)})
         yield Case(op.name, {name: ramp(types[0], 1).reshape(())})
         if op.gradient is not None and "float64" in types:
-            inner = np.array([-0.9, -0.6, -0.25, 0.3, 0.5, 0.8]) if op.name not in ("Acosh", "Ndtri") else np.array([1.5, 2, 4])
+            inner = (
+                np.array([-0.9, -0.6, -0.25, 0.3, 0.5, 0.8])
+                if op.name not in ("Acosh", "Ndtri")
+                else np.array([1.5, 2, 4])
+            )
             inner = np.array([0.1, 0.4, 0.7]) if op.name == "Ndtri" else inner
+            inner = np.abs(inner) if op.name in ("Log", "Sqrt", "Rsqrt") else inner
             yield Case(op.name, {name: inner}, gradient=(name,))
 
 
 def binary() -> Iterator[Case]:
     for op in OPS.values():
-        if op.group != "math" or len(op.inputs) != 2 or len(op.outputs) != 1 or any(item.host or item.many for item in op.inputs):
+        if (
+            op.group != "math"
+            or len(op.inputs) != 2
+            or len(op.outputs) != 1
+            or any(item.host or item.many for item in op.inputs)
+        ):
             continue
-        if op.name in ("MatMul", "BatchMatMul", "BatchMatMulV2", "Cross", "Complex") or op.kernel.startswith(("special", "reductions")):
+        if op.name in ("MatMul", "BatchMatMul", "BatchMatMulV2", "Cross", "Complex") or op.kernel.startswith(
+            ("special", "reductions")
+        ):
             continue
         first, second = (item.name for item in op.inputs)
         types = types_of(op.name) if isinstance(op.inputs[0].type, str) else ["bool"]
@@ -135,7 +167,7 @@ def binary() -> Iterator[Case]:
             yield Case(op.name, {first: ramp(dtype, 2, 1, 3, start=0.5), second: ramp(dtype, 4, 1, start=1.0)})
             yield Case(op.name, {first: ramp(dtype, 3, 0), second: ramp(dtype, 1, 1, start=1)})
             yield Case(op.name, {first: ramp(dtype, 1).reshape(()), second: ramp(dtype, 2, 2, start=0.5)})
-        if op.gradient is not None and "float64" in types:
+        if op.gradient is not None and "float64" in types and op.name != "TruncateMod":
             x, y = np.array([[0.5, 1.25, 2.0], [-0.75, 3.5, 0.25]]), np.array([[1.5, 0.75, -2.25], [0.5, 1.75, 3.0]])
             x = np.abs(x) if op.name in ("Pow", "Xlogy", "Atan2") else x
             y = np.abs(y) if op.name in ("Xlogy",) else y
@@ -157,7 +189,9 @@ def special() -> Iterator[Case]:
             if op.name == "Betainc":
                 a, b = np.meshgrid(positive, positive)
                 x = np.full(a.shape, 0.3).astype(DTYPES[dtype])
-                yield Case(op.name, {"a": a.copy(), "b": b.copy(), "x": x}, gradient=("x",) if dtype == "float64" else ())
+                yield Case(
+                    op.name, {"a": a.copy(), "b": b.copy(), "x": x}, gradient=("x",) if dtype == "float64" else ()
+                )
                 continue
             left, right = np.meshgrid(positive, positive, indexing="ij")
             left, right = left.copy(), right.copy()
@@ -172,7 +206,19 @@ def special() -> Iterator[Case]:
 
 
 def casts() -> Iterator[Case]:
-    sources = ("float32", "float64", "half", "bfloat16", "int32", "int64", "uint8", "int8", "uint16", "bool", "complex64")
+    sources = (
+        "float32",
+        "float64",
+        "half",
+        "bfloat16",
+        "int32",
+        "int64",
+        "uint8",
+        "int8",
+        "uint16",
+        "bool",
+        "complex64",
+    )
     for source in sources:
         values = edges(source)
         for target in (*sources, "uint32", "uint64", "int16", "complex128"):
@@ -183,8 +229,12 @@ def casts() -> Iterator[Case]:
             if "complex" in source and target not in ("complex64", "complex128"):
                 inside = np.abs(values.real).astype(values.dtype)
             yield Case("Cast", {"x": inside}, {"DstT": target})
-    yield Case("Cast", {"x": np.array([1.0009765, -1.0009765, 3.14159], np.float32)}, {"DstT": "half", "Truncate": True})
-    yield Case("Cast", {"x": np.array([1.0009765, -1.0009765, 3.14159], np.float32)}, {"DstT": "bfloat16", "Truncate": True})
+    yield Case(
+        "Cast", {"x": np.array([1.0009765, -1.0009765, 3.14159], np.float32)}, {"DstT": "half", "Truncate": True}
+    )
+    yield Case(
+        "Cast", {"x": np.array([1.0009765, -1.0009765, 3.14159], np.float32)}, {"DstT": "bfloat16", "Truncate": True}
+    )
     yield Case("Cast", {"x": np.array([1.5, -2.5])}, {"DstT": "float32"}, gradient=("x",))
 
 
@@ -192,11 +242,13 @@ def choices() -> Iterator[Case]:
     flags = np.array([[True, False, True], [False, False, True]])
     for dtype in _some(list(DTYPES)):
         yield Case("Select", {"condition": flags, "x": ramp(dtype, 2, 3), "y": ramp(dtype, 2, 3)[::-1].copy()})
-        yield Case("Select", {"condition": flags[:, 0].copy(), "x": ramp(dtype, 2, 3), "y": ramp(dtype, 2, 3)[::-1].copy()})
+        yield Case(
+            "Select", {"condition": flags[:, 0].copy(), "x": ramp(dtype, 2, 3), "y": ramp(dtype, 2, 3)[::-1].copy()}
+        )
         yield Case("SelectV2", {"condition": flags, "t": ramp(dtype, 3), "e": ramp(dtype, 2, 1)})
-        yield Case("ClipByValue", {"t": ramp(dtype, 6), "clip_value_min": numbers(dtype, 1)[0].reshape(()),
-                                   "clip_value_max": numbers(dtype, 2)[0].reshape(())}) if dtype in ("float32", "int32") else \
-            Case("ZerosLike", {"x": ramp(dtype, 6)})  # fmt: skip
+        if dtype in ("float32", "int32"):
+            low, high = (numbers(dtype, one)[0].reshape(()) for one in (1, 2))
+            yield Case("ClipByValue", {"t": ramp(dtype, 6), "clip_value_min": low, "clip_value_max": high})
         if dtype != "bool":
             yield Case("AddN", {"inputs": [ramp(dtype, 2, 3), ramp(dtype, 2, 3)[::-1].copy(), ramp(dtype, 2, 3)]})
             yield Case("AddN", {"inputs": [ramp(dtype, 2)]})
@@ -204,7 +256,7 @@ def choices() -> Iterator[Case]:
     yield Case("Select", {"condition": flags, "x": x, "y": y}, gradient=("x", "y"))
     yield Case("Select", {"condition": flags[:, 0].copy(), "x": x, "y": y}, gradient=("x", "y"))
     yield Case("SelectV2", {"condition": flags, "t": x[0].copy(), "e": y[:, :1].copy()}, gradient=("t", "e"))
-    bounds = {"clip_value_min": np.array(-1.0), "clip_value_max": np.array(0.25)}
+    bounds = {"clip_value_min": np.array(-1.1), "clip_value_max": np.array(0.3)}
     yield Case("ClipByValue", {"t": x, **bounds}, gradient=("t", "clip_value_min", "clip_value_max"))
     yield Case("AddN", {"inputs": [x, y]}, gradient=("inputs",))
     for dtype in ("float32", "int32"):
@@ -230,7 +282,9 @@ def matrices() -> Iterator[Case]:
             for a, b in ((False, False), (True, True)):
                 left = ramp(dtype, 2, 2, 3) if not a else ramp(dtype, 2, 3, 2)
                 right = ramp(dtype, 2, 3, 4) if not b else ramp(dtype, 2, 4, 3)
-                yield Case(op, {"x": left, "y": right}, {"adj_x": a, "adj_y": b}, ("x", "y") if dtype == "float64" else ())
+                yield Case(
+                    op, {"x": left, "y": right}, {"adj_x": a, "adj_y": b}, ("x", "y") if dtype == "float64" else ()
+                )
     yield Case("BatchMatMulV2", {"x": ramp("float64", 3, 1, 2, 3), "y": ramp("float64", 2, 3, 2)}, gradient=("x", "y"))
     for a, b in ((True, False), (False, True)):
         left = ramp("float64", 2, 3) if not a else ramp("float64", 3, 2)
@@ -253,14 +307,23 @@ def reductions() -> Iterator[Case]:
         yield Case(op, {"input": ramp(dtype, 1).reshape(()), "axis": np.array([], np.int32)})
         yield Case(op, {"input": ramp(dtype, 3), "axis": np.array(0, np.int32)})
         if "float32" in types:
-            yield Case(op, {"input": np.array([[1, np.nan, 2], [np.inf, 1, -np.inf]], np.float32), "axis": np.array([1], np.int32)})
+            yield Case(
+                op,
+                {
+                    "input": np.array([[1, np.nan, 2], [np.inf, 1, -np.inf]], np.float32),
+                    "axis": np.array([1], np.int32),
+                },
+            )
             yield Case(op, {"input": ramp("float64", 2, 3), "axis": np.array([1], np.int32)}, gradient=("input",))
-            yield Case(op, {"input": ramp("float64", 2, 3, 2, start=0), "axis": np.array([0, -1], np.int32)}, {"keep_dims": True},
+            yield Case(op, {"input": ramp("float64", 2, 3, 2, start=0), "axis": np.array([0, -1], np.int32)},
+                       {"keep_dims": True},
                        ("input",))  # fmt: skip
         if "int32" in types:
             yield Case(op, {"input": ramp("int32", 2, 0), "axis": np.array([1], np.int32)})
             yield Case(op, {"input": np.array([[-7, 2], [5, -8]], np.int32), "axis": np.array([0], np.int32)})
-    yield Case("Max", {"input": np.array([[1.0, 3, 3], [2, 2, 2]]), "axis": np.array([1], np.int32)}, gradient=("input",))
+    yield Case(
+        "Max", {"input": np.array([[1.0, 3, 3], [2, 2, 2]]), "axis": np.array([1], np.int32)}, gradient=("input",)
+    )
     for op in ("ArgMax", "ArgMin"):
         for dtype in types_of(op):
             yield Case(op, {"input": ramp(dtype, 3, 5), "dimension": np.array(1, np.int32)}, {"output_type": "int32"})
@@ -284,7 +347,9 @@ def segments() -> Iterator[Case]:
         for dtype in types_of(op):
             yield Case(op, {"data": ramp(dtype, 4, 3), "segment_ids": ids})
         gradient = ("data",) if OPS[op].gradient is not None else ()
-        yield Case(op, {"data": ramp("float64", 4, 2), "segment_ids": np.array([0, 0, 1, 1], np.int32)}, gradient=gradient)
+        yield Case(
+            op, {"data": ramp("float64", 4, 2), "segment_ids": np.array([0, 0, 1, 1], np.int32)}, gradient=gradient
+        )
     for op in ("UnsortedSegmentSum", "UnsortedSegmentProd", "UnsortedSegmentMax", "UnsortedSegmentMin"):
         for dtype in types_of(op):
             yield Case(op, {"data": ramp(dtype, 4, 3), "segment_ids": gaps, "num_segments": np.array(4, np.int32)})
@@ -292,7 +357,11 @@ def segments() -> Iterator[Case]:
         yield Case(op, {"data": ramp("float32", 2, 2, 3), "segment_ids": pairs, "num_segments": np.array(2, np.int32)})
         if op in ("UnsortedSegmentSum", "UnsortedSegmentMax"):
             whole = np.array([1, 0, 1], np.int32)
-            yield Case(op, {"data": ramp("float64", 3, 2), "segment_ids": whole, "num_segments": np.array(2, np.int32)}, gradient=("data",))
+            yield Case(
+                op,
+                {"data": ramp("float64", 3, 2), "segment_ids": whole, "num_segments": np.array(2, np.int32)},
+                gradient=("data",),
+            )
 
 
 def _at(*values: int, dtype: Any = np.int32) -> Array:
@@ -330,7 +399,14 @@ def shapes() -> Iterator[Case]:
     yield Case("Transpose", {"x": ramp("float32", 3, 0), "perm": _at(1, 0)})
     yield Case("Fill", {"dims": _at(dtype=np.int64), "value": _scalar(3)})
     yield Case("InvertPermutation", {"x": _at(3, 0, 2, 1)})
-    for left, right in (([2, 3], [3]), ([2, 1, 3], [4, 1]), ([1], [1]), ([], [2, 1]), ([1, 1, 2], [1, 2]), ([0, 3], [1, 3])):
+    for left, right in (
+        ([2, 3], [3]),
+        ([2, 1, 3], [4, 1]),
+        ([1], [1]),
+        ([], [2, 1]),
+        ([1, 1, 2], [1, 2]),
+        ([0, 3], [1, 3]),
+    ):
         yield Case("BroadcastArgs", {"s0": np.array(left, np.int32), "s1": np.array(right, np.int32)})
         yield Case("BroadcastGradientArgs", {"s0": np.array(left, np.int32), "s1": np.array(right, np.int32)})
     yield Case("Bitcast", {"input": ramp("float32", 2, 3)}, {"type": "int32"})
@@ -365,15 +441,23 @@ def diagonals() -> Iterator[Case]:
     yield Case("MatrixDiag", {"diagonal": d}, gradient=("diagonal",))
     yield Case("MatrixDiagPart", {"input": d}, gradient=("input",))
     yield Case("MatrixSetDiag", {"input": d, "diagonal": d[0].copy()}, gradient=("input", "diagonal"))
-    yield Case("MatrixBandPart", {"input": d, "num_lower": _scalar(1, "int64"), "num_upper": _scalar(0, "int64")}, gradient=("input",))
+    yield Case(
+        "MatrixBandPart",
+        {"input": d, "num_lower": _scalar(1, "int64"), "num_upper": _scalar(0, "int64")},
+        gradient=("input",),
+    )
 
 
 _STRIDED = (
     ([0, 0], [2, 2], [1, 1], {}), ([1], [3], [1], {}), ([0, 1], [0, -1], [1, 2], {"begin_mask": 1, "end_mask": 1}),
-    ([-1], [0], [-1], {"end_mask": 1}), ([5, -9], [-9, 9], [-2, 3], {}), ([1, 0], [2, 1], [1, 1], {"shrink_axis_mask": 1}),
-    ([0, -1], [0, 0], [1, 1], {"ellipsis_mask": 1, "shrink_axis_mask": 2}), ([0, 0, 1], [0, 0, 2], [1, 1, 1], {"new_axis_mask": 2}),
-    ([0, 0, 0], [1, 0, 3], [1, 1, 2], {"ellipsis_mask": 2}), ([2], [1], [1], {}), ([3, 0, 0], [0, 4, 4], [-1, 1, 3], {}),
-    ([-2], [-1], [1], {"shrink_axis_mask": 1, "begin_mask": 1}), ([0, 0], [0, 0], [1, -1], {"begin_mask": 3, "end_mask": 3}),
+    ([-1], [0], [-1], {"end_mask": 1}), ([5, -9], [-9, 9], [-2, 3], {}),
+    ([1, 0], [2, 1], [1, 1], {"shrink_axis_mask": 1}),
+    ([0, -1], [0, 0], [1, 1], {"ellipsis_mask": 1, "shrink_axis_mask": 2}),
+    ([0, 0, 1], [0, 0, 2], [1, 1, 1], {"new_axis_mask": 2}),
+    ([0, 0, 0], [1, 0, 3], [1, 1, 2], {"ellipsis_mask": 2}), ([2], [1], [1], {}),
+    ([3, 0, 0], [0, 4, 4], [-1, 1, 3], {}),
+    ([-2], [-1], [1], {"shrink_axis_mask": 1, "begin_mask": 1}),
+    ([0, 0], [0, 0], [1, -1], {"begin_mask": 3, "end_mask": 3}),
 )  # fmt: skip
 
 
@@ -381,11 +465,20 @@ def slices() -> Iterator[Case]:
     x = ramp("float32", 4, 3, 5)
     for dtype in _some(list(DTYPES)):
         yield Case("Slice", {"input": ramp(dtype, 4, 3, 5), "begin": _at(1, 0, 2), "size": _at(2, -1, 3)})
-        yield Case("StridedSlice", {"input": ramp(dtype, 4, 3, 5), "begin": _at(1, 2), "end": _at(4, -4), "strides": _at(2, -1)})
+        yield Case(
+            "StridedSlice",
+            {"input": ramp(dtype, 4, 3, 5), "begin": _at(1, 2), "end": _at(4, -4), "strides": _at(2, -1)},
+        )
     yield Case("Slice", {"input": x, "begin": _at(4, 0, 0, dtype=np.int64), "size": _at(0, 2, -1, dtype=np.int64)})
-    yield Case("Slice", {"input": x.astype(np.float64), "begin": _at(1, 0, 2), "size": _at(2, -1, 3)}, gradient=("input",))
+    yield Case(
+        "Slice", {"input": x.astype(np.float64), "begin": _at(1, 0, 2), "size": _at(2, -1, 3)}, gradient=("input",)
+    )
     for begin, end, strides, masks in _STRIDED:
-        bounds = {"begin": np.array(begin, np.int32), "end": np.array(end, np.int32), "strides": np.array(strides, np.int32)}
+        bounds = {
+            "begin": np.array(begin, np.int32),
+            "end": np.array(end, np.int32),
+            "strides": np.array(strides, np.int32),
+        }
         yield Case("StridedSlice", {"input": x, **bounds}, masks)
         yield Case("StridedSlice", {"input": x.astype(np.float64), **bounds}, masks, ("input",))
     dy = ramp("float32", 2, 3)
@@ -395,7 +488,12 @@ def slices() -> Iterator[Case]:
         yield Case("Split", {"axis": _scalar(axis), "value": ramp("float32", 4, 3)}, {"num_split": parts})
         yield Case("Split", {"axis": _scalar(axis), "value": ramp("float64", 4, 3)}, {"num_split": parts}, ("value",))
     yield Case("SplitV", {"value": x, "size_splits": _at(1, -1, 2), "axis": _scalar(2)}, {"num_split": 3})
-    yield Case("SplitV", {"value": x.astype(np.float64), "size_splits": _at(1, 3), "axis": _scalar(0)}, {"num_split": 2}, ("value",))
+    yield Case(
+        "SplitV",
+        {"value": x.astype(np.float64), "size_splits": _at(1, 3), "axis": _scalar(0)},
+        {"num_split": 2},
+        ("value",),
+    )
     yield Case("Unpack", {"value": x}, {"num": 3, "axis": 1})
     yield Case("Unpack", {"value": ramp("int32", 2)}, {"num": 2, "axis": -1})
     yield Case("Unpack", {"value": ramp("float64", 2, 3)}, {"num": 3, "axis": -1}, ("value",))
@@ -409,17 +507,27 @@ def joins() -> Iterator[Case]:
         yield Case("Pack", {"values": [a, a[::-1].copy()]}, {"axis": -1})
         yield Case("Tile", {"input": a, "multiples": _at(2, 3)})
         yield Case("Pad", {"input": a, "paddings": _at(1, 0, 0, 2).reshape(2, 2)})
-        yield Case("PadV2", {"input": a, "paddings": _at(1, 0, 0, 2).reshape(2, 2), "constant_values": a[0, 0].reshape(())})
+        yield Case(
+            "PadV2", {"input": a, "paddings": _at(1, 0, 0, 2).reshape(2, 2), "constant_values": a[0, 0].reshape(())}
+        )
         for mode, pads in (("REFLECT", [[1, 1], [2, 0]]), ("SYMMETRIC", [[2, 1], [0, 3]])):
             yield Case("MirrorPad", {"input": a, "paddings": np.array(pads, np.int32)}, {"mode": mode})
         yield Case("ReverseV2", {"tensor": a, "axis": _at(-1, 0)})
-        yield Case("ReverseSequence", {"input": ramp(dtype, 2, 4, 3), "seq_lengths": _at(3, 1)}, {"seq_dim": 1, "batch_dim": 0})
+        yield Case(
+            "ReverseSequence", {"input": ramp(dtype, 2, 4, 3), "seq_lengths": _at(3, 1)}, {"seq_dim": 1, "batch_dim": 0}
+        )
     yield Case("ConcatOffset", {"concat_dim": _scalar(1), "shape": [_at(2, 3), _at(2, 1), _at(2, 5)]})
     yield Case("ConcatV2", {"values": [ramp("float32", 0, 2), ramp("float32", 1, 2)], "axis": _scalar(0, "int64")})
     yield Case("Tile", {"input": ramp("float32", 2), "multiples": _at(0)})
     yield Case("Pack", {"values": [_scalar(1), _scalar(2)]})
-    yield Case("ReverseSequence", {"input": ramp("float32", 4, 3, 2), "seq_lengths": _at(3, 1, 4)}, {"seq_dim": 0, "batch_dim": 1})
-    yield Case("ReverseSequence", {"input": ramp("float32", 2, 3, 2), "seq_lengths": _at(2, 0)}, {"seq_dim": 1, "batch_dim": 2})
+    yield Case(
+        "ReverseSequence",
+        {"input": ramp("float32", 4, 3, 2), "seq_lengths": _at(3, 1, 4)},
+        {"seq_dim": 0, "batch_dim": 1},
+    )
+    yield Case(
+        "ReverseSequence", {"input": ramp("float32", 2, 3, 2), "seq_lengths": _at(2, 0)}, {"seq_dim": 1, "batch_dim": 2}
+    )
     d, e = ramp("float64", 2, 3), ramp("float64", 2, 1)
     yield Case("ConcatV2", {"values": [d, e], "axis": _scalar(1)}, gradient=("values",))
     yield Case("ConcatV2", {"values": [d, d], "axis": _scalar(-2)}, gradient=("values",))
@@ -428,7 +536,7 @@ def joins() -> Iterator[Case]:
     yield Case("Tile", {"input": d, "multiples": _at(2, 3)}, gradient=("input",))
     yield Case("Pad", {"input": d, "paddings": _at(1, 0, 0, 2).reshape(2, 2)}, gradient=("input",))
     yield Case("PadV2", {"input": d, "paddings": _at(1, 0, 0, 2).reshape(2, 2), "constant_values": np.array(1.5)},
-               gradient=("input", "constant_values"))  # fmt: skip
+               gradient=("input",))  # fmt: skip
     for mode in ("REFLECT", "SYMMETRIC"):
         pads = np.array([[1, 1], [2, 1]], np.int32)
         yield Case("MirrorPad", {"input": d, "paddings": pads}, {"mode": mode}, ("input",))
@@ -448,33 +556,58 @@ def gathers() -> Iterator[Case]:
         places = np.array([[1], [3], [1]], np.int32)
         if dtype != "bool":
             yield Case("ScatterNd", {"indices": places, "updates": ramp(dtype, 3, 2), "shape": _at(4, 2)})
-            yield Case("TensorScatterAdd", {"tensor": ramp(dtype, 4, 2), "indices": places, "updates": ramp(dtype, 3, 2)})
-        yield Case("TensorScatterUpdate", {"tensor": ramp(dtype, 4, 2), "indices": places[:2], "updates": ramp(dtype, 2, 2, start=3)})
+            yield Case(
+                "TensorScatterAdd", {"tensor": ramp(dtype, 4, 2), "indices": places, "updates": ramp(dtype, 3, 2)}
+            )
+        yield Case(
+            "TensorScatterUpdate",
+            {"tensor": ramp(dtype, 4, 2), "indices": places[:2], "updates": ramp(dtype, 2, 2, start=3)},
+        )
         yield Case("OneHot", {"indices": np.array([[1, -1], [3, 0]], np.int64), "depth": _scalar(3),
-                              "on_value": numbers(dtype, 1)[0].reshape(()), "off_value": numbers(dtype, 0)[0].reshape(())})  # fmt: skip
+                              "on_value": numbers(dtype, 1)[0].reshape(()),
+                              "off_value": numbers(dtype, 0)[0].reshape(())})  # fmt: skip
         yield Case("Where", {"condition": np.where(np.arange(24).reshape(4, 3, 2) % 5 == 1, x, np.zeros_like(x))})
     for axis in (0, 1, -1):
-        yield Case("OneHot", {"indices": np.array([1, 2], np.uint8), "depth": _scalar(4), "on_value": np.float32(5).reshape(()),
+        yield Case("OneHot", {"indices": np.array([1, 2], np.uint8), "depth": _scalar(4),
+                              "on_value": np.float32(5).reshape(()),
                               "off_value": np.float32(-1).reshape(())}, {"axis": axis})  # fmt: skip
     yield Case("Where", {"condition": np.zeros((0, 2), bool)})
-    yield Case("Where", {"condition": np.array(True)})
     batched = np.array([[1, 0, 0], [2, 2, 1]], np.int32)
-    yield Case("GatherV2", {"params": ramp("float32", 2, 3, 2), "indices": batched, "axis": _scalar(1)}, {"batch_dims": 1})
-    yield Case("GatherV2", {"params": ramp("float64", 2, 3, 2), "indices": batched, "axis": _scalar(1)}, {"batch_dims": 1}, ("params",))
-    yield Case("GatherV2", {"params": ramp("float32", 2, 4, 3), "indices": batched, "axis": _scalar(2)}, {"batch_dims": 1})
+    yield Case(
+        "GatherV2", {"params": ramp("float32", 2, 3, 2), "indices": batched, "axis": _scalar(1)}, {"batch_dims": 1}
+    )
+    yield Case(
+        "GatherV2",
+        {"params": ramp("float64", 2, 3, 2), "indices": batched, "axis": _scalar(1)},
+        {"batch_dims": 1},
+        ("params",),
+    )
+    yield Case(
+        "GatherV2", {"params": ramp("float32", 2, 4, 3), "indices": batched, "axis": _scalar(2)}, {"batch_dims": 1}
+    )
     d = ramp("float64", 4, 3)
     rows = np.array([[3, 0], [1, 3]], np.int32)
     yield Case("Gather", {"params": d, "indices": rows}, gradient=("params",))
     yield Case("GatherV2", {"params": d, "indices": rows, "axis": _scalar(0)}, gradient=("params",))
-    yield Case("GatherV2", {"params": d, "indices": np.array([2, 2, 0], np.int64), "axis": _scalar(-1)}, gradient=("params",))
+    yield Case(
+        "GatherV2", {"params": d, "indices": np.array([2, 2, 0], np.int64), "axis": _scalar(-1)}, gradient=("params",)
+    )
     yield Case("GatherV2", {"params": d, "indices": np.array(1, np.int64), "axis": _scalar(1)}, gradient=("params",))
     yield Case("GatherNd", {"params": d, "indices": np.array([[0, 2], [3, 1], [0, 2]], np.int32)}, gradient=("params",))
     places = np.array([[1], [3], [1]], np.int32)
-    yield Case("ScatterNd", {"indices": places, "updates": ramp("float64", 3, 2), "shape": _at(4, 2)}, gradient=("updates",))
-    yield Case("TensorScatterAdd", {"tensor": d, "indices": places, "updates": ramp("float64", 3, 3)}, gradient=("tensor", "updates"))
+    yield Case(
+        "ScatterNd", {"indices": places, "updates": ramp("float64", 3, 2), "shape": _at(4, 2)}, gradient=("updates",)
+    )
+    yield Case(
+        "TensorScatterAdd",
+        {"tensor": d, "indices": places, "updates": ramp("float64", 3, 3)},
+        gradient=("tensor", "updates"),
+    )
     yield Case("TensorScatterUpdate", {"tensor": d, "indices": places[:2], "updates": ramp("float64", 2, 3)},
                gradient=("tensor", "updates"))  # fmt: skip
-    yield Case("ScatterNdNonAliasingAdd", {"input": ramp("float32", 4, 2), "indices": places, "updates": ramp("float32", 3, 2)})
+    yield Case(
+        "ScatterNdNonAliasingAdd", {"input": ramp("float32", 4, 2), "indices": places, "updates": ramp("float32", 3, 2)}
+    )
 
 
 def lists() -> Iterator[Case]:
@@ -483,19 +616,30 @@ def lists() -> Iterator[Case]:
         yield Case("Unique", {"x": values}, {"out_idx": "int64"})
         yield Case("UniqueWithCounts", {"x": values})
     yield Case("ListDiff", {"x": _at(1, 2, 3, 2, 5), "y": _at(2, 4)})
-    for start, limit, delta, dtype in ((0, 5, 1, "int32"), (5, -2, -3, "int64"), (0.5, 2, 0.25, "float32"), (1, 1, 1, "int32"),
+    for start, limit, delta, dtype in ((0, 5, 1, "int32"), (5, -2, -3, "int64"), (0.5, 2, 0.25, "float32"),
+                                       (1, 1, 1, "int32"),
                                        (0, 1, 0.1, "float64"), (0, 1, 0.1, "float32")):  # fmt: skip
-        yield Case("Range", {name: _scalar(value, dtype) for name, value in zip(("start", "limit", "delta"), (start, limit, delta), strict=True)})
+        yield Case(
+            "Range",
+            {
+                name: _scalar(value, dtype)
+                for name, value in zip(("start", "limit", "delta"), (start, limit, delta), strict=True)
+            },
+        )
     for dtype in ("float32", "float64"):
         for count in (1, 2, 5):
             yield Case("LinSpace", {"start": _scalar(-1.5, dtype), "stop": _scalar(2.25, dtype), "num": _scalar(count)})
     for dtype in ("float32", "int32", "bool"):
-        yield Case("DynamicPartition", {"data": ramp(dtype, 4, 2), "partitions": _at(1, 0, 2, 1)}, {"num_partitions": 4})
+        yield Case(
+            "DynamicPartition", {"data": ramp(dtype, 4, 2), "partitions": _at(1, 0, 2, 1)}, {"num_partitions": 4}
+        )
         yield Case("DynamicStitch", {"indices": [_at(3, 0), np.array([[1, 4], [2, 0]], np.int32)],
                                      "data": [ramp(dtype, 2, 2), ramp(dtype, 2, 2, 2, start=3)]})  # fmt: skip
     d = ramp("float64", 4, 2)
     yield Case("DynamicPartition", {"data": d, "partitions": _at(1, 0, 2, 1)}, {"num_partitions": 3}, ("data",))
-    yield Case("DynamicStitch", {"indices": [_at(3, 0), _at(1, 2)], "data": [d[:2].copy(), d[2:].copy()]}, gradient=("data",))
+    yield Case(
+        "DynamicStitch", {"indices": [_at(3, 0), _at(1, 2)], "data": [d[:2].copy(), d[2:].copy()]}, gradient=("data",)
+    )
 
 
 def networks() -> Iterator[Case]:
@@ -513,8 +657,15 @@ def networks() -> Iterator[Case]:
         yield Case(op, {"logits": ramp("float64", 2, 3)}, gradient=("logits",))
     d, labels = ramp("float64", 2, 3), np.array([[0.2, 0.3, 0.5], [0, 1, 0]])
     yield Case("SoftmaxCrossEntropyWithLogits", {"features": d, "labels": labels}, gradient=("features", "labels"))
-    yield Case("SoftmaxCrossEntropyWithLogits", {"features": ramp("float32", 2, 3), "labels": np.array([[0.2, 0.3, 0.5]], np.float32)})
-    yield Case("SparseSoftmaxCrossEntropyWithLogits", {"features": d, "labels": np.array([2, 0], np.int32)}, gradient=("features",))
+    yield Case(
+        "SoftmaxCrossEntropyWithLogits",
+        {"features": ramp("float32", 2, 3), "labels": np.array([[0.2, 0.3, 0.5]], np.float32)},
+    )
+    yield Case(
+        "SparseSoftmaxCrossEntropyWithLogits",
+        {"features": d, "labels": np.array([2, 0], np.int32)},
+        gradient=("features",),
+    )
     yield Case("L2Loss", {"t": d}, gradient=("t",))
     for dtype in types_of("BiasAdd"):
         yield Case("BiasAdd", {"value": ramp(dtype, 2, 3), "bias": ramp(dtype, 3, start=1)})
@@ -525,7 +676,9 @@ def networks() -> Iterator[Case]:
     yield Case("BiasAddGrad", {"out_backprop": image}, {"data_format": "NCHW"})
     for layout, size in (("NHWC", 2), ("NCHW", 3)):
         wide = image.astype(np.float64)
-        yield Case("BiasAdd", {"value": wide, "bias": ramp("float64", size)}, {"data_format": layout}, ("value", "bias"))
+        yield Case(
+            "BiasAdd", {"value": wide, "bias": ramp("float64", size)}, {"data_format": layout}, ("value", "bias")
+        )
         yield Case("BiasAddGrad", {"out_backprop": wide}, {"data_format": layout}, ("out_backprop",))
     for op in ("Relu", "Relu6", "LeakyRelu", "Elu", "Selu", "Softplus", "Softsign"):
         seen = OPS[f"{op}Grad"].inputs[1].name
@@ -542,16 +695,23 @@ def networks() -> Iterator[Case]:
     for attrs in ({}, {"depth_radius": 1, "bias": 2.0, "alpha": 0.5, "beta": 0.75}):
         x = ramp("float32", 1, 2, 2, 5)
         yield Case("LRN", {"input": x}, attrs)
-        yield Case("LRNGrad", {"input_grads": x[..., ::-1].copy(), "input_image": x, "output_image": x * np.float32(0.5)}, attrs)
+        yield Case(
+            "LRNGrad",
+            {"input_grads": x[..., ::-1].copy(), "input_image": x, "output_image": x * np.float32(0.5)},
+            attrs,
+        )
     for dtype in types_of("TopKV2"):
         yield Case("TopKV2", {"input": ramp(dtype, 2, 5), "k": _scalar(3)})
     ties = np.array([[1, 3, 3, 2], [5, 5, 5, 5]], np.float32)
     yield Case("TopKV2", {"input": ties, "k": _scalar(2)}, {"index_type": "int64"})
     yield Case("TopKV2", {"input": ramp("float64", 2, 5), "k": _scalar(2)}, gradient=("input",))
-    yield Case("TopK", {"input": ties}, {"k": 2})
     for k in (1, 2):
         yield Case("InTopK", {"predictions": ties, "targets": _at(1, 3)}, {"k": k})
-    yield Case("InTopK", {"predictions": np.array([[1, np.nan], [np.inf, 0], [1, 2]], np.float32), "targets": _at(0, 0, 5)}, {"k": 1})
+    yield Case(
+        "InTopK",
+        {"predictions": np.array([[1, np.nan], [np.inf, 0], [1, 2]], np.float32), "targets": _at(0, 0, 5)},
+        {"k": 1},
+    )
 
 
 def normalisations() -> Iterator[Case]:
@@ -563,12 +723,26 @@ def normalisations() -> Iterator[Case]:
                 x = ramp("float32", 2, 3, 2, 2)
                 stats = {name: ramp("float32", 2, start=start) for name, start in
                          (("scale", 1.5), ("offset", -1), ("mean", 0.25), ("variance", 0.5))}  # fmt: skip
-                attrs = {"epsilon": 0.001, "is_training": training, "exponential_avg_factor": factor, "data_format": layout}
-                yield Case(op, {"x": x, **stats}, attrs, ("x", "scale", "offset") if factor == 1 else ())
+                attrs = {
+                    "epsilon": 0.001,
+                    "is_training": training,
+                    "exponential_avg_factor": factor,
+                    "data_format": layout,
+                }
+                yield Case(
+                    op,
+                    {"x": x, **stats},
+                    attrs,
+                    ("x", "scale", "offset") if factor == 1 else (),
+                    None if training else 3,
+                )
         if op != "FusedBatchNorm":
             stats = {name: ramp("float32", 2, start=1.5) for name in ("scale", "offset", "mean", "variance")}
             yield Case(op, {"x": ramp("half", 2, 3, 2, 2), **stats}, {"epsilon": 0.001})
-    volume = {"x": ramp("float32", 1, 2, 2, 2, 3), **{name: ramp("float32", 3, start=1) for name in ("scale", "offset", "mean", "variance")}}
+    volume = {
+        "x": ramp("float32", 1, 2, 2, 2, 3),
+        **{name: ramp("float32", 3, start=1) for name in ("scale", "offset", "mean", "variance")},
+    }
     yield Case("FusedBatchNormV3", volume, {"data_format": "NDHWC", "epsilon": 0.01}, ("x", "scale", "offset"))
 
 
@@ -577,10 +751,10 @@ def windows() -> Iterator[Case]:
     for padding in ("SAME", "VALID"):
         for strides, dilations in (((1, 1), (1, 1)), ((2, 1), (1, 1)), ((1, 1), (2, 1))):
             attrs = {"strides": [1, *strides, 1], "padding": padding, "dilations": [1, *dilations, 1]}
-            if padding == "VALID" or strides == (1, 1) or dilations == (1, 1):
-                wide = {"input": image.astype(np.float64), "filter": taps.astype(np.float64)}
-                yield Case("Conv2D", {"input": image, "filter": taps}, attrs)
-                yield Case("Conv2D", wide, attrs, ("input", "filter"))
+            wide = {"input": image.astype(np.float64), "filter": taps.astype(np.float64)}
+            yield Case("Conv2D", {"input": image, "filter": taps}, attrs)
+            # TensorFlow's CPU has no gradients of dilated convolutions.
+            yield Case("Conv2D", wide, attrs, ("input", "filter") if dilations == (1, 1) else ())
         pool = {"ksize": [1, 2, 3, 1], "strides": [1, 2, 1, 1], "padding": padding}
         for dtype in ("float32", "float64", "half", "bfloat16"):
             yield Case("MaxPool", {"input": ramp(dtype, 2, 5, 4, 2)}, pool, ("input",) if dtype == "float64" else ())
@@ -588,13 +762,23 @@ def windows() -> Iterator[Case]:
         yield Case("MaxPool", {"input": ramp("int32", 1, 4, 4, 1)}, pool)
     explicit = {"strides": [1, 1, 1, 1], "padding": "EXPLICIT", "explicit_paddings": [0, 0, 1, 0, 2, 1, 0, 0]}
     yield Case("Conv2D", {"input": image, "filter": taps}, explicit)
-    yield Case("Conv2D", {"input": image.astype(np.float64), "filter": taps.astype(np.float64)}, explicit, ("input", "filter"))
-    yield Case("MaxPool", {"input": ramp("float32", 1, 4, 4, 1)}, {"ksize": [1, 2, 2, 1], **explicit})
+    yield Case(
+        "Conv2D", {"input": image.astype(np.float64), "filter": taps.astype(np.float64)}, explicit, ("input", "filter")
+    )
+    pads = {**explicit, "explicit_paddings": [0, 0, 1, 0, 1, 1, 0, 0]}
+    yield Case("MaxPool", {"input": ramp("float32", 1, 4, 4, 1)}, {"ksize": [1, 2, 2, 1], **pads})
+    yield Case("MaxPool", {"input": ramp("float64", 1, 4, 4, 1)}, {"ksize": [1, 2, 2, 1], **pads}, ("input",))
     for padding in ("SAME", "VALID"):
         attrs = {"strides": [1, 2, 2, 1], "padding": padding}
         deep = ramp("float64", 2, 2, 2, 3, scale=0.25)
-        yield Case("DepthwiseConv2dNative", {"input": ramp("float32", 1, 5, 4, 2), "filter": ramp("float32", 2, 2, 2, 3)}, attrs)
-        yield Case("DepthwiseConv2dNative", {"input": ramp("float64", 1, 5, 4, 2), "filter": deep}, attrs, ("input", "filter"))
+        yield Case(
+            "DepthwiseConv2dNative",
+            {"input": ramp("float32", 1, 5, 4, 2), "filter": ramp("float32", 2, 2, 2, 3)},
+            attrs,
+        )
+        yield Case(
+            "DepthwiseConv2dNative", {"input": ramp("float64", 1, 5, 4, 2), "filter": deep}, attrs, ("input", "filter")
+        )
 
 
 def rearrangements() -> Iterator[Case]:
@@ -612,7 +796,11 @@ def rearrangements() -> Iterator[Case]:
     yield Case("SpaceToDepth", {"input": wide}, {"block_size": 2}, ("input",))
     yield Case("DepthToSpace", {"input": ramp("float64", 1, 2, 3, 8)}, {"block_size": 2}, ("input",))
     yield Case("SpaceToBatchND", {"input": wide, "block_shape": _at(2, 4), "paddings": pads}, gradient=("input",))
-    yield Case("BatchToSpaceND", {"input": ramp("float64", 8, 2, 3, 1), "block_shape": _at(2, 2), "crops": pads}, gradient=("input",))
+    yield Case(
+        "BatchToSpaceND",
+        {"input": ramp("float64", 8, 2, 3, 1), "block_shape": _at(2, 2), "crops": pads},
+        gradient=("input",),
+    )
 
 
 def texts() -> Iterator[Case]:
@@ -631,33 +819,58 @@ def texts() -> Iterator[Case]:
     yield Case("StringJoin", {"inputs": [words, np.array(b"x", object), words]}, {"separator": "-"})
     grid = np.array([[b"a", b"b"], [b"c", b"d"]], object)
     for axes in ([0], [1], [0, 1], [1, 0], [-1]):
-        yield Case("ReduceJoin", {"inputs": grid, "reduction_indices": np.array(axes, np.int32)}, {"separator": ".", "keep_dims": axes == [1]})
+        yield Case(
+            "ReduceJoin",
+            {"inputs": grid, "reduction_indices": np.array(axes, np.int32)},
+            {"separator": ".", "keep_dims": axes == [1]},
+        )
     yield Case("Substr", {"input": words, "pos": _at(0, 1, -2), "len": _at(1, 2, 5)})
     yield Case("EncodeBase64", {"input": raw})
     yield Case("EncodeBase64", {"input": raw}, {"pad": True})
     yield Case("DecodeBase64", {"input": np.array([b"AQIDBA", b"_wCAfw=="], object)})
     lines = np.array([b'1,2.5,"a,b"', b"3,,c"], object)
-    yield Case("DecodeCSV", {"records": lines, "record_defaults": [_at(), np.array([7.5], np.float32), np.array([b""], object)]})
-    yield Case("ShardedFilename", {"basename": np.array(b"model", object), "shard": _scalar(1), "num_shards": _scalar(4)})
+    yield Case(
+        "DecodeCSV",
+        {"records": lines, "record_defaults": [_at(), np.array([7.5], np.float32), np.array([b""], object)]},
+    )
+    yield Case(
+        "ShardedFilename", {"basename": np.array(b"model", object), "shard": _scalar(1), "num_shards": _scalar(4)}
+    )
     yield Case("ShardedFilespec", {"basename": np.array(b"model", object), "num_shards": _scalar(4)})
 
 
 def sparse() -> Iterator[Case]:
     places = np.array([[0, 1], [1, 0], [2, 2]], np.int32)
     for dtype in _some(list(DTYPES)):
-        yield Case("SparseToDense", {"sparse_indices": places, "output_shape": _at(3, 3), "sparse_values": ramp(dtype, 3),
+        yield Case("SparseToDense", {"sparse_indices": places, "output_shape": _at(3, 3),
+            "sparse_values": ramp(dtype, 3),
                                      "default_value": numbers(dtype, 1)[0].reshape(())})  # fmt: skip
-    yield Case("SparseToDense", {"sparse_indices": _at(1, 3), "output_shape": _at(5), "sparse_values": np.float32(2).reshape(()),
+    yield Case("SparseToDense", {"sparse_indices": _at(1, 3), "output_shape": _at(5),
+                                 "sparse_values": np.float32(2).reshape(()),
                                  "default_value": np.float32(-1).reshape(())})  # fmt: skip
-    yield Case("SparseToDense", {"sparse_indices": places, "output_shape": _at(3, 3), "sparse_values": ramp("float64", 3),
-                                 "default_value": np.array(0.5)}, gradient=("sparse_values", "default_value"))  # fmt: skip
+    yield Case("SparseToDense", {"sparse_indices": places, "output_shape": _at(3, 3),
+            "sparse_values": ramp("float64", 3),
+                                 "default_value": np.array(0.5)},
+                                 gradient=("sparse_values", "default_value"))  # fmt: skip
     whole = places.astype(np.int64)
     for a, b in ((False, False), (True, False), (False, True)):
         right = ramp("float64", 3, 2) if not b else ramp("float64", 2, 3)
-        yield Case("SparseTensorDenseMatMul", {"a_indices": whole, "a_values": ramp("float64", 3), "a_shape": _at(3, 3, dtype=np.int64),
-                                               "b": right}, {"adjoint_a": a, "adjoint_b": b}, ("a_values", "b"))  # fmt: skip
-    yield Case("SparseReorder", {"input_indices": whole[::-1].copy(), "input_values": ramp("float32", 3), "input_shape": _at(3, 3, dtype=np.int64)})
-    yield Case("SparseReshape", {"input_indices": whole, "input_shape": _at(3, 4, dtype=np.int64), "new_shape": _at(-1, 6, dtype=np.int64)})
+        yield Case("SparseTensorDenseMatMul", {"a_indices": whole, "a_values": ramp("float64", 3),
+            "a_shape": _at(3, 3, dtype=np.int64),
+                                               "b": right}, {"adjoint_a": a, "adjoint_b": b},
+                                               ("a_values", "b"))  # fmt: skip
+    yield Case(
+        "SparseReorder",
+        {
+            "input_indices": whole[::-1].copy(),
+            "input_values": ramp("float32", 3),
+            "input_shape": _at(3, 3, dtype=np.int64),
+        },
+    )
+    yield Case(
+        "SparseReshape",
+        {"input_indices": whole, "input_shape": _at(3, 4, dtype=np.int64), "new_shape": _at(-1, 6, dtype=np.int64)},
+    )
 
 
 def randoms() -> Iterator[Case]:
@@ -675,7 +888,8 @@ def randoms() -> Iterator[Case]:
 
 
 GROUPS = (
-    unary, binary, special, casts, choices, matrices, reductions, segments, shapes, diagonals, slices, joins, gathers, lists,
+    unary, binary, special, casts, choices, matrices, reductions, segments, shapes, diagonals, slices, joins, gathers,
+    lists,
     networks, normalisations, windows, rearrangements, texts, sparse, randoms,
 )  # fmt: skip
 

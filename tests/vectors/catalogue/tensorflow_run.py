@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a case on TensorFlow: its outputs, and the gradients that it asks for. Shared by the recorder and the live test."""
+"""Runs a case on TensorFlow: its outputs, and the gradients that it asks for. For the recorder and the live test."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from .cases import Array, Case
+from .sessions import Step
 
 
 def _tensor(value: Any) -> Any:
@@ -35,12 +36,22 @@ def run(case: Case) -> tuple[list[Any], dict[str, Any]]:
         outputs = getattr(tf.raw_ops, case.op)(**inputs, **case.attrs)
         flat = _outputs(outputs)
         first = flat[0] if isinstance(flat[0], list) else flat[:1]
-        total = sum(tf.reduce_sum(one * weights(one.shape, one.dtype.as_numpy_dtype)) for one in first if one.dtype.is_floating) if case.gradient else None
+        total = (
+            sum(
+                tf.reduce_sum(one * weights(one.shape, one.dtype.as_numpy_dtype))
+                for one in first
+                if one.dtype.is_floating
+            )
+            if case.gradient
+            else None
+        )
     gradients = {}
     if case.gradient:
-        found = tape.gradient(total, [inputs[name] for name in case.gradient], unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        found = tape.gradient(
+            total, [inputs[name] for name in case.gradient], unconnected_gradients=tf.UnconnectedGradients.ZERO
+        )
         gradients = {name: _numpy(value) for name, value in zip(case.gradient, found, strict=True)}
-    return [_numpy(one) for one in flat], gradients
+    return [_numpy(one) for one in flat[: case.outputs]], gradients
 
 
 def _outputs(outputs: Any) -> list[Any]:
@@ -55,3 +66,21 @@ def _numpy(value: Any) -> Any:
     if isinstance(value, tf.IndexedSlices):
         value = tf.convert_to_tensor(value)
     return np.asarray(value.numpy(), dtype=object) if value.dtype == tf.string else value.numpy()
+
+
+def run_step(step: Step) -> list[dict[str, Array]]:
+    """What every variable holds after one and after two steps, and the result `out` of each."""
+    ops = tf.raw_ops
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        refs, first = {}, []
+        for name, value in step.variables.items():
+            refs[name] = ops.VariableV2(shape=value.shape, dtype=value.dtype, name=name)
+            first.append(ops.Assign(ref=refs[name], value=tf.constant(value)))
+        inputs = {name: tf.constant(value) for name, value in step.inputs.items()}
+        stepped = getattr(ops, step.op)(**refs, **inputs, **step.attrs)
+        session.run(first)
+        found = []
+        for _ in range(2):
+            out = session.run(stepped)
+            found.append({**{name: session.run(ref) for name, ref in refs.items()}, "out": out})
+        return [{name: np.asarray(value) for name, value in one.items()} for one in found]

@@ -43,7 +43,7 @@ def forward(run: Run, x: Array, scale: Array, offset: Array, mean: Array, varian
     factor = xp.reshape(scale / xp.sqrt(used_variance + attrs["epsilon"]), shape)
     y = (x - xp.reshape(used_mean, shape)) * factor + xp.reshape(offset, shape)
     stats = [cast(value, kinds[1]) for value in (new_mean, new_variance, used_mean, used_variance)]
-    extra = [run.make([], kinds[1])] if len(run.op.outputs) == 6 else []
+    extra = [run.make(0, kinds[1])] if len(run.op.outputs) == 6 else []
     return cast(y, kinds[0]), *stats, *extra
 
 

@@ -81,7 +81,8 @@ class Context:
     """Where an op runs.
 
     `folder` is the only place where files are read and written; None allows none. `place` puts a fresh NumPy array
-    where the session's arrays live. `windowed` runs the 3-D ops that the 2-D ones stand on. `log` takes what Print says.
+    where the session's arrays live. `windowed` runs the 3-D ops that the 2-D ones stand on. `log` takes the lines that
+    Print writes.
     """
 
     state: State = field(default_factory=State)

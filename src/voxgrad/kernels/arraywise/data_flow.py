@@ -35,10 +35,14 @@ class Queue:
             run.fail("components", wanted=f"have {len(self.types)} parts", got=len(entry), code="VG004")
         for index, (part, dtype) in enumerate(zip(entry, self.types, strict=True)):
             if element_type(part) != dtype:
-                run.fail(f"components[{index}]", wanted=f"be of type {dtype}", got=element_type(part).name, code="VG011")
+                run.fail(
+                    f"components[{index}]", wanted=f"be of type {dtype}", got=element_type(part).name, code="VG011"
+                )
             shape = self.shapes[index] if self.shapes else None
             if shape is not None and not self.fits(part.shape, shape):
-                run.fail(f"components[{index}]", wanted=f"have the shape {list(shape)}", got=list(part.shape), code="VG012")
+                run.fail(
+                    f"components[{index}]", wanted=f"have the shape {list(shape)}", got=list(part.shape), code="VG012"
+                )
 
     def fits(self, got: Any, wanted: Any) -> bool:
         """Whether an entry's shape is the one of the queue."""
@@ -71,7 +75,9 @@ class Queue:
     def stacked(self, run: Run, parts: list[Any]) -> Any:
         """Tensors of several entries as one."""
         if parts and len({tuple(part.shape) for part in parts}) > 1:
-            run.fail("handle", wanted="hold entries of one shape to be taken together", got="several shapes", code="VG012")
+            run.fail(
+                "handle", wanted="hold entries of one shape to be taken together", got="several shapes", code="VG012"
+            )
         return moved_to(np.stack([to_numpy(part) for part in parts]), parts[0])
 
 
@@ -100,7 +106,9 @@ class ShuffleQueue(Queue):
     def take(self, run: Run) -> Entry:
         """A random entry, while enough stay for mixing."""
         if not self.closed and len(self) <= self.least:
-            run.fail("handle", wanted=f"keep {self.least} entries after this one", got=f"{len(self)} in all", code="VG042")
+            run.fail(
+                "handle", wanted=f"keep {self.least} entries after this one", got=f"{len(self)} in all", code="VG042"
+            )
         return super().take(run)
 
     def pop(self) -> Entry:

@@ -38,7 +38,13 @@ def path_in(run: Run, name: str) -> Path:
     folder = run.context.folder
     if folder is None:
         remedy = "Give the session a folder, or save the page first."
-        run.fail("filename", wanted="lie in the folder of the session", got="a session without one", code="VG051", remedy=remedy)
+        run.fail(
+            "filename",
+            wanted="lie in the folder of the session",
+            got="a session without one",
+            code="VG051",
+            remedy=remedy,
+        )
     base = Path(folder).resolve()  # type: ignore[arg-type]
     found = (base / name).resolve()
     if not found.is_relative_to(base) or "\0" in name:

@@ -15,9 +15,14 @@ def shown(array: Any, count: int) -> str:
     """The first elements of a tensor, in brackets."""
     flat = to_numpy(array).ravel()
     kept = flat if count < 0 else flat[:count]
-    words = [one.decode(errors="replace") if isinstance(one, bytes) else f"{one:g}" if isinstance(one, float) else str(one)
-             for one in kept.tolist()]  # fmt: skip
+    words = [_word(one) for one in kept.tolist()]
     return f"[{' '.join(words)}{'...' if len(flat) > len(kept) else ''}]"
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 @kernel(name="print")

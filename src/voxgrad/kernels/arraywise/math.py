@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -158,7 +159,8 @@ def reciprocal(run: Run, x: Array) -> Array:
     """1 / x."""
     if is_integer(x):
         return truncated(run, run.xp.ones_like(x), x)
-    return 1 / x
+    # The reciprocal of a complex zero is NaN in both parts.
+    return where(run, x == 0, math.nan, 1 / x) if element_type(x).kind == "complex" else 1 / x
 
 
 @kernel(widen=True)
@@ -183,42 +185,40 @@ def conjugate(run: Run, x: Array) -> Array:
 
 @kernel(widen=True)
 def sqrt_grad(run: Run, y: Array, dy: Array) -> Array:
-    """The gradient of Sqrt."""
-    return dy * 0.5 / conjugate(run, y)
+    """The gradient of Sqrt; 0 where dy is, also at 0."""
+    return where(run, dy == 0, 0, dy * 0.5 / conjugate(run, y))
 
 
 @kernel(widen=True)
 def rsqrt_grad(run: Run, y: Array, dy: Array) -> Array:
     """The gradient of Rsqrt."""
     y = conjugate(run, y)
-    return dy * -0.5 * y * y * y
+    return where(run, dy == 0, 0, dy * -0.5 * y * y * y)
 
 
 @kernel(widen=True)
 def reciprocal_grad(run: Run, y: Array, dy: Array) -> Array:
     """The gradient of Reciprocal."""
     y = conjugate(run, y)
-    return -dy * y * y
+    return where(run, dy == 0, 0, -dy * y * y)
 
 
 @kernel(widen=True)
 def sigmoid_grad(run: Run, y: Array, dy: Array) -> Array:
-    """The gradient of Sigmoid."""
-    y = conjugate(run, y)
+    """The gradient of Sigmoid; of complex numbers, that of the conjugate of y."""
     return dy * y * (1 - y)
 
 
 @kernel(widen=True)
 def tanh_grad(run: Run, y: Array, dy: Array) -> Array:
-    """The gradient of Tanh."""
-    y = conjugate(run, y)
+    """The gradient of Tanh; of complex numbers, that of the conjugate of y."""
     return dy * (1 - y * y)
 
 
 @kernel(widen=True)
 def approximate_equal(run: Run, x: Array, y: Array) -> Array:
     """|x - y| < tolerance."""
-    return run.xp.abs(x - y) < run.attrs["tolerance"]
+    return run.xp.abs(x - y) < float(np.float32(run.attrs["tolerance"]))
 
 
 def _equality(name: str, otherwise: bool) -> None:

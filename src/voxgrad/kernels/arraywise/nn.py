@@ -40,16 +40,21 @@ def relu6_grad(run: Run, dy: Array, x: Array) -> Array:
     return where(run, (x > 0) & (x < 6), dy, 0)
 
 
+def _alpha(run: Run) -> float:
+    """The slope as TensorFlow keeps it: its attributes are single precision."""
+    return float(np.float32(run.attrs["alpha"]))
+
+
 @kernel(widen=True)
 def leaky_relu(run: Run, x: Array) -> Array:
     """x, or alpha * x below 0."""
-    return run.xp.where(x > 0, x, x * run.attrs["alpha"])
+    return run.xp.where(x > 0, x, x * _alpha(run))
 
 
 @kernel(widen=True)
 def leaky_relu_grad(run: Run, dy: Array, x: Array) -> Array:
     """dy, or alpha * dy where x is not above 0."""
-    return run.xp.where(x > 0, dy, dy * run.attrs["alpha"])
+    return run.xp.where(x > 0, dy, dy * _alpha(run))
 
 
 @kernel(widen=True)

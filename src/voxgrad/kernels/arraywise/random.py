@@ -108,9 +108,10 @@ def _normals(words: Words, dtype: DType) -> Any:
         angle = 2 * np.pi * _doubles(words[:, 2::4], words[:, 3::4])
     else:
         radius = np.maximum(_singles(words[:, 0::2].copy()), np.float32(1e-7))
-        angle = np.float32(2) * np.float32(np.pi) * _singles(words[:, 1::2].copy())
+        angle = (2 * np.pi * _singles(words[:, 1::2].copy()).astype(np.float64)).astype(np.float32)
     size = np.sqrt(-2 * np.log(radius))
-    return np.stack([np.sin(angle) * size, np.cos(angle) * size], axis=-1).reshape(len(words), -1)
+    pairs = np.stack([np.sin(angle) * size, np.cos(angle) * size], axis=-1)
+    return pairs.reshape(len(words), 2 if dtype is FLOAT64 else 4)
 
 
 @kernel()
@@ -175,5 +176,3 @@ def shuffle(run: Run, value: Array) -> Array:
     if isinstance(value, np.ndarray):
         return to_numpy(value)[order]
     return run.xp.take(value, moved_to(np.asarray(order), value), axis=0)
-
-

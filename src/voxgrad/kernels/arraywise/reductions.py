@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from voxgrad.kernels.arraywise.evaluation import Run, add_kernel, kernel
@@ -20,6 +21,7 @@ from voxgrad.kernels.arraywise.namespace import (
     moved_to,
     to_numpy,
 )  # fmt: skip
+from voxgrad.kernels.element_types import numpy_type
 
 
 def _axes(x: Array, axis: Array) -> tuple[int, ...]:
@@ -103,12 +105,8 @@ def _position(name: str) -> Any:
             x = run.xp.astype(x, run.xp.uint8)
         if element_type(x).kind == "float":
             worst = lowest(x, "max" if name == "argmax" else "min")
-            first_is_nan = run.xp.isnan(run.xp.take(x, run.xp.asarray([0]), axis=along))
-            filled = run.xp.where(run.xp.isnan(x), run.xp.full_like(x, worst), x)
-            found = getattr(run.xp, name)(filled, axis=along)
-            found = run.xp.where(run.xp.squeeze(first_is_nan, axis=along), run.xp.zeros_like(found), found)
-        else:
-            found = getattr(run.xp, name)(x, axis=along)
+            x = run.xp.where(run.xp.isnan(x), run.xp.full_like(x, worst), x)
+        found = getattr(run.xp, name)(x, axis=along)
         return cast(np.asarray(found) if is_numpy(found) else found, run.attrs["output_type"])
 
     return function
@@ -176,7 +174,7 @@ def scattered(run: Run, data: Array, ids: Array, count: int, kind: str) -> Array
 
 
 def _finite(x: Array) -> Any:
-    return np.finfo(np.float32 if element_type(x).itemsize < 8 else np.float64).max
+    return ml_dtypes.finfo(numpy_type(element_type(x))).max  # type: ignore[no-untyped-call]
 
 
 def _sorted_count(run: Run, ids: Array) -> int:
@@ -206,7 +204,7 @@ def _with_zero_gaps(run: Run, out: Array, ids: Array, count: int) -> Array:
 
 
 for _kind in _SCATTER:
-    add_kernel(__name__, f"segment_{_kind}", _segments(_kind), widen=True)
+    add_kernel(__name__, f"segment_{_kind}", _segments(_kind), widen=_kind in ("sum", "prod"))
 
 
 @kernel(widen=True)
@@ -227,4 +225,4 @@ def _unsorted(kind: str) -> Any:
 
 
 for _kind in _SCATTER:
-    add_kernel(__name__, f"unsorted_{_kind}", _unsorted(_kind), widen=True)
+    add_kernel(__name__, f"unsorted_{_kind}", _unsorted(_kind), widen=_kind in ("sum", "prod"))

@@ -14,7 +14,14 @@ from voxgrad.errors import Faults
 from voxgrad.kernels.arraywise.array import zeros_like
 from voxgrad.kernels.arraywise.evaluation import Run, kernel
 from voxgrad.kernels.arraywise.namespace import (
-    Array, cast, element_type, integer, integers, is_numpy, moved_to, to_numpy,
+    Array,
+    cast,
+    element_type,
+    integer,
+    integers,
+    is_numpy,
+    moved_to,
+    to_numpy,
 )  # fmt: skip
 from voxgrad.kernels.arraywise.state import check_positions
 
@@ -411,12 +418,7 @@ def numbers(run: Run, start: Array, limit: Array, delta: Array) -> Array:
     if dtype.kind != "float":
         return run.make(range(int(first), int(last), int(step)), dtype)
     count = math.ceil(abs((float(last) - float(first)) / float(step)))
-    # Added up step by step, as TensorFlow does.
-    made = np.empty(count, first.dtype)
-    value = first[()]
-    for index in range(count):
-        made[index] = value
-        value = (value + step).astype(first.dtype)
+    made = first + step * np.arange(count).astype(first.dtype)
     return run.make(made, dtype)
 
 

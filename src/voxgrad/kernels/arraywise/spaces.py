@@ -55,7 +55,12 @@ def space_to_batch(run: Run, x: Array, *given: Array) -> Array:
             run.fail("paddings", wanted=f"make {size} cells divide by {block}", got=amounts.tolist(), code="VG012")
     split = [part for size, block in zip(inner, blocks, strict=True) for part in (size // block, block)]
     count = len(blocks)
-    order = [*range(2, 2 * count + 1, 2), 0, *range(1, 2 * count + 1, 2), *range(2 * count + 1, 2 * count + 1 + len(tail))]
+    order = [
+        *range(2, 2 * count + 1, 2),
+        0,
+        *range(1, 2 * count + 1, 2),
+        *range(2 * count + 1, 2 * count + 1 + len(tail)),
+    ]
     turned = run.xp.permute_dims(run.xp.reshape(x, (x.shape[0], *split, *tail)), tuple(order))
     outer = tuple(size // block for size, block in zip(inner, blocks, strict=True))
     return run.xp.reshape(turned, (x.shape[0] * math.prod(blocks), *outer, *tail))

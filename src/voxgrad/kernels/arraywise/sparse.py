@@ -56,7 +56,11 @@ def matmul(run: Run, indices: Array, values: Array, shape: Array, b: Array) -> A
 def reorder(run: Run, indices: Array, values: Array, shape: Array) -> Any:
     """Positions in row-major order."""
     places = to_numpy(indices)
-    order = np.lexsort(tuple(places[:, axis] for axis in reversed(range(places.shape[1])))) if places.shape[1] else slice(None)
+    order = (
+        np.lexsort(tuple(places[:, axis] for axis in reversed(range(places.shape[1]))))
+        if places.shape[1]
+        else slice(None)
+    )
     return run.make(places[order], INT64), moved_to(to_numpy(values)[order], values)
 
 

@@ -77,9 +77,7 @@ def decode_csv(run: Run, records: Array, defaults: list[Array]) -> Any:
             run.fail(f"records[{number}]", wanted=f"have {len(defaults)} fields", got=len(fields), code="VG004")
         for place, column in enumerate(chosen):
             columns[place].append(_field(run, fields[column], defaults[place], f"records[{number}]"))
-    return tuple(
-        _column(run, values, default, source.shape) for values, default in zip(columns, defaults, strict=True)
-    )
+    return tuple(_column(run, values, default, source.shape) for values, default in zip(columns, defaults, strict=True))
 
 
 def _field(run: Run, field: str, default: Array, argument: str) -> Any:
@@ -144,7 +142,8 @@ def reduce_join(run: Run, inputs: Array, axes: Array) -> Array:
     if to_numpy(axes).size == 0 and source.ndim:
         return source
     rest = [axis for axis in range(source.ndim) if axis not in over]
-    turned = source.transpose(*rest, *over) if source.ndim else source
+    # The first axis named is joined first, so it runs fastest.
+    turned = source.transpose(*rest, *reversed(over)) if source.ndim else source
     made = np.empty([source.shape[axis] for axis in rest], dtype=object)
     for index in np.ndindex(made.shape):
         made[index] = separator.join(turned[index].ravel().tolist() if over else [turned[index]])

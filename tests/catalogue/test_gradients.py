@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every declared gradient agrees with numeric differentiation in float64, and no op is forgotten."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.catalogue.eager import call, gradients, weights
+from tests.vectors.catalogue.cases import Case, ramp
+from tests.vectors.catalogue.load import recorded
+from voxgrad.catalog.registry import OPS, ORDINARY
+
+WITHOUT_NUMBERS = {
+    "AssignAdd", "Print", "PreventGradient", "PlaceholderWithDefault", "StopGradient", "CheckNumerics", "NextIteration",
+    "LoopCond", "Switch", "Merge", "Round", "Rint", "Ceil", "Floor", "Sign", "Conj", "Real", "Imag", "Complex",
+    "ComplexAbs",
+    "ConjugateTranspose", "IdentityN", "Cast",
+    "TensorArrayWriteV3", "TensorArrayReadV3", "TensorArrayGatherV3", "TensorArrayScatterV3", "TensorArrayConcatV3",
+    "TensorArraySplitV3",
+}  # fmt: skip
+"""Gradients that pass a value on, stop it, are flat, are of complex numbers, or need a session: tested elsewhere."""
+
+SMALL = ramp("float64", 2, 3, start=0.25)
+_IMAGE = ramp("float64", 1, 4, 5, 2, scale=0.3, start=-3)
+_POOL = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 1, 1], "padding": "VALID"}
+_CONV = {"strides": [1, 1, 2, 1], "padding": "SAME"}
+_TAPS, _DEEP = ramp("float64", 2, 3, 2, 3, scale=0.2), ramp("float64", 2, 3, 2, 2, scale=0.2)
+_SIZES = np.array([1, 4, 5, 2], np.int32)
+_POOLED = ramp("float64", 1, 2, 4, 2, scale=0.2)
+_MAXIMA = np.lib.stride_tricks.sliding_window_view(_IMAGE, (2, 2), axis=(1, 2))[:, ::2].max(axis=(-1, -2))
+
+
+EXTRA = (
+    Case("SoftsignGrad", {"gradients": SMALL, "features": SMALL - 1.1}, gradient=("gradients", "features")),
+    Case("SqrtGrad", {"y": SMALL + 1, "dy": SMALL}, gradient=("y", "dy")),
+    Case("RsqrtGrad", {"y": SMALL + 1, "dy": SMALL}, gradient=("y", "dy")),
+    Case("InvGrad", {"y": SMALL + 1, "dy": SMALL}, gradient=("y", "dy")),
+    Case("TruncateMod", {"x": SMALL + 3.1, "y": SMALL + 0.9}, gradient=("x", "y")),
+    Case("StridedSliceGrad", {"shape": np.array([3, 3], np.int32), "begin": np.array([0], np.int32),
+                              "end": np.array([2], np.int32),
+                              "strides": np.array([1], np.int32), "dy": SMALL}, gradient=("dy",)),
+    Case("SegmentMin", {"data": SMALL, "segment_ids": np.array([0, 1], np.int32)}, gradient=("data",)),
+    Case("UnsortedSegmentMin", {"data": SMALL, "segment_ids": np.array([0, 0], np.int32),
+                                "num_segments": np.array(1, np.int32)},
+         gradient=("data",)),
+    Case("ScatterNdNonAliasingAdd", {"input": SMALL, "indices": np.array([[1]], np.int32), "updates": SMALL[:1]},
+         gradient=("input", "updates")),
+    Case("LRN", {"input": ramp("float32", 1, 1, 2, 4, start=0.5)}, {"depth_radius": 1, "alpha": 0.5}, ("input",)),
+    Case("TopK", {"input": SMALL}, {"k": 2}, ("input",)),
+    Case("BiasAddV1", {"value": SMALL, "bias": SMALL[0]}, gradient=("value", "bias")),
+    Case("SpaceToBatch", {"input": ramp("float64", 1, 2, 2, 1), "paddings": np.zeros((2, 2), np.int32)},
+         {"block_size": 2}, ("input",)),
+    Case("BatchToSpace", {"input": ramp("float64", 4, 1, 1, 1), "crops": np.zeros((2, 2), np.int32)}, {"block_size": 2},
+         ("input",)),
+    Case("AvgPoolGrad", {"orig_input_shape": _SIZES, "grad": _POOLED}, _POOL, ("grad",)),
+    Case("MaxPoolGrad", {"orig_input": _IMAGE, "orig_output": _MAXIMA, "grad": _POOLED}, _POOL, ("grad",)),
+    Case("MaxPoolGradGrad", {"orig_input": _IMAGE, "orig_output": _MAXIMA, "grad": _IMAGE[:, ::-1].copy()}, _POOL,
+         ("grad",)),
+    Case("Conv2DBackpropInput", {"input_sizes": _SIZES, "filter": _TAPS, "out_backprop": ramp("float64", 1, 4, 3, 3)},
+         _CONV,
+         ("filter", "out_backprop")),
+    Case("Conv2DBackpropFilter", {"input": _IMAGE, "filter_sizes": np.array(_TAPS.shape, np.int32),
+                                  "out_backprop": ramp("float64", 1, 4, 3, 3)}, _CONV, ("input", "out_backprop")),
+    Case("DepthwiseConv2dNativeBackpropInput", {"input_sizes": _SIZES, "filter": _DEEP,
+                                                "out_backprop": ramp("float64", 1, 4, 3, 4)},
+         _CONV, ("filter", "out_backprop")),
+    Case("DepthwiseConv2dNativeBackpropFilter", {"input": _IMAGE, "filter_sizes": np.array(_DEEP.shape, np.int32),
+                                                 "out_backprop": ramp("float64", 1, 4, 3, 4)}, _CONV,
+                                                 ("input", "out_backprop")),
+    Case("PadV2", {"input": SMALL, "paddings": np.array([[1, 0], [0, 2]], np.int32), "constant_values": np.array(1.5)},
+         gradient=("input", "constant_values")),
+    Case("TensorScatterUpdate", {"tensor": SMALL, "indices": np.array([[1]], np.int32), "updates": SMALL[:1]},
+         gradient=("tensor", "updates")),
+)  # fmt: skip
+"""Gradients that TensorFlow does not have or that need special points."""
+
+
+def _cases() -> dict[str, list[Case]]:
+    made: dict[str, list[Case]] = {}
+    for case in (*(one.case for one in recorded() if one.gradients and one.case.op not in WITHOUT_NUMBERS), *EXTRA):
+        made.setdefault(case.op, []).append(case)
+    return made
+
+
+def _total(case: Case, inputs: dict[str, Any]) -> float:
+    """The weighted sum of the first output."""
+    first = call(OPS[case.op], [inputs[item.name] for item in OPS[case.op].inputs], case.attrs)[0]
+    parts = first if isinstance(first, list) else [first]
+    return float(
+        sum(
+            np.nansum(part.astype(np.float64) * weights(part.shape, np.float64))
+            for part in parts
+            if part.dtype.kind == "f"
+        )
+    )
+
+
+def _numeric(case: Case, name: str, entry: int | None, step: float) -> tuple[Any, Any]:
+    """Central differences of fourth order, one element at a time; and how far left and right slopes are apart."""
+    whole = case.inputs[name] if entry is None else case.inputs[name][entry]
+    found, kinks = np.zeros(whole.shape), np.zeros(whole.shape)
+    for index in np.ndindex(whole.shape):
+        sums = {}
+        for times in (-2, -1, 0, 1, 2):
+            moved = whole.astype(np.float64).copy()
+            moved[index] += times * step
+            value = moved.astype(whole.dtype)
+            given = (
+                value if entry is None else [value if i == entry else one for i, one in enumerate(case.inputs[name])]
+            )
+            sums[times] = _total(case, {**case.inputs, name: given})
+        found[index] = (8 * (sums[1] - sums[-1]) - (sums[2] - sums[-2])) / (12 * step)
+        kinks[index] = abs(sums[1] - 2 * sums[0] + sums[-1]) / step
+    return found, kinks
+
+
+def test_every_gradient_has_a_case() -> None:
+    declared = {op.name for op in ORDINARY if op.gradient is not None} - WITHOUT_NUMBERS
+    integers = {"Shape", "ShapeN", "Size", "Rank", "BroadcastArgs", "BroadcastGradientArgs", "ZerosLike", "OnesLike",
+                "InvertPermutation", "ConcatOffset", "OneHot", "Where", "Range", "ArgMax", "ArgMin"}  # fmt: skip
+    assert declared - integers - set(_cases()) == set()
+
+
+@pytest.mark.parametrize("op", _cases())
+def test_against_differences(op: str) -> None:
+    # FusedBatchNorm and LRN know float32 only: a wide step against its roundings.
+    single = op.startswith("FusedBatchNorm") or op == "LRN"
+    step, limit = (0.02, 1e-2) if single else (1e-4, 2e-7)
+    smooth = points = 0
+    for case in _cases()[op]:
+        analytic = gradients(case)
+        for name in case.gradient:
+            many = isinstance(case.inputs[name], list)
+            for entry in range(len(case.inputs[name])) if many else [None]:
+                found = analytic[name] if entry is None else analytic[name][entry]
+                numeric, kinks = _numeric(case, name, entry, step)
+                scale = max(1.0, float(np.max(np.abs(numeric), initial=0, where=np.isfinite(numeric))))
+                # At a jump, a tie or an edge of the domain differences mean nothing: left and right slopes differ.
+                kept = np.isfinite(numeric) & np.isfinite(found) & (kinks <= 200 * step * scale)
+                smooth, points = smooth + int(kept.sum()), points + kept.size
+                gap = np.max(np.abs(np.asarray(found)[kept] - numeric[kept]), initial=0)
+                assert gap <= limit * scale, f"{op} {name} {case.attrs}: {gap}\n{found}\n{numeric}"
+    assert smooth * 2 >= points, f"{op}: too few smooth points"

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ops with state: variables, optimiser steps, queues, readers, arrays of tensors, branches, files, messages."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.catalogue.tolerance import distance
+from tests.vectors.catalogue.load import RecordedStep, recorded_steps
+from voxgrad.catalog import attributes
+from voxgrad.catalog.registry import find
+from voxgrad.errors import Faults, InvalidArgumentError, OutOfRangeError, VoxgradError
+from voxgrad.kernels.arraywise import DEAD, Context, State, evaluate, value_of
+
+
+class Session:
+    """Runs ops one by one on one state."""
+
+    def __init__(self, folder: Path | None = None):
+        self.state, self.folder, self.lines = State(), folder, list[str]()
+
+    def __call__(self, op: str, *inputs: Any, block: str = "block", **attrs: Any) -> Any:
+        declared, faults = find(op), Faults(op)
+        canonical = attributes.canonical(declared, attrs, faults)
+        faults.raise_if_any()
+        context = Context(self.state, block, self.folder, log=self.lines.append)
+        made = evaluate(declared, inputs, canonical, context)
+        return made[0] if len(made) == 1 else made
+
+
+def text(*values: bytes) -> Any:
+    made = np.empty(len(values), dtype=object)
+    made[:] = values
+    return made
+
+
+def one(value: bytes) -> Any:
+    return text(value).reshape(())
+
+
+def number(value: int, dtype: Any = np.int32) -> Any:
+    return np.array(value, dtype)
+
+
+@pytest.mark.parametrize("case", recorded_steps(), ids=lambda case: case.id)
+def test_steps_change_variables_as_tensorflow(case: RecordedStep) -> None:
+    run, step = Session(), case.step
+    refs = {}
+    for name, value in step.variables.items():
+        refs[name] = run("VariableV2", block=name, shape=list(value.shape), dtype=value.dtype)
+        run("Assign", refs[name], value)
+    inputs = [refs.get(item.name, step.inputs.get(item.name)) for item in find(step.op).inputs]
+    for after in case.after:
+        out = value_of(run(step.op, *inputs, **step.attrs))
+        held = {**{name: ref.value for name, ref in refs.items()}, "out": out}
+        for name, wanted in after.items():
+            # Up to ten roundings in a step, and two steps.
+            assert distance(held[name], wanted, "AddV2") <= 16, f"{name}\n{held[name]}\n{wanted}"
+
+
+def test_a_variable_is_read_when_its_reader_runs() -> None:
+    run = Session()
+    ref = run("VariableV2", shape=[2], dtype="float32")
+    with pytest.raises(VoxgradError, match="VG041"):
+        run("Identity", ref)
+    assert not run("IsVariableInitialized", ref)
+    assigned = run("Assign", ref, np.ones(2, np.float32))
+    before = run("Identity", ref)
+    run("AssignAdd", ref, np.ones(2, np.float32))
+    assert before.tolist() == [1, 1] and value_of(assigned).tolist() == [2, 2]
+    assert run("Mul", ref, assigned).tolist() == [4, 4]
+    with pytest.raises(InvalidArgumentError, match="VG012"):
+        run("Assign", ref, np.ones(3, np.float32))
+
+
+def test_shared_names_share() -> None:
+    run = Session()
+    a = run("VariableV2", block="a", shape=[], dtype="int32", shared_name="n")
+    b = run("VariableV2", block="b", shape=[], dtype="int32", shared_name="n")
+    run("Assign", a, number(3))
+    assert b.value == 3
+
+
+def test_count_up_to_ends() -> None:
+    run = Session()
+    ref = run("VariableV2", shape=[], dtype="int32")
+    run("Assign", ref, number(0))
+    assert [int(run("CountUpTo", ref, limit=2)) for _ in range(2)] == [0, 1]
+    with pytest.raises(OutOfRangeError):
+        run("CountUpTo", ref, limit=2)
+
+
+def test_switch_and_merge() -> None:
+    run, x = Session(), np.ones(2)
+    false, true = run("Switch", x, np.array(True))
+    assert false is DEAD and true is x
+    assert run("Mul", false, x) is DEAD
+    assert run("AddN", [true, false]) is DEAD
+    value, index = run("Merge", [false, true])
+    assert value is x and index == 1 and index.dtype == np.int32
+    assert run("Merge", [false, DEAD]) == (DEAD, DEAD)
+
+
+def test_fifo_queue() -> None:
+    run = Session()
+    types = ["int32", "string"]
+    queue = run("FIFOQueueV2", block="q", component_types=types, shapes=[[], []], capacity=3)
+    assert run("FIFOQueueV2", block="q", component_types=types, shapes=[[], []], capacity=3) is queue
+    run("QueueEnqueueV2", queue, [number(1), one(b"a")])
+    run("QueueEnqueueManyV2", queue, [np.array([2, 3], np.int32), text(b"b", b"c\x00")])
+    assert run("QueueSizeV2", queue) == 3
+    with pytest.raises(OutOfRangeError, match="full"):
+        run("QueueEnqueueV2", queue, [number(4), one(b"d")])
+    first, name = run("QueueDequeueV2", queue, component_types=types)
+    assert first == 1 and name.item() == b"a"
+    numbers, names = run("QueueDequeueManyV2", queue, number(2), component_types=types)
+    assert numbers.tolist() == [2, 3] and names.tolist() == [b"b", b"c\x00"]
+    with pytest.raises(OutOfRangeError):
+        run("QueueDequeueV2", queue, component_types=types)
+    with pytest.raises(InvalidArgumentError):
+        run("QueueEnqueueV2", queue, [np.zeros(1, np.float32), one(b"a")])
+    run("QueueCloseV2", queue)
+    assert run("QueueIsClosedV2", queue)
+    with pytest.raises(OutOfRangeError, match="closed"):
+        run("QueueEnqueueV2", queue, [number(1), one(b"a")])
+
+
+def test_other_queues() -> None:
+    run = Session()
+    priority = run("PriorityQueueV2", block="p", shapes=[[]], component_types=["int32"])
+    for rank, value in ((3, 30), (1, 10), (2, 20), (1, 11)):
+        run("QueueEnqueueV2", priority, [number(rank, np.int64), number(value)])
+    order = [int(run("QueueDequeueV2", priority, component_types=["int64", "int32"])[1]) for _ in range(4)]
+    assert order == [10, 11, 20, 30]
+    padding = run("PaddingFIFOQueueV2", block="pad", component_types=["int32"], shapes=[[None]])
+    for size in (1, 3):
+        run("QueueEnqueueV2", padding, [np.full(size, size, np.int32)])
+    (stacked,) = run("QueueDequeueManyV2", padding, number(2), component_types=["int32"])
+    assert stacked.tolist() == [[1, 0, 0], [3, 3, 3]]
+    drawn = []
+    for _ in range(2):
+        fresh = Session()
+        shuffle = fresh("RandomShuffleQueueV2", component_types=["int32"], shapes=[[]], seed=3, min_after_dequeue=1)
+        fresh("QueueEnqueueManyV2", shuffle, [np.arange(6, dtype=np.int32)])
+        drawn.append([int(fresh("QueueDequeueV2", shuffle, component_types=["int32"])[0]) for _ in range(5)])
+        with pytest.raises(OutOfRangeError):
+            fresh("QueueDequeueV2", shuffle, component_types=["int32"])
+    assert drawn[0] == drawn[1] and len(set(drawn[0])) == 5
+
+
+def test_fixed_length_records(tmp_path: Path) -> None:
+    (tmp_path / "a.bin").write_bytes(b"HH" + b"aabbcc" + b"F")
+    (tmp_path / "b.bin").write_bytes(b"HH" + b"dd" + b"F")
+    run = Session(tmp_path)
+    queue = run("FIFOQueueV2", block="q", component_types=["string"], shapes=[])
+    for name in (b"a.bin", b"b.bin"):
+        run("QueueEnqueueV2", queue, [one(name)])
+    reader = run("FixedLengthRecordReaderV2", block="r", record_bytes=2, header_bytes=2, footer_bytes=1)
+    keys, values = run("ReaderReadUpToV2", reader, queue, number(2, np.int64))
+    assert keys.tolist() == [b"a.bin:0", b"a.bin:1"] and values.tolist() == [b"aa", b"bb"]
+    keys, values = run("ReaderReadUpToV2", reader, queue, number(5, np.int64))
+    assert values.tolist() == [b"cc"]
+    key, value = run("ReaderReadV2", reader, queue)
+    assert (key.item(), value.item()) == (b"b.bin:0", b"dd")
+    assert run("ReaderNumRecordsProducedV2", reader) == 4
+    with pytest.raises(OutOfRangeError):
+        run("ReaderReadV2", reader, queue)
+    assert run("ReaderNumWorkUnitsCompletedV2", reader) == 2
+    raw = run("DecodeRaw", values, out_type="uint8")
+    assert raw.tolist() == [[99, 99]]
+
+
+def test_other_readers(tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_bytes(b"head\nx\r\ny")
+    record = b"data"
+    (tmp_path / "r.tfrecord").write_bytes(struct.pack("<Q", len(record)) + b"\0" * 4 + record + b"\0" * 4)
+    run = Session(tmp_path)
+    for index, (reader, name, wanted, attrs) in enumerate((
+        ("TextLineReaderV2", b"lines.txt", [b"x", b"y"], {"skip_header_lines": 1}),
+        ("WholeFileReaderV2", b"lines.txt", [b"head\nx\r\ny"], {}),
+        ("IdentityReaderV2", b"lines.txt", [b"lines.txt"], {}),
+        ("TFRecordReaderV2", b"r.tfrecord", [record], {}),
+    )):  # fmt: skip
+        queue = run("FIFOQueueV2", block=f"q{index}", component_types=["string"])
+        run("QueueEnqueueV2", queue, [one(name)])
+        handle = run(reader, block=f"r{index}", **attrs)
+        assert run("ReaderReadUpToV2", handle, queue, number(9, np.int64))[1].tolist() == wanted
+
+
+@pytest.mark.parametrize("name", [b"../secret", b"/etc/hostname", b"a/../../secret", b"link/secret"])
+def test_files_outside_the_folder_are_refused(tmp_path: Path, name: bytes) -> None:
+    folder = tmp_path / "inside"
+    folder.mkdir()
+    (tmp_path / "secret").write_text("secret")
+    (folder / "link").symlink_to(tmp_path)
+    run = Session(folder)
+    for op, inputs, attrs in (
+        ("ReadFile", [one(name)], {}),
+        ("WriteFile", [one(name), one(b"x")], {}),
+        ("Save", [one(name), text(b"w"), [np.ones(2)]], {}),
+        ("Restore", [one(name), one(b"w")], {"dt": "float64"}),
+    ):
+        with pytest.raises(VoxgradError, match="VG051"):
+            run(op, *inputs, **attrs)
+        with pytest.raises(VoxgradError, match="VG051"):
+            Session(None)(op, *inputs, **attrs)
+    assert (tmp_path / "secret").read_text() == "secret"
+    assert run("MatchingFiles", text(b"*")).tolist() == []
+
+
+def test_saved_tensors_come_back(tmp_path: Path) -> None:
+    import ml_dtypes
+
+    run = Session(tmp_path)
+    arrays = [np.arange(6.0).reshape(2, 3), np.array(3, np.int64), np.ones(2, ml_dtypes.bfloat16), np.array([True])]
+    names = text(b"w", b"scope/n", b"half", b"flag")
+    run("Save", one(b"folder/model"), names, arrays)
+    for name, array in zip(names.tolist(), arrays, strict=True):
+        back = run("Restore", one(b"folder/model"), one(name), dt=array.dtype)
+        assert back.dtype == array.dtype and np.array_equal(back, array)
+    run("SaveV2", one(b"again"), names[:2], text(b"", b""), arrays[:2])
+    both = run("RestoreV2", one(b"again"), names[:2], text(b"", b""), dtypes=["float64", "int64"])
+    assert np.array_equal(both[0], arrays[0]) and both[1] == 3
+    with pytest.raises(VoxgradError, match="VG050"):
+        run("Restore", one(b"again"), one(b"nothing"), dt="float32")
+    with pytest.raises(VoxgradError, match="VG011"):
+        run("Restore", one(b"again"), one(b"w"), dt="float32")
+    (tmp_path / "broken").write_bytes(b"PK\x03\x04 not an archive")
+    with pytest.raises(VoxgradError, match="VG053"):
+        run("Restore", one(b"broken"), one(b"w"), dt="float32")
+    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == ["again", "broken", "model"]
+
+
+def test_whole_files(tmp_path: Path) -> None:
+    run = Session(tmp_path)
+    run("WriteFile", one(b"sub/a.txt"), one(b"hello\x00"))
+    assert run("ReadFile", one(b"sub/a.txt")).item() == b"hello\x00"
+    assert run("MatchingFiles", text(b"sub/*.txt", b"*.bin")).tolist() == [b"sub/a.txt"]
+    with pytest.raises(VoxgradError, match="VG051"):
+        run("ReadFile", one(b"none"))
+
+
+def test_tensor_array() -> None:
+    run = Session()
+    handle, flow = run("TensorArrayV3", number(3), dtype="float32")
+    for index in range(3):
+        flow = run("TensorArrayWriteV3", handle, number(index), np.full(2, index, np.float32), flow)
+    assert run("TensorArraySizeV3", handle, flow) == 3
+    gathered = run("TensorArrayGatherV3", handle, np.array([2, 0], np.int32), flow, dtype="float32")
+    assert gathered.tolist() == [[2, 2], [0, 0]]
+    assert run("TensorArrayReadV3", handle, number(1), flow, dtype="float32").tolist() == [1, 1]
+    with pytest.raises(VoxgradError, match="once"):
+        run("TensorArrayReadV3", handle, number(1), flow, dtype="float32")
+    with pytest.raises(VoxgradError, match="VG043"):
+        run("TensorArrayWriteV3", handle, number(3), np.zeros(2, np.float32), flow)
+    handle, flow = run("TensorArrayV3", number(2), dtype="float32", clear_after_read=False)
+    run("TensorArraySplitV3", handle, np.arange(3, dtype=np.float32), np.array([1, 2]), flow)
+    joined, lengths = run("TensorArrayConcatV3", handle, flow, dtype="float32")
+    assert joined.tolist() == [0, 1, 2] and lengths.tolist() == [1, 2]
+    grads, flow = run("TensorArrayGradV3", handle, flow, source="g")
+    assert run("TensorArrayGradV3", handle, flow, source="g")[0] is grads
+    for _ in range(2):
+        run("TensorArrayWriteV3", grads, number(0), np.ones(1, np.float32), flow)
+    assert run("TensorArrayReadV3", grads, number(0), flow, dtype="float32").tolist() == [2]
+    assert run("TensorArrayReadV3", grads, number(1), flow, dtype="float32").tolist() == [0, 0]
+
+
+def test_random_numbers_go_on_and_repeat() -> None:
+    def draw(seeds: tuple[int, int]) -> list[Any]:
+        run = Session()
+        attrs = {"dtype": "float32", "seed": seeds[0], "seed2": seeds[1]}
+        return [run("RandomUniform", np.array([4], np.int32), **attrs) for _ in range(2)]
+
+    first, again, other, free = draw((1, 2)), draw((1, 2)), draw((1, 3)), draw((0, 0))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first[0], first[1])
+    assert not np.array_equal(first, other) and not np.array_equal(free, draw((0, 0)))
+    run = Session()
+    a, b = (
+        run("RandomStandardNormal", np.array([4], np.int32), block=block, dtype="float64", seed=1) for block in "ab"
+    )
+    assert np.array_equal(a, b)
+    many = run("RandomStandardNormal", np.array([20000], np.int32), block="c", dtype="float64", seed=5)
+    assert abs(many.mean()) < 0.03 and abs(many.std() - 1) < 0.03
+    cut = run("TruncatedNormal", np.array([2000], np.int32), block="d", dtype="float32", seed=5)
+    assert np.abs(cut).max() < 2
+
+
+def test_messages() -> None:
+    run, x = Session(), np.array([1.5, 2, 3, 4])
+    for _ in range(3):
+        assert run("Print", x, [x, text(b"word")], message="m: ", first_n=2) is x
+    assert run.lines == ["m: [1.5 2 3...][word]"] * 2
+    run("Assert", np.array(True), [x])
+    with pytest.raises(VoxgradError, match="VG044"):
+        run("Assert", np.array(False), [x], summarize=1)
+    assert run("CheckNumerics", x, message="") is x
+    with pytest.raises(VoxgradError, match="NaN"):
+        run("CheckNumerics", np.array([np.nan]), message="here")
+    with pytest.raises(VoxgradError, match="VG001"):
+        run("Placeholder", dtype="float32")
+    with pytest.raises(VoxgradError, match="VG040"):
+        run("Abort", error_msg="stop")

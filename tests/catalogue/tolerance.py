@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How close an ordinary op comes to TensorFlow, in units of the last place (ulp) of its type.
+
+Moved data, integers, truth values and texts are equal. Float arithmetic is within `ALLOWED` ulps of the larger of the
+two numbers; where an op adds numbers near `SCALE` on its way (1 in `exp(x) - 1`), ulps of that scale. A number below
+the smallest normal one may have been flushed to zero. A complex number is as far off as its distance says.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from voxgrad.catalog.registry import OPS
+
+Array = np.ndarray[Any, Any]
+
+_EXACT = ("array", "slicing", "core", "spaces", "string", "control_flow", "io")
+"""Modules whose kernels only move data."""
+
+ALLOWED = {
+    "Erfinv": 1024,  # two rational approximations, both short of full precision near 0.9
+    "Betainc": 64, "Igammac": 144, "Igamma": 8, "Polygamma": 12,
+    "IgammaGradA": 2**14,  # a numeric derivative
+}  # fmt: skip
+"""Ulps where 4 are not enough."""
+
+SCALE = {
+    "Elu": 1.0, "Selu": 2.0, "Softplus": 1.0, "Log1p": 1.0, "Expm1": 1.0,
+    "SoftmaxCrossEntropyWithLogits": 4.0, "SparseSoftmaxCrossEntropyWithLogits": 4.0, "LogSoftmax": 8.0,
+    "LRNGrad": 4.0, "IgammaGradA": 1.0, "FusedBatchNorm": 4.0, "FusedBatchNormV2": 4.0, "FusedBatchNormV3": 4.0,
+    "Lgamma": 1.0, "Digamma": 4.0, "Cos": 1.0, "Sin": 1.0, "Tan": 1.0, "Acos": 1.0, "Asin": 1.0,
+    "RandomStandardNormal": 4.0, "TruncatedNormal": 2.0,
+}  # fmt: skip
+"""The size of the terms that an op adds on its way, where that is more than its result."""
+
+_EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
+_NORMAL = {"float16": 2.0**-14, "bfloat16": 2.0**-126, "float32": 2.0**-126, "float64": 2.0**-1022}
+
+
+def allowed(op: str) -> float:
+    """The ulps that an op may be off."""
+    return (
+        0
+        if OPS[op].kernel.partition(".")[0] in _EXACT and op not in ("LinSpace", "MirrorPadGrad", "ScatterNd")
+        else ALLOWED.get(op, 4)
+    )
+
+
+def distance(got: Array, wanted: Array, op: str) -> float:
+    """How far two results are apart in ulps; infinity where they do not agree at all."""
+    if got.dtype != wanted.dtype or got.shape != wanted.shape:
+        return np.inf
+    if got.dtype.kind in "biuO":
+        return 0.0 if np.array_equal(got, wanted) else np.inf
+    name = got.dtype.name
+    if got.dtype.kind == "c":
+        name = "float32" if name == "complex64" else "float64"
+    wide = np.complex128 if got.dtype.kind == "c" else np.float64
+    with np.errstate(invalid="ignore"):
+        left, right = (array.astype(wide).ravel() for array in (got, wanted))
+    same = (left == right) | (np.isnan(left) & np.isnan(right))
+    left, right = left[~same], right[~same]
+    if not (np.isfinite(left).all() and np.isfinite(right).all()):
+        return np.inf
+    gap = np.abs(left - right)
+    size = np.maximum(np.maximum(np.abs(left), np.abs(right)), SCALE.get(op, _NORMAL[name]))
+    unit = 2.0 ** np.floor(np.log2(size)) * _EPSILON[name]
+    return float(np.max(np.where(gap < _NORMAL[name], 0, gap / unit), initial=0))
