@@ -20,7 +20,7 @@ extern "C" {
 /* Element types. The integers exist for vg_max_pool_grad_grad, which only compares and copies. */
 enum { VG_F16 = 0, VG_BF16 = 1, VG_F32 = 2, VG_F64 = 3, VG_I8 = 4, VG_I16 = 5, VG_I32 = 6, VG_I64 = 7 };
 
-enum { VG_OK = 0, VG_CANCELLED = 1, VG_BAD_TYPE = 2 };
+enum { VG_OK = 0, VG_CANCELLED = 1, VG_BAD_TYPE = 2, VG_NOT_DENSE = 3 };
 
 enum { VG_ISA_BASELINE = 0, VG_ISA_AVX2 = 1, VG_ISA_AVX512 = 2 };
 
@@ -109,6 +109,18 @@ int32_t vg_max_pool_grad(const vg_pool *problem, const void *x, const void *y, c
 int32_t vg_max_pool_grad_grad(const vg_pool *problem, const void *x, const void *y, const void *grad, void *out,
                               const vg_run *run);
 
+/* Max pooling for callers that run forward and backward: the forward pass keeps, as one byte, which cell of its window
+ * (those inside the volume, counted in depth, height, width order) each maximum is; 255 where all are NaN. For windows of
+ * at most 254 cells. The gradients then need neither x nor y; near_ties has no meaning here. */
+int64_t vg_max_pool_positions_scratch(const vg_pool *problem, int32_t threads);
+int64_t vg_max_pool_grad_positions_scratch(const vg_pool *problem, int32_t threads);
+int64_t vg_max_pool_grad_grad_positions_scratch(const vg_pool *problem, int32_t threads);
+int32_t vg_max_pool_positions(const vg_pool *problem, const void *x, void *y, uint8_t *positions, const vg_run *run);
+int32_t vg_max_pool_grad_positions(const vg_pool *problem, const uint8_t *positions, const void *dy, void *dx,
+                                   const vg_run *run);
+int32_t vg_max_pool_grad_grad_positions(const vg_pool *problem, const uint8_t *positions, const void *grad, void *out,
+                                        const vg_run *run);
+
 /* NumPy's array interface (the struct behind __array_struct__, documented and frozen): lets a caller hand over arrays
  * without asking each for its address. */
 typedef struct vg_numpy {
@@ -120,7 +132,8 @@ typedef struct vg_numpy {
     void *descr;
 } vg_numpy;
 
-/* Runs kernel(problem, arrays[0]->data, ..., run); `kernel` is one of the functions above, with `count` data pointers. */
+/* Runs kernel(problem, a->data, b->data, ..., run); `kernel` is one of the functions above, with `count` data pointers.
+ * VG_NOT_DENSE, and nothing is done, where one of the arrays is not C-contiguous, aligned and of native byte order. */
 int32_t vg_call(void *kernel, const void *problem, int32_t count, const vg_numpy *a, const vg_numpy *b,
                 const vg_numpy *c, const vg_numpy *d, const vg_run *run);
 

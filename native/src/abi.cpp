@@ -73,6 +73,9 @@ VG_SCRATCH(avg_pool_grad, vg_pool)
 VG_SCRATCH(max_pool, vg_pool)
 VG_SCRATCH(max_pool_grad, vg_pool)
 VG_SCRATCH(max_pool_grad_grad, vg_pool)
+VG_SCRATCH(max_pool_positions, vg_pool)
+VG_SCRATCH(max_pool_grad_positions, vg_pool)
+VG_SCRATCH(max_pool_grad_grad_positions, vg_pool)
 #undef VG_SCRATCH
 
 int32_t vg_conv3d(const vg_conv *p, const void *x, const void *w, void *y, const vg_run *r) {
@@ -95,12 +98,25 @@ int32_t vg_max_pool_grad(const vg_pool *p, const void *x, const void *y, const v
 int32_t vg_max_pool_grad_grad(const vg_pool *p, const void *x, const void *y, const void *g, void *out, const vg_run *r) {
     return kernels().max_pool_grad_grad(p, x, y, g, out, r);
 }
+int32_t vg_max_pool_positions(const vg_pool *p, const void *x, void *y, uint8_t *positions, const vg_run *r) {
+    return kernels().max_pool_positions(p, x, y, positions, r);
+}
+int32_t vg_max_pool_grad_positions(const vg_pool *p, const uint8_t *positions, const void *dy, void *dx, const vg_run *r) {
+    return kernels().max_pool_grad_positions(p, positions, dy, dx, r);
+}
+int32_t vg_max_pool_grad_grad_positions(const vg_pool *p, const uint8_t *positions, const void *g, void *out, const vg_run *r) {
+    return kernels().max_pool_grad_grad_positions(p, positions, g, out, r);
+}
 
 int32_t vg_call(void *kernel, const void *problem, int32_t count, const vg_numpy *a, const vg_numpy *b,
                 const vg_numpy *c, const vg_numpy *d, const vg_run *run) {
     using Two = int32_t (*)(const void *, const void *, const void *, const vg_run *);
     using Three = int32_t (*)(const void *, const void *, const void *, const void *, const vg_run *);
     using Four = int32_t (*)(const void *, const void *, const void *, const void *, const void *, const vg_run *);
+    constexpr int dense = 0x1 | 0x100 | 0x200;  // NumPy's flags: C-contiguous, aligned, not swapped
+    const vg_numpy *arrays[] = {a, b, c, d};
+    for (int32_t i = 0; i < count; ++i)
+        if ((arrays[i]->flags & dense) != dense) return VG_NOT_DENSE;
     if (count == 2) return reinterpret_cast<Two>(kernel)(problem, a->data, b->data, run);
     if (count == 3) return reinterpret_cast<Three>(kernel)(problem, a->data, b->data, c->data, run);
     return reinterpret_cast<Four>(kernel)(problem, a->data, b->data, c->data, d->data, run);

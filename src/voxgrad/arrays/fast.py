@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import marshal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,26 +34,20 @@ _interface.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """Where the tensors are among the arguments of a call, and where all that decides its problem is."""
-
-    tensors: tuple[int, ...]
-    rest: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Ready:
     """A validated call that waits for its arrays."""
 
     shape: tuple[int, ...]
     type: np.dtype[Any]
+    empty: Callable[..., Array]
     problem: Problem
     prepared: cpu.Prepared
     finite: int | None
     """Which array must be finite for the kernel alone to be right: an input, or the result (-1)."""
 
 
-_layouts: dict[tuple[str, ...], Layout] = {}
+Names = tuple[str, ...]
+_layouts: dict[tuple[str, Names], tuple[Names, Names]] = {}
 _ready: dict[Any, Ready] = {}
 
 
@@ -62,50 +56,48 @@ def forget() -> None:
     _ready.clear()
 
 
-def _layout(op: Op, names: tuple[str, ...]) -> Layout:
-    tensors = [item.name for item in op.inputs if not item.host]
+def _layout(op: Op, names: Names) -> tuple[Names, Names]:
+    """The arguments that are tensors, and the others that decide the problem."""
+    tensors = tuple(item.name for item in op.inputs if not item.host and item.name in names)
     known = {item.name for item in op.parameters}
-    return Layout(
-        tuple(names.index(name) for name in tensors if name in names),
-        tuple(index for index, name in enumerate(names) if name in known and name not in tensors),
-    )
+    layout = tensors, tuple(name for name in names if name in known and name not in tensors)
+    _layouts[op.name, names] = layout
+    return layout
 
 
-def _signature(op: Op, names: tuple[str, ...], values: list[Any]) -> tuple[Any, list[Any]] | None:
+def _signature(op: Op, arguments: Mapping[str, Any]) -> tuple[Any, list[Array]] | None:
     """The key of a call and its tensors; None where the short way is not for it."""
-    layout = _layouts.get((op.name, *names))
-    if layout is None:
-        layout = _layouts[(op.name, *names)] = _layout(op, names)
-    tensors = [values[index] for index in layout.tensors]
+    names = tuple(arguments)
+    tensors, rest = _layouts.get((op.name, names)) or _layout(op, names)
     key: list[Any] = [op.name, names, current_semantics()]
-    for tensor in tensors:
-        if type(tensor) is not np.ndarray or not tensor.flags.c_contiguous:
+    arrays = []
+    for name in tensors:
+        array = arguments[name]
+        if type(array) is not np.ndarray:
             return None
-        key += (tensor.dtype, tensor.shape)
+        arrays.append(array)
+        key += (array.dtype.num, array.shape)
     try:
         # Bytes tell 1 from True and 1.0, which are equal as values.
-        key.append(marshal.dumps([values[index] for index in layout.rest], 2))
+        key.append(marshal.dumps([arguments[name] for name in rest], 2))
     except ValueError:
         return None
-    return tuple(key), tensors
+    return tuple(key), arrays
 
 
 def call(op: Op, arguments: Mapping[str, Any]) -> Any:
     """The result of a call whose like went the long way before, else MISS."""
-    signature = _signature(op, tuple(arguments), list(arguments.values()))
+    signature = _signature(op, arguments)
     if signature is None or limit_is_set():
         return MISS
     ready = _ready.get(signature[0])
     if ready is None:
         return MISS
-    return _run(ready, signature[1])
-
-
-def _run(ready: Ready, tensors: list[Array]) -> Any:
-    result = memory.empty(ready.shape, ready.type)
-    interfaces = [array.__array_struct__ for array in (*tensors, result)]
-    pointers = [_interface(capsule, None) for capsule in interfaces]
-    cpu.run_arrays(ready.prepared, pointers)
+    result = ready.empty(ready.shape, ready.type)
+    capsules = [array.__array_struct__ for array in (*signature[1], result)]
+    pointers = [_interface(capsule, None) for capsule in capsules]
+    if not cpu.run_arrays(ready.prepared, pointers):
+        return MISS
     if ready.finite is not None and not cpu.all_finite(ready.problem.dtype, pointers[ready.finite]):
         return MISS
     return result
@@ -121,13 +113,14 @@ def remember(plan: Plan, arguments: Mapping[str, Any]) -> None:
         or not 0 < problem.output_bytes <= UNCHECKED
     ):
         return
-    signature = _signature(plan.op, tuple(arguments), list(arguments.values()))
+    signature = _signature(plan.op, arguments)
     if signature is None:
         return
     if len(_ready) >= _LARGEST:
         _ready.clear()
+    empty = np.empty if problem.output_bytes < memory.SMALLEST else memory.empty
     prepared, finite = cpu.prepare(problem), nonfinite.deciding_array(problem)
-    _ready[signature[0]] = Ready(problem.output_shape, numpy_type(problem.dtype), problem, prepared, finite)
+    _ready[signature[0]] = Ready(problem.output_shape, numpy_type(problem.dtype), empty, problem, prepared, finite)
 
 
 def _is_plain(values: list[Any], plan: Plan) -> bool:

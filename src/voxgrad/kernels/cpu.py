@@ -26,6 +26,7 @@ _FLOAT_CODES = {HALF: 0, BFLOAT16: 1, FLOAT32: 2, FLOAT64: 3}
 _INTEGER_CODES = {1: 4, 2: 5, 4: 6, 8: 7}
 _LIBRARY = "libvoxgrad.dylib" if sys.platform == "darwin" else "voxgrad.dll" if os.name == "nt" else "libvoxgrad.so"
 _CANCELLED = 1
+_NOT_DENSE = 3
 
 
 class _Axis(ctypes.Structure):
@@ -212,6 +213,13 @@ class _Scratch(threading.local):
     def __init__(self) -> None:
         self.settings = _Run()
         self.settings_pointer = ctypes.byref(self.settings)
+        self.used = (0, 0)
+
+    def use(self, threads: int, scratch: int) -> None:
+        """Set the settings; setting a field of a C struct costs more than comparing."""
+        if (threads, scratch) != self.used:
+            self.used = (threads, scratch)
+            self.settings.threads, self.settings.scratch = threads, scratch
 
     def at_least(self, size: int) -> int:
         """The address of `size` bytes, 64-byte aligned."""
@@ -252,21 +260,33 @@ def run(problem: Problem, addresses: Sequence[int], cancel: CancelFlag | None = 
     assert status == 0, f"{problem.op}: native status {status}"
 
 
-_call: Any = None
+def run_arrays(prepared: Prepared, interfaces: Sequence[int]) -> bool:
+    """Run on arrays given by their NumPy array interfaces, the output last; False where one of them is not dense."""
+    local = _scratch
+    local.use(_threads, _scratch_for(prepared))
+    missing = _MISSING[len(interfaces)]
+    status = _entry("vg_call")(
+        prepared.address, prepared.pointer, len(interfaces), *interfaces, *missing, local.settings_pointer
+    )
+    assert status in (0, _NOT_DENSE), f"{prepared.kernel}: native status {status}"
+    return bool(status == 0)
 
 
-def run_arrays(prepared: Prepared, interfaces: list[int]) -> None:
-    """Run on arrays given by their NumPy array interfaces, the output last."""
-    global _call
-    if _call is None:
-        _call = library().vg_call  # type: ignore[union-attr]
-        _call.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32] + 5 * [ctypes.c_void_p]
-    settings = _scratch.settings
-    settings.threads = _threads
-    settings.scratch = _scratch_for(prepared)
-    missing = (None,) * (4 - len(interfaces))
-    status = _call(prepared.address, prepared.pointer, len(interfaces), *interfaces, *missing, _scratch.settings_pointer)
-    assert status == 0, f"{prepared.kernel}: native status {status}"
+_MISSING = ((None,) * 4, (None,) * 3, (None,) * 2, (None,), ())
+_ARGUMENTS: dict[str, list[Any]] = {
+    "vg_call": [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32] + 5 * [ctypes.c_void_p],
+    "vg_all_finite": [ctypes.c_int32, ctypes.c_void_p],
+}
+
+
+@lru_cache(maxsize=8)
+def _entry(name: str) -> Any:
+    """A function of the library that knows its argument types."""
+    loaded = library()
+    assert loaded is not None
+    function = getattr(loaded, name)
+    function.argtypes = _ARGUMENTS[name]
+    return function
 
 
 _scratch_sizes: dict[tuple[int, int, int], int] = {}
@@ -285,4 +305,4 @@ def _scratch_for(prepared: Prepared) -> int:
 
 def all_finite(dtype: DType, interface: int) -> bool:
     """True where no element of a dense float array, given by its NumPy array interface, is infinite or NaN."""
-    return bool(library().vg_all_finite(_FLOAT_CODES[dtype], ctypes.c_void_p(interface)))  # type: ignore[union-attr]
+    return bool(_entry("vg_all_finite")(_FLOAT_CODES[dtype], interface))
