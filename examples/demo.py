@@ -95,6 +95,26 @@ def picture(plane: Array, width: int = 64) -> str:
     return "\n".join("    " + "".join(SHADES[level] for level in row) for row in levels[::-1])
 
 
+def show_pages() -> None:
+    """Run the example pages as `voxgrad run` does, and say what is wrong with those that have a mistake."""
+    from voxgrad.graph.page import Page
+    from voxgrad.graph.session import ClientSession
+
+    print("\n== Pages: blocks wired together (voxgrad run examples/NAME.vox.json) ==")
+    for path in sorted(Path(__file__).parent.glob("*.vox.json")):
+        page = Page.load(path)
+        print(f"\n{path.name}  -  {page.name}, {len(page)} blocks")
+        for problem in page.problems():
+            print(f"  {problem}" + (f"  Fix: {problem.fix.title}." if problem.fix else ""))
+        if page.problems():
+            continue
+        cycles = 50 if page.initializers else 1
+        session = ClientSession(page)
+        values = session.loop(cycles, list(page.outputs.values()), targets=page.targets)
+        for name, value in zip(page.outputs, values, strict=True):
+            print(f"  {name:>18}  {describe(value)}" + (f"   [after {cycles} cycles]" if cycles > 1 else ""))
+
+
 def main() -> None:
     """Run the tour."""
     print(f"voxgrad {vg.__version__}, kernels: {cpu.isa_name()}, {vg.get_num_threads()} threads")
@@ -108,6 +128,7 @@ def main() -> None:
         if name == "AvgPool3DGrad":
             print("\n  a slice of it: the brightest voxel of every 2x2x2 window, spread over the window\n")
             print(picture(result[0, scan.shape[1] // 2, :, :, 0]))
+    show_pages()
     print("\nEvery op: .venv/bin/voxgrad ops     One of them: .venv/bin/voxgrad ops MaxPool3DGradGrad")
 
 

@@ -312,6 +312,22 @@ def test_missing_files_and_folders(tmp_path: Path) -> None:
         Page.load("a\0b")
 
 
+def test_a_thousand_blocks_load_and_infer_quickly() -> None:
+    page = Page("long")
+    last = page.add("Placeholder", attrs={"dtype": "float32", "shape": ["N", 8, 8, 8, 1]}, name="x")
+    window = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 1, 1, 1, 1], "padding": "SAME"}
+    for _ in range(333):
+        pool = page.add("MaxPool3D", {"input": last}, window, position=(1.0, 2.0))
+        last = page.add("Add", {"x": pool, "y": page.add("Relu", {"features": pool})})
+    text = page_file.dumps(page)
+    took = []
+    for _ in range(5):
+        start = time.perf_counter()
+        assert page_file.loads(text).problems() == []
+        took.append(time.perf_counter() - start)
+    assert min(took) < 0.3
+
+
 def test_frozen_versions_still_load() -> None:
     """Samples of released versions: never edited, only added to."""
     page = Page.load(SAMPLES / "v1.vox.json")
