@@ -255,6 +255,19 @@ def test_tensors_are_compared_in_ulp(server: Server) -> None:
     assert summary["count"] == 5 and summary["nan"] == 1
 
 
+def test_runs_are_compared_block_by_block(server: Server) -> None:
+    left = server.run(pool_page(), "left")
+    document = pool_page()
+    document["blocks"][0]["attrs"]["value"]["tensor"]["values"][15] = 16.5
+    right = server.run(document, "right")
+    found = server.post("compare/runs", {"left": left["id"], "right": right["id"]})
+    rows = {row["block"]: row for row in found["rows"]}
+    assert list(rows) == ["x", "pool"] and rows["pool"]["max_abs"] == 0.5 and not rows["pool"]["same"]
+    assert rows["pool"]["max_ulp"] == 0.5 / 2**-19 and rows["pool"]["left_seconds"] is not None
+    again = server.post("compare/runs", {"left": left["id"], "right": left["id"]})["rows"]
+    assert all(row["same"] and row["max_ulp"] == 0 for row in again)
+
+
 def test_a_summary_tells_what_numpy_tells(server: Server) -> None:
     page = vg.Page("summary")
     value = np.random.default_rng(2).standard_normal((2, 6, 70, 80, 3)).astype(np.float32)

@@ -16,6 +16,8 @@ import io
 import math
 import os
 import re
+import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,11 +41,48 @@ _NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _TENSOR_KEYS = {"dtype", "shape", "values", "file", "sha256", "base64"}
 
 
+class Arrays:
+    """Arrays that were read before, for those who read the same page again and again; the oldest go first."""
+
+    def __init__(self, max_bytes: int = 2**30):
+        self._max_bytes = max_bytes
+        self._found: OrderedDict[tuple[str, str], Array] = OrderedDict()
+        self._entries: dict[int, tuple[str, str]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, file: str, sha256: str) -> Array | None:
+        """The array of a file with this checksum; not to be changed."""
+        with self._lock:
+            found = self._found.get((file, sha256))
+            if found is not None:
+                self._found.move_to_end((file, sha256))
+            return found
+
+    def put(self, file: str, sha256: str, array: Array) -> None:
+        """Remember an array."""
+        if array.nbytes > self._max_bytes:
+            return
+        array.flags.writeable = False
+        with self._lock:
+            self._found[file, sha256] = array
+            self._entries[id(array)] = (file, sha256)
+            while sum(one.nbytes for one in self._found.values()) > self._max_bytes:
+                _, gone = self._found.popitem(last=False)
+                self._entries.pop(id(gone), None)
+
+    def entry(self, array: Array) -> dict[str, str] | None:
+        """Where an array was read from."""
+        with self._lock:
+            key = self._entries.get(id(array))
+            return {"file": key[0], "sha256": key[1]} if key is not None and self._found[key] is array else None
+
+
 class Writer:
     """Turns values of a page into JSON values. With a folder, large arrays go there; without, everything is inline."""
 
-    def __init__(self, folder: Path | None):
+    def __init__(self, folder: Path | None, known: Arrays | None = None):
         self.folder = folder
+        self.known = known
         self.files: set[str] = set()
 
     def encode(self, value: Any) -> Any:
@@ -69,6 +108,8 @@ class Writer:
         head = {"dtype": dtype.name, "shape": list(array.shape)}
         if array.size <= INLINE_ELEMENTS or dtype == dtypes.STRING:
             return head | {"values": [_to_json(item, dtype) for item in array.ravel().tolist()]}
+        if self.known is not None and (entry := self.known.entry(array)) is not None:
+            return head | entry
         dense = np.ascontiguousarray(array, dtype=numpy_type(dtype).newbyteorder("<"))
         if self.folder is None:
             return head | {"base64": base64.b64encode(dense.tobytes()).decode()}
@@ -113,9 +154,12 @@ def _text_to_json(item: Any) -> Any:
 class Reader:
     """Turns JSON values into values of a page; notes every fault with its place. Reads no file outside of `folder`."""
 
-    def __init__(self, folder: Path | None, note: Callable[[json_text.Path, str, object], None]):
+    def __init__(
+        self, folder: Path | None, note: Callable[[json_text.Path, str, object], None], known: Arrays | None = None
+    ):
         self.folder = folder
         self.note = note
+        self.known = known
 
     def decode(self, value: Any, path: json_text.Path) -> Any:
         """The value of an attribute or a typed value."""
@@ -141,7 +185,7 @@ class Reader:
             return None
         read = {"values": self._values, "file": self._from_file, "base64": self._from_base64}[stored[0]]
         flat = read(data, dtype, math.prod(shape), (*path, stored[0]))
-        return None if flat is None else flat.reshape(shape)
+        return flat if flat is None or flat.shape == shape else flat.reshape(shape)
 
     def _head(self, data: Any, path: json_text.Path) -> tuple[DType, tuple[int, ...]] | None:
         if not isinstance(data, dict):
@@ -199,6 +243,9 @@ class Reader:
         if not isinstance(name, str) or not FILE_NAME.fullmatch(name) or name.startswith("."):
             self.note(path, "be FOLDER.data/CHECKSUM.npy, beside the page", repr(name)[:80])
             return None
+        found = self.known.get(name, str(data.get("sha256"))) if self.known is not None else None
+        if found is not None and list(found.shape) == data["shape"] and dtype_of(found.dtype) == dtype:
+            return found
         file = self.folder / name
         if not file.is_file() or not _is_inside(file, self.folder):
             self.note(path, "be a file in the folder of the page", f"{name}, which is not there")
@@ -222,7 +269,10 @@ class Reader:
         if list(array.shape) != data["shape"] or dtype_of(array.dtype) != dtype:
             self.note(path, f"hold {dtype} {data['shape']}", f"{array.dtype} {list(array.shape)}")
             return None
-        return array.astype(numpy_type(dtype), copy=False)
+        made = array.astype(numpy_type(dtype), copy=False)
+        if self.known is not None:
+            self.known.put(data["file"], data["sha256"], made)
+        return made
 
 
 def _is_size(size: Any) -> bool:

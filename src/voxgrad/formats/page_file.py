@@ -20,7 +20,7 @@ from typing import Any
 from voxgrad.catalog import registry
 from voxgrad.errors import Fault, VoxgradError
 from voxgrad.formats import json_text
-from voxgrad.formats.constants import Reader, Writer
+from voxgrad.formats.constants import Arrays, Reader, Writer
 from voxgrad.formats.json_text import broken
 from voxgrad.formats.migrations import STEPS, VERSION, migrate
 from voxgrad.formats.tensor_files import bad_file, replace_file
@@ -65,9 +65,9 @@ def dumps(page: Page) -> str:
     return _text(page, Writer(None))
 
 
-def to_data(page: Page, folder: Path | None = None) -> dict[str, Any]:
+def to_data(page: Page, folder: Path | None = None, known: Arrays | None = None) -> dict[str, Any]:
     """The page as JSON data. Large constants go into the folder, or into the data where there is none."""
-    return _data(page, Writer(folder))
+    return _data(page, Writer(folder, known))
 
 
 def _data(page: Page, writer: Writer) -> dict[str, Any]:
@@ -146,10 +146,12 @@ def loads(data: bytes | str, source: str = "page", folder: Path | None = None) -
     return from_data(value, source, folder, text)
 
 
-def from_data(value: Any, source: str = "page", folder: Path | None = None, text: str = "") -> Page:
+def from_data(
+    value: Any, source: str = "page", folder: Path | None = None, text: str = "", known: Arrays | None = None
+) -> Page:
     """The page in JSON data that was read already. With its text, errors show the line."""
     current = migrate(_checked_head(value, text, source))
-    decoder = _Decoder(text, source, folder)
+    decoder = _Decoder(text, source, folder, known)
     plain = decoder.page({key: item for key, item in current.items() if key not in ("format", "version")}, ())
     if decoder.faults:
         raise VoxgradError(decoder.faults)
@@ -178,11 +180,11 @@ def _checked_head(value: Any, text: str, source: str) -> dict[str, Any]:
 class _Decoder:
     """Decodes the values of a page and its inner pages, and leaves the rest of the structure as it is."""
 
-    def __init__(self, text: str, source: str, folder: Path | None):
+    def __init__(self, text: str, source: str, folder: Path | None, known: Arrays | None):
         self.text = text
         self.source = source
         self.faults: list[Fault] = []
-        self.values = Reader(folder, self.note)
+        self.values = Reader(folder, self.note, known)
 
     def note(self, path: json_text.Path, wanted: str, got: object) -> None:
         """Remember a fault with its place; a hundred are enough."""

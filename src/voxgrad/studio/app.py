@@ -443,6 +443,13 @@ async def compare(ask: messages.AskCompare, studio: Here) -> messages.Compared:
     return await off(lambda: summaries.compared(studio.tensors, names[0], names[1]))
 
 
+@api.post("/compare/runs")
+async def compare_runs(ask: messages.AskCompareRuns, studio: Here) -> messages.ComparedRuns:
+    """How two runs differ, output by output, with the times of both."""
+    left, right = studio.runs.get(ask.left), studio.runs.get(ask.right)
+    return await off(summaries.compared_runs, studio.tensors, left, right)
+
+
 def _named(studio: Studio, which: messages.ByHash | messages.ByRun) -> str:
     if isinstance(which, messages.ByHash):
         return which.hash

@@ -8,6 +8,7 @@ from typing import Any
 
 from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.formats import json_text, migrations, page_file
+from voxgrad.formats.constants import Arrays
 from voxgrad.graph.page import Page
 from voxgrad.studio.messages import Document
 
@@ -19,6 +20,7 @@ class Documents:
 
     def __init__(self, blobs: Path):
         self._blobs = blobs
+        self._arrays = Arrays()
 
     def read(self, document: Document) -> Page:
         """The page that a client sent; everything that is malformed in it is one error."""
@@ -27,11 +29,11 @@ class Documents:
         if isinstance(blocks, list) and len(blocks) > MAX_BLOCKS:
             raise _malformed("blocks", f"be at most {MAX_BLOCKS:,}", f"{len(blocks):,}")
         head = {"format": page_file.FORMAT, "version": migrations.VERSION}
-        return page_file.from_data(head | document, "page", self._blobs.parent)
+        return page_file.from_data(head | document, "page", self._blobs.parent, known=self._arrays)
 
     def write(self, page: Page) -> Document:
         """The page for a client."""
-        return page_file.to_data(page, self._blobs)
+        return page_file.to_data(page, self._blobs, self._arrays)
 
 
 def check_depth(value: Any, limit: int = json_text.MAX_DEPTH) -> None:

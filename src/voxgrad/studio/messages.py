@@ -656,6 +656,37 @@ class Compared(Told):
     hash: str | None
 
 
+class AskCompareRuns(Asked):
+    """How do two runs differ, block by block? They may be of two engines."""
+
+    left: str
+    right: str
+
+
+class RunRow(Told):
+    """One output in two runs. The differences are None where one run has no such output, or another shape."""
+
+    block: str
+    output: str
+    left: OutputData | None
+    right: OutputData | None
+    left_seconds: float | None
+    right_seconds: float | None
+    same: bool
+    max_abs: float | None
+    max_rel: float | None
+    max_ulp: float | None
+    note: str
+
+
+class ComparedRuns(Told):
+    """All outputs of two runs, in the order of the left one."""
+
+    left: RunData
+    right: RunData
+    rows: list[RunRow]
+
+
 # Files
 
 

@@ -232,3 +232,54 @@ def compared(tensors: TensorStore, left: str, right: str) -> messages.Compared:
         hash=stored.hash if stored else None,
         **compare(a, b),
     )
+
+
+def compared_runs(tensors: TensorStore, left: messages.RunData, right: messages.RunData) -> messages.ComparedRuns:
+    """Two runs, output by output."""
+    sides = [{one.block: one for one in run.blocks} for run in (left, right)]
+    rows = []
+    for block in dict.fromkeys([*sides[0], *sides[1]]):
+        pair = [side.get(block) for side in sides]
+        names = dict.fromkeys(output.name for one in pair if one is not None for output in one.outputs)
+        for name in names:
+            rows.append(_row(tensors, block, name, pair))
+    return messages.ComparedRuns(
+        left=left.model_copy(update={"blocks": []}), right=right.model_copy(update={"blocks": []}), rows=rows
+    )
+
+
+def _row(tensors: TensorStore, block: str, name: str, pair: list[messages.BlockRun | None]) -> messages.RunRow:
+    left, right = (
+        next((output for output in one.outputs if output.name == name), None) if one is not None else None
+        for one in pair
+    )
+    seconds = [one.seconds if one is not None else None for one in pair]
+    row = messages.RunRow(
+        block=block, output=name, left=left, right=right, left_seconds=seconds[0], right_seconds=seconds[1],
+        same=False, max_abs=None, max_rel=None, max_ulp=None, note="",
+    )  # fmt: skip
+    if left is None or right is None:
+        row.note = "only one of the runs has it"
+    elif left.hash is None or right.hash is None:
+        row.same = left.summary == right.summary
+    elif left.hash == right.hash:
+        row.same, row.max_abs, row.max_rel = True, 0.0, 0.0
+        row.max_ulp = 0.0 if left.dtype in FLOATS else None
+    elif left.shape != right.shape:
+        row.note = "the shapes differ"
+    else:
+        _fill(row, tensors, left.hash, right.hash)
+    return row
+
+
+FLOATS = ("half", "bfloat16", "float32", "float64")
+
+
+def _fill(row: messages.RunRow, tensors: TensorStore, left: str, right: str) -> None:
+    try:
+        found = compare(tensors.open(left), tensors.open(right))
+    except InvalidArgumentError:
+        row.note = "a value is not stored any more; run again"
+        return
+    row.same = found["differing"] == 0
+    row.max_abs, row.max_rel, row.max_ulp = found["max_abs"], found["max_rel"], found["max_ulp"]

@@ -41,6 +41,12 @@ export interface AskCompare {
   right: ByHash | ByRun;
 }
 
+/** How do two runs differ, block by block? They may be of two engines. */
+export interface AskCompareRuns {
+  left: string;
+  right: string;
+}
+
 /** Change a document. */
 export interface AskEdit {
   document: Record<string, unknown>;
@@ -191,6 +197,13 @@ export interface Compared {
   count: number;
   where: Difference[];
   hash: string | null;
+}
+
+/** All outputs of two runs, in the order of the left one. */
+export interface ComparedRuns {
+  left: RunData;
+  right: RunData;
+  rows: RunRow[];
 }
 
 /** One place where two tensors differ. */
@@ -506,6 +519,21 @@ export interface RunEvent {
   error: ErrorData | null;
 }
 
+/** One output in two runs. The differences are None where one run has no such output, or another shape. */
+export interface RunRow {
+  block: string;
+  output: string;
+  left: OutputData | null;
+  right: OutputData | null;
+  left_seconds: number | null;
+  right_seconds: number | null;
+  same: boolean;
+  max_abs: number | null;
+  max_rel: number | null;
+  max_ulp: number | null;
+  note: string;
+}
+
 /** The run was accepted. */
 export interface RunStarted {
   run_id: string;
@@ -654,6 +682,11 @@ export interface Routes {
   "POST /api/compare": {
     body: AskCompare;
     answer: Compared;
+  };
+  /** How two runs differ, output by output, with the times of both. */
+  "POST /api/compare/runs": {
+    body: AskCompareRuns;
+    answer: ComparedRuns;
   };
   /** Change a document: apply fixes, add gradients, set a value from text. */
   "POST /api/edit": {
