@@ -7,7 +7,7 @@ After an edit only the changed blocks are looked at again, and those behind them
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from voxgrad.catalog import registry
@@ -16,7 +16,7 @@ from voxgrad.catalog.model import Call, Input, Op, Spec
 from voxgrad.errors import Fault, Faults
 from voxgrad.graph.block import Block, Output, Value, is_variable
 from voxgrad.graph.order import downstream, order
-from voxgrad.graph.page import Store
+from voxgrad.graph.page import Store, inside
 from voxgrad.graph.problems import PinProblem
 from voxgrad.graph.rules import check_pins, given_attributes, host_values, infer_call
 from voxgrad.graph.values import literal, spec_of
@@ -46,7 +46,7 @@ class Inference:
         self.inner: dict[Block, Inference] = {}
         self._faults: dict[Block, Faults] = {}
         self._path = (*path, store)
-        self._revision = -1
+        self._revisions: tuple[int, ...] = ()
         self._problems: list[PinProblem] | None = None
         self._cycles: list[list[Block]] = []
 
@@ -76,16 +76,35 @@ class Inference:
     def update(self) -> None:
         """Work out what has changed since the last time, and what stands behind it."""
         store = self.store
-        if self._revision == store.revision and not store.users:
+        revisions = tuple(one.revision for one in inside(store))
+        if self._revisions == revisions:
             return
-        first = self._revision < 0
-        dirty = set(store.blocks.values()) if first else store.dirty | store.users
-        for gone in [] if first else [block for block in dirty if store.blocks.get(block.name) is not block]:
-            self._forget(gone)
-            dirty.discard(gone)
-        affected = dirty if first else downstream(dirty)
-        found = order(store.blocks.values() if first else affected, within=affected)
-        self._cycles = [ring for ring in self._cycles if not affected.intersection(ring)] + found.cycles
+        if not self._revisions:
+            self._work(dict.fromkeys(store.blocks.values()), set(store.blocks.values()))
+        else:
+            dirty = store.dirty | store.users
+            gone = [block for block in dirty if store.blocks.get(block.name) is not block]
+            for block in gone:
+                self._forget(block)
+            dirty.difference_update(gone)
+            self._work(downstream(dirty), dirty)
+        if store.inference is self:
+            store.dirty.clear()
+        self._revisions = revisions
+
+    def given(self, bound: Bound) -> Inference:
+        """The same page with more known from outside; only what depends on that is worked out again."""
+        made = Inference(self.store, bound, self._path[:-1])
+        made.specs, made.calls, made.inner = dict(self.specs), dict(self.calls), dict(self.inner)
+        made._faults, made._cycles, made._revisions = dict(self._faults), list(self._cycles), self._revisions
+        dirty = {block for output in bound for block in (output.block, *output.block.readers)}
+        made._work(downstream(dirty), dirty)
+        return made
+
+    def _work(self, affected: Collection[Block], dirty: set[Block]) -> None:
+        """Infer all dirty blocks, and those affected ones whose inputs turn out to have changed."""
+        found = order(affected, within=affected)
+        self._cycles = [ring for ring in self._cycles if not any(block in affected for block in ring)] + found.cycles
         changed: set[Block] = set()
         for block in found.blocks:
             if block in dirty or self._reads(block, changed):
@@ -93,9 +112,6 @@ class Inference:
                 if not _same_specs(specs, self.specs.get(block)):
                     changed.add(block)
                 self.specs[block] = specs
-        if store.inference is self:
-            store.dirty.clear()
-        self._revision = store.revision
         self._problems = None
 
     def _forget(self, block: Block) -> None:
@@ -115,6 +131,7 @@ class Inference:
 
     def _infer(self, block: Block) -> tuple[Spec, ...]:
         faults = self._faults[block] = Faults(block.op_name or block.uses)
+        self.calls.pop(block, None)
         outputs = block.output_names
         if self.bound:
             fed = [self.bound.get(Output(block, index)) for index in range(len(outputs))]
@@ -257,11 +274,13 @@ def _problem(block: Block, fault: Fault, fixes: Any) -> PinProblem:
 
 def _cycle_problem(ring: list[Block]) -> PinProblem:
     names = [block.name for block in ring]
+    first = names.index(min(names))
+    names = names[first:] + names[:first]
     shown = " <- ".join([*names[:6], *(["..."] if len(names) > 6 else []), names[0]])
     return PinProblem(
         names[0],
         "",
-        ring[0].op_name,
+        ring[first].op_name,
         "VG062",
         "run before the blocks that read it",
         shown,

@@ -484,9 +484,15 @@ class Page:
 
     def inline(self, block: Block | str) -> Page:
         """Put the blocks of a page in place of the block that stands for it; returns the scope that they are in."""
-        from voxgrad.graph.inline import inline
+        from voxgrad.graph.nesting import inline
 
         return inline(self.store.root, self.block(block))
+
+    def fold(self, blocks: Sequence[Block | Output | str], name: str) -> Block:
+        """Move blocks into a page of their own, one of `pages`; the block that stands for it takes their place."""
+        from voxgrad.graph.nesting import fold
+
+        return fold(self.store.root, [self.block(one) for one in blocks], name)
 
     # What follows from the page
 

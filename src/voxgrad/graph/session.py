@@ -24,7 +24,6 @@ from voxgrad.graph.block import Block, Output
 from voxgrad.graph.cache import Cache
 from voxgrad.graph.device import Device, device_named
 from voxgrad.graph.feeds import Feeds, check_feed, collected, feed_arrays, too_large, unfed
-from voxgrad.graph.infer import Inference
 from voxgrad.graph.order import order
 from voxgrad.graph.page import Page, inside
 from voxgrad.graph.plan import Plan, make_plan
@@ -222,8 +221,7 @@ class ClientSession:
     def _checked_plan(self, fetches: tuple[Output, ...], targets: tuple[Block, ...], specs: dict[Output, Spec]) -> Plan:
         inference = self.page.infer()
         if specs:
-            inference = Inference(self.page.store, specs)
-            inference.update()
+            inference = inference.given(specs)
         roots = [*(output.block for output in fetches if output not in specs), *targets]
         found = order(roots, fed=specs)
         faults = [problem.fault for problem in inference.problems(only=set(found.blocks))]

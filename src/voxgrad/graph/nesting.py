@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocks that stand for pages: folding blocks into a page of their own, and putting them back in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from voxgrad.catalog.dims import Dim
+from voxgrad.errors import Fault, InvalidArgumentError
+from voxgrad.graph.block import Block, Output, Source
+from voxgrad.graph.order import downstream
+from voxgrad.graph.page import Page
+
+
+def inline(page: Page, block: Block) -> Page:
+    """Replace a block that stands for a page by copies of the blocks of that page, in a scope of the block's name."""
+    used = block.used_page
+    if used is None:
+        got = block.op_name or block.uses
+        raise InvalidArgumentError(Fault("VG050", "Page.inline", block.name, "stand for a page", got))
+    inputs = dict(zip(used.input_blocks, used.input_names, strict=True))
+    entries = {Output(inner, 0): _entry(block, name) for inner, name in inputs.items()}
+    name, control, readers = block.name, list(block.control), _readers(block)
+    waiting = [one for one in block.readers if block in one.control]
+    exposed, targets, started = dict(page.outputs), list(page.targets), list(page.initializers)
+    page.remove(block)
+    scope = page.sub(name)
+    copies = _copied([one for one in used.blocks if one not in inputs], used, scope, entries)
+    for copy in copies.values():
+        page.run_after(copy, *control)
+    exits = [_moved(one, entries, copies) for one in used.outputs.values()]
+    for reader, pin, sources in readers:
+        page.disconnect(reader, pin)
+        for source in sources:
+            page.attach(reader, pin, _rewired(source, block, exits))
+    for reader in waiting:
+        page.run_after(reader, *copies.values())
+    page.expose({pin: _rewired(one, block, exits) for pin, one in exposed.items()}, page.store.inputs)
+    page.execute([one for old in targets for one in (copies.values() if old is block else [old])])
+    page.start_with([one for old in started for one in (copies.values() if old is block else [old])])
+    return scope
+
+
+def _entry(block: Block, pin: str) -> Source:
+    sources = block.sources.get(pin)
+    if not sources:
+        raise InvalidArgumentError(Fault("VG001", block.uses, f"{block.name}.{pin}", "be connected", "nothing"))
+    return sources[0]
+
+
+def _readers(block: Block) -> list[tuple[Block, str, list[Source]]]:
+    return [
+        (reader, pin, list(sources))
+        for reader in block.readers
+        for pin, sources in reader.sources.items()
+        if any(isinstance(one, Output) and one.block is block for one in sources)
+    ]
+
+
+def _copied(blocks: Iterable[Block], origin: Page, scope: Page, entries: Mapping[Output, Source]) -> dict[Block, Block]:
+    """Copies of blocks of one page in a scope of another, wired among themselves and to what enters."""
+    copies: dict[Block, Block] = {}
+    for block in blocks:
+        if block.uses:
+            if block.uses not in scope.pages:
+                scope.define(block.uses, origin.pages[block.uses])
+            copy = scope.use(block.uses, name=block.name)
+        else:
+            copy = scope.add(block.op or block.op_name, attrs=block.attrs, name=block.name)
+        copy.position = block.position
+        copies[block] = copy
+    for block, copy in copies.items():
+        for pin, sources in block.sources.items():
+            for source in sources:
+                scope.attach(copy, pin, _moved(source, entries, copies))
+        scope.run_after(copy, *(copies[other] for other in block.control if other in copies))
+    return copies
+
+
+def _moved(source: Source, entries: Mapping[Output, Source], copies: dict[Block, Block]) -> Source:
+    if not isinstance(source, Output):
+        return source
+    return entries[source] if source in entries else Output(copies[source.block], source.index)
+
+
+def _rewired(source: Source, block: Block, exits: list[Source]) -> Any:
+    return exits[source.index] if isinstance(source, Output) and source.block is block else source
+
+
+def fold(page: Page, blocks: Sequence[Block], name: str) -> Block:
+    """Move blocks into a page of their own, and put a block that stands for it in their place."""
+    chosen = dict.fromkeys(blocks)
+    _check_fold(page, chosen, name)
+    inner = Page(name, page.semantics)
+    entries = {source: _placeholder(inner, source) for source in _crossing_in(chosen)}
+    copies = _copied(chosen, page, inner, entries)
+    exits = _crossing_out(page, chosen)
+    names = _pin_names(exits)
+    inner.expose({names[one]: Output(copies[one.block], one.index) for one in exits}, list(entries.values()))
+    page.define(name, inner)
+    inputs = {placeholder.block.name: source for source, placeholder in entries.items()}
+    block = page.use(name, inputs, name=name)
+    block.position = next((one.position for one in chosen if one.position is not None), None)
+    page.run_after(block, *(one for inside in chosen for one in inside.control if one not in chosen))
+    _rewire_readers(page, chosen, block, names)
+    page.expose({pin: _outside(one, block, names) for pin, one in page.outputs.items()}, page.store.inputs)
+    page.remove(*chosen)
+    return block
+
+
+def _check_fold(page: Page, chosen: dict[Block, None], name: str) -> None:
+    kept = [one for one in chosen if one in page.targets or one in page.initializers or one in page.store.inputs]
+    if not chosen or kept:
+        got = kept[0].name if kept else "no block"
+        wanted = "be blocks that the page does not run or take by name"
+        raise InvalidArgumentError(Fault("VG060", "Page.fold", "blocks", wanted, got))
+    if name in page.pages:
+        raise InvalidArgumentError(Fault("VG060", "Page.fold", "name", "be one that no other page has", repr(name)))
+    behind = downstream(chosen)
+    for block in behind - chosen.keys():
+        if any(reader in chosen for reader in block.readers):
+            wanted = "hold everything that lies between them"
+            raise InvalidArgumentError(Fault("VG062", "Page.fold", "blocks", wanted, f"no {block.name}"))
+
+
+def _crossing_in(chosen: dict[Block, None]) -> dict[Output, None]:
+    sources = (one for block in chosen for many in block.sources.values() for one in many)
+    return dict.fromkeys(one for one in sources if isinstance(one, Output) and one.block not in chosen)
+
+
+def _crossing_out(page: Page, chosen: dict[Block, None]) -> dict[Output, None]:
+    read = [one for block in page.blocks if block not in chosen for many in block.sources.values() for one in many]
+    return dict.fromkeys(
+        one for one in [*read, *page.outputs.values()] if isinstance(one, Output) and one.block in chosen
+    )
+
+
+def _placeholder(inner: Page, source: Output) -> Output:
+    """An entry of the new page that knows what the wire carries; sizes that are sums or quotients are left open."""
+    spec = source.spec
+    attrs: dict[str, Any] = {"dtype": spec.dtype.name if spec.dtype is not None else "float32"}
+    if spec.shape is not None:
+        attrs["shape"] = [_open_size(size) for size in spec.shape]
+    return inner.add("Placeholder", attrs=attrs, name=source.block.name.rpartition("/")[2]).output(0)
+
+
+def _open_size(size: Any) -> Any:
+    if not isinstance(size, Dim):
+        return size
+    return str(size) if str(size) in size.names and str(size).isidentifier() else None
+
+
+def _pin_names(exits: dict[Output, None]) -> dict[Output, str]:
+    """Names for the outputs of the new page: of the blocks, with the pin where a block has several."""
+    names: dict[Output, str] = {}
+    for one in exits:
+        leaf = one.block.name.rpartition("/")[2]
+        wanted = leaf if len(one.block.output_names) == 1 else f"{leaf}_{one.index}"
+        while wanted in names.values():
+            wanted += "_"
+        names[one] = wanted
+    return names
+
+
+def _outside(source: Any, block: Block, names: dict[Output, str]) -> Any:
+    return block.output(names[source]) if isinstance(source, Output) and source in names else source
+
+
+def _rewire_readers(page: Page, chosen: dict[Block, None], block: Block, names: dict[Output, str]) -> None:
+    for reader in [one for one in page.blocks if one not in chosen and one is not block]:
+        for pin, sources in list(reader.sources.items()):
+            if any(isinstance(one, Output) and one in names for one in sources):
+                page.disconnect(reader, pin)
+                for source in sources:
+                    page.attach(reader, pin, _outside(source, block, names))
+        if any(one in chosen for one in reader.control):
+            page.run_after(reader, block)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocks folded into a page, and put back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import voxgrad as vg
+from voxgrad import ops
+from voxgrad.graph.page import Page
+
+POOL: dict[str, Any] = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 2, 2, 2, 1], "padding": "SAME"}
+X = np.random.default_rng(1).standard_normal((1, 6, 6, 6, 2)).astype(np.float32)
+
+
+def network() -> Page:
+    page = Page("network")
+    x = ops.Placeholder(page, dtype="float32", shape=["N", "D", "H", "W", 2], name="x")
+    conv = ops.Conv3D(page, x, np.ones((3, 3, 3, 2, 2), np.float32), strides=[1] * 5, padding="SAME", name="conv")
+    pool = ops.MaxPool3D(page, conv, **POOL, name="pool")
+    low, high = ops.Neg(page, pool, name="low"), ops.Square(page, pool, name="high")
+    page.expose({"sum": ops.AddN(page, [low, high, low], name="sum"), "pooled": pool})
+    return page
+
+
+def run(page: Page) -> list[Any]:
+    assert [str(problem) for problem in page.problems()] == []
+    results: list[Any] = vg.ClientSession(page).run(list(page.outputs.values()), {"x": X})
+    return results
+
+
+@pytest.mark.parametrize(
+    ("chosen", "inputs", "outputs"),
+    [
+        (["pool"], ["conv"], ["pool"]),
+        (["conv", "conv/filter", "pool"], ["x"], ["pool"]),
+        (["pool", "low", "high"], ["conv"], ["low", "high", "pool"]),
+        (["conv", "conv/filter", "pool", "low", "high", "sum"], ["x"], ["sum", "pool"]),
+    ],
+)
+def test_folding_changes_no_result(chosen: list[str], inputs: list[str], outputs: list[str]) -> None:
+    page, plain = network(), network()
+    wanted = run(plain)
+    block = page.fold(chosen, "part")
+    assert list(block.input_names) == inputs and sorted(block.output_names) == sorted(outputs)
+    assert not any(name in page for name in chosen)
+    again = Page.from_dict(page.to_dict())
+    for made in (page, again):
+        for one, other in zip(run(made), wanted, strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert str(page.outputs["pooled"].shape) == str(plain.outputs["pooled"].shape)
+    page.inline("part")
+    assert "part/pool" in page
+    for one, other in zip(run(page), wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_what_cannot_be_folded_is_told() -> None:
+    page = network()
+    with pytest.raises(vg.InvalidArgumentError, match="between"):
+        page.fold(["conv", "low"], "part")
+    with pytest.raises(vg.InvalidArgumentError, match="no block"):
+        page.fold([], "part")
+    page.execute(["low"])
+    with pytest.raises(vg.InvalidArgumentError, match="low"):
+        page.fold(["low"], "part")
+    with pytest.raises(vg.InvalidArgumentError, match="stand for a page"):
+        page.inline("pool")
+    assert len(run(page)) == 2, "and nothing has changed"
+
+
+def test_control_edges_follow_the_fold() -> None:
+    page = network()
+    before, after = page.add("NoOp", name="before"), page.add("NoOp", name="after")
+    page.run_after("pool", before)
+    page.run_after(after, "pool")
+    block = page.fold(["pool", "low", "high"], "part")
+    assert block.control == [before] and after.control == [block]
+
+
+def test_a_page_cannot_contain_itself() -> None:
+    page = network()
+    with pytest.raises(vg.InvalidArgumentError, match="VG062"):
+        page.define("self", page)
