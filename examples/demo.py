@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A tour: the four operations that began it all, on the numbers 1..32 and on a real brain scan.
 
-    python3 run demo
+python3 run demo
 """
 
 import time
@@ -80,7 +80,14 @@ def show(name: str, call: dict[str, Any]) -> Array:
     seconds = time.perf_counter() - start
     print(f"\n{name}  -  {op.summary}")
     rows = [(item.name, describe(call[item.name])) for item in op.inputs]
-    rows += [("", "  ".join(f"{item.name}={call[item.name]}" for item in op.attrs if isinstance(item, Attr) and item.name in call))]
+    rows += [
+        (
+            "",
+            "  ".join(
+                f"{item.name}={call[item.name]}" for item in op.attrs if isinstance(item, Attr) and item.name in call
+            ),
+        )
+    ]
     rows += [("output", f"{describe(result)}   [{seconds * 1e3:.2f} ms]")]
     for label, text in rows:
         print(f"  {label:>18}  {text}")

@@ -65,7 +65,7 @@ def sources() -> list[Path]:
 
 
 def flags_of(name: str) -> list[str]:
-    """Flags of one source file: its instruction set; and kernels are hidden, so that two builds in a process keep apart."""
+    """Flags of one source file: its instruction set; kernels are hidden, so that two builds in a process keep apart."""
     return (["-fvisibility=hidden"] if name.startswith("isa_") else []) + ISA.get(name, [])
 
 
@@ -92,9 +92,7 @@ def build(output: Path = PLACE, sanitize: bool = False) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     extra = SANITIZE if sanitize else []
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        jobs = [
-            pool.submit(compile_one, cxx, path, COMMON + extra + flags_of(path.name), cache) for path in sources()
-        ]
+        jobs = [pool.submit(compile_one, cxx, path, COMMON + extra + flags_of(path.name), cache) for path in sources()]
         objects = [str(job.result()) for job in jobs]
     output.parent.mkdir(parents=True, exist_ok=True)
     part = output.with_suffix(f".{os.getpid()}.part")

@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import Any
 
 from voxgrad.arrays.execute import execute_into
+from voxgrad.arrays.functions import RawOp, bind, dress
 from voxgrad.catalog.model import Op
 from voxgrad.catalog.registry import FAMILY
 from voxgrad.errors import Faults
-from voxgrad.raw_ops import RawOp, bind, dress
 
 
 def make_function(op: Op) -> RawOp:

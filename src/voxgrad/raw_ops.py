@@ -10,34 +10,12 @@ the declarations in `voxgrad.catalog`; `raw_ops.pyi` shows their signatures to e
 
 from __future__ import annotations
 
-import inspect
 import typing
-from collections.abc import Callable
 
 from voxgrad.arrays import execute, fast, ordinary
-from voxgrad.catalog.describe import docstring, shown_default
-from voxgrad.catalog.model import Attr, Op
+from voxgrad.arrays.functions import RawOp, bind, dress
+from voxgrad.catalog.model import Op
 from voxgrad.catalog.registry import FAMILY, OPS, ORDINARY
-from voxgrad.errors import Faults
-
-RawOp = Callable[..., typing.Any]
-
-
-def bind(op: Op, positional: tuple[typing.Any, ...], given: dict[str, typing.Any]) -> dict[str, typing.Any]:
-    """The arguments of a call by name, after a check of the names."""
-    names = [item.name for item in op.parameters]
-    faults = Faults(op.name)
-    if positional:
-        remedy = f"Name them: {op.name}({', '.join(f'{name}=...' for name in names[: len(positional)])})."
-        faults.add("VG001", "arguments", wanted="be given by name", got=f"{len(positional)} by position", remedy=remedy)
-    for name in given:
-        if name not in names and name != "name":
-            faults.add("VG001", name, wanted=f"be one of {', '.join([*names, 'name'])}", got="an unknown argument")
-    for item in op.parameters:
-        if item.name not in given and not (isinstance(item, Attr) and not item.required) and not positional:
-            faults.add("VG001", item.name, wanted="be given", got="no value", remedy=item.doc)
-    faults.raise_if_any()
-    return given
 
 
 def make_function(op: Op) -> RawOp:
@@ -56,22 +34,6 @@ def make_function(op: Op) -> RawOp:
     function = windowed if op.problem is not None else plain
 
     return dress(function, op, __name__)
-
-
-def dress(function: RawOp, op: Op, module: str, *more: str) -> RawOp:
-    """Give a function the name, signature and documentation of an op; `more` are arguments of its own, asked first."""
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    parameters = [inspect.Parameter(name, keyword) for name in more]
-    for item in op.parameters:
-        default = shown_default(item) if isinstance(item, Attr) else inspect.Parameter.empty
-        parameters.append(inspect.Parameter(item.name, keyword, default=default))
-    parameters.append(inspect.Parameter("name", keyword, default=None))
-    function.__name__ = function.__qualname__ = op.name
-    function.__module__ = module
-    function.__doc__ = docstring(op)
-    function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    function.op = op  # type: ignore[attr-defined]
-    return function
 
 
 def callable_at_once(op: Op) -> bool:

@@ -26,7 +26,8 @@ ROOMS = [
     ["arrays"],
     ["raw_ops", "out_ops", "compat", "graph", "ops", "torch"],
     ["formats", "volumes"],
-    ["studio", "cli", "testing"],
+    ["studio", "testing"],
+    ["cli"],
     ["__main__"],
 ]
 RANK = {room: rank for rank, rooms in enumerate(ROOMS) for room in rooms}

@@ -119,11 +119,19 @@ class Node(Protocol):
     """A use of an op, as its gradient sees it."""
 
     @property
-    def inputs(self) -> Sequence[Any]: ...
+    def inputs(self) -> Sequence[Any]:
+        """Its input values, in order."""
+        ...
+
     @property
-    def outputs(self) -> Sequence[Any]: ...
+    def outputs(self) -> Sequence[Any]:
+        """Its output values, in order."""
+        ...
+
     @property
-    def attrs(self) -> Mapping[str, Any]: ...
+    def attrs(self) -> Mapping[str, Any]:
+        """Its attributes."""
+        ...
 
 
 Gradient = Callable[[Any, Node, Sequence[Any]], Sequence[Any]]
