@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from typing import Any
 
 from voxgrad.catalog.describe import docstring, shown_default
 from voxgrad.catalog.model import Attr, Op
