@@ -130,9 +130,11 @@ def _crossing_in(chosen: dict[Block, None]) -> dict[Output, None]:
 
 
 def _crossing_out(page: Page, chosen: dict[Block, None]) -> dict[Output, None]:
+    """What the rest of the page reads or shows, and loose ends: a result that nobody reads yet must not get lost."""
     read = [one for block in page.blocks if block not in chosen for many in block.sources.values() for one in many]
+    loose = [one for block in chosen if not block.readers for one in block.outputs]
     return dict.fromkeys(
-        one for one in [*read, *page.outputs.values()] if isinstance(one, Output) and one.block in chosen
+        one for one in [*read, *page.outputs.values(), *loose] if isinstance(one, Output) and one.block in chosen
     )
 
 
