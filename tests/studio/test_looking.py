@@ -133,6 +133,21 @@ def test_gradient_blocks_are_drawn_and_run(server: Server) -> None:
     assert wrong.status_code == 422
 
 
+def test_blocks_fold_into_a_page_run_there_and_unfold(server: Server) -> None:
+    document = conv_document()
+    action = {"kind": "fold", "blocks": ["y"], "name": "layer"}
+    folded = server.post("edit", {"document": document, "action": action})
+    assert folded["added"] == ["layer"] and list(folded["document"]["pages"]) == ["layer"]
+    run = server.run(folded["document"], "folded")
+    blocks = {one["block"]: one for one in run["blocks"]}
+    assert blocks["layer"]["outputs"][0]["hash"] == blocks["layer/y"]["outputs"][0]["hash"]
+    pins = server.post("analyse", {"document": folded["document"]})["pins"]
+    assert pins["layer/y"]["output"]["shape"] == [1, 4, 4, 4, 3]
+    action = {"kind": "inline", "block": "layer"}
+    flat = server.post("edit", {"document": folded["document"], "action": action})
+    assert any(block["op"] == "Conv3D" for block in flat["document"]["blocks"])
+
+
 def test_gradients_are_checked_per_block_with_the_step_curve(server: Server) -> None:
     rows = server.post("check", {"document": conv_document()})["rows"]
     assert {(row["block"], row["input"]) for row in rows} == {("y", "input"), ("y", "filter")}

@@ -19,25 +19,32 @@ GAP = 260.0
 """Between the columns of new blocks, in the units of the drawing."""
 
 
-def edit(
-    page: Page, action: messages.ApplyEdits | messages.AddGradients | messages.SetText | messages.SetTexts
-) -> list[str]:
+def edit(page: Page, action: messages.Action) -> list[str]:
     """Carry out an action on a page; the names of the blocks that are new."""
     before = {block.name for block in page.blocks}
-    if isinstance(action, messages.ApplyEdits):
-        page.apply([_decoded(one) for one in action.edits])
-    elif isinstance(action, messages.AddGradients):
-        add_gradients(page, action)
-    elif isinstance(action, messages.SetText):
-        set_text(page, page.block(action.block), action.name, action.text)
-    else:
-        block = page.block(action.block)
-        for name, value in text.parse_attrs(_op(block), action.text).items():
-            page.set_attr(block, name, value)
+    match action:
+        case messages.ApplyEdits():
+            page.apply([_decoded(one) for one in action.edits])
+        case messages.AddGradients():
+            add_gradients(page, action)
+        case messages.SetText():
+            set_text(page, page.block(action.block), action.name, action.text)
+        case messages.SetTexts():
+            set_texts(page, page.block(action.block), action.text)
+        case messages.Fold():
+            page.fold(action.blocks, action.name)
+        case messages.Inline():
+            page.inline(action.block)
     added = [block for block in page.blocks if block.name not in before]
     if isinstance(action, messages.AddGradients):
         _place(page, added)
     return [block.name for block in added]
+
+
+def set_texts(page: Page, block: Block, given: str) -> None:
+    """Give several attributes their values."""
+    for name, value in text.parse_attrs(_op(block), given).items():
+        page.set_attr(block, name, value)
 
 
 def _decoded(edit: dict[str, Any]) -> dict[str, Any]:

@@ -378,11 +378,29 @@ class SetTexts(Asked):
     text: Annotated[str, Field(max_length=2**20)]
 
 
+class Fold(Asked):
+    """Move blocks into a page of their own, with a block that stands for it in their place."""
+
+    kind: Literal["fold"]
+    blocks: Annotated[list[str], Field(min_length=1)]
+    name: Title
+
+
+class Inline(Asked):
+    """Put the blocks of a page in place of the block that stands for it."""
+
+    kind: Literal["inline"]
+    block: str
+
+
+Action = Annotated[ApplyEdits | AddGradients | SetText | SetTexts | Fold | Inline, Field(discriminator="kind")]
+
+
 class AskEdit(Asked):
     """Change a document."""
 
     document: Document
-    action: Annotated[ApplyEdits | AddGradients | SetText | SetTexts, Field(discriminator="kind")]
+    action: Action
 
 
 class Edited(Told):

@@ -50,7 +50,7 @@ export interface AskCompareRuns {
 /** Change a document. */
 export interface AskEdit {
   document: Record<string, unknown>;
-  action: ApplyEdits | AddGradients | SetText | SetTexts;
+  action: ApplyEdits | AddGradients | SetText | SetTexts | Fold | Inline;
 }
 
 /** A document as a file of another kind. */
@@ -291,6 +291,13 @@ export interface FixData {
   edits: Record<string, unknown>[];
 }
 
+/** Move blocks into a page of their own, with a block that stands for it in their place. */
+export interface Fold {
+  kind: "fold";
+  blocks: string[];
+  name: string;
+}
+
 /** The examples. */
 export interface Gallery {
   cards: Card[];
@@ -325,6 +332,12 @@ export interface Info {
   token_cookie: string;
   limits: Limits;
   languages: string[];
+}
+
+/** Put the blocks of a page in place of the block that stands for it. */
+export interface Inline {
+  kind: "inline";
+  block: string;
 }
 
 /** What a run and a request may take. */
