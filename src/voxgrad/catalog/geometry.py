@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 SAME = "SAME"
@@ -46,7 +46,8 @@ class Axis:
     """One spatial axis of a problem.
 
     `overreach` marks the gradient windows of TensorFlow's CPU kernels, which extend to the end of an axis that is
-    shorter than the window (quirk B3).
+    shorter than the window (quirk B3). Where the axis is a part of a longer one, `below` and `above` count the real
+    cells before and behind it: they belong to windows, though they are not in memory.
     """
 
     size: int
@@ -56,18 +57,20 @@ class Axis:
     dilation: int = 1
     before: int = 0
     overreach: bool = False
+    below: int = 0
+    above: int = 0
 
     def start(self, o: int) -> int:
         """The cell under tap 0 of window o; negative in the padding."""
         return o * self.stride - self.before
 
     def span(self, o: int) -> tuple[int, int]:
-        """The cells lo..hi-1 that window o covers, padding cut away (for windows without dilation)."""
-        start = self.start(o)
-        lo = min(max(start, 0), self.size)
-        if self.overreach and self.window > self.size:
-            return lo, self.size
-        return lo, max(lo, min(start + self.window, self.size))
+        """The real cells lo..hi-1 that window o covers (for windows without dilation)."""
+        start, low, high = self.start(o), -self.below, self.size + self.above
+        lo = min(max(start, low), high)
+        if self.overreach and self.window > high - low:
+            return lo, high
+        return lo, max(lo, min(start + self.window, high))
 
     def outputs_of_tap(self, t: int) -> tuple[int, int]:
         """The windows o0..o1-1 whose tap t falls on a real cell."""
@@ -166,3 +169,20 @@ def output_box(axis: Axis, i0: int, i1: int) -> tuple[int, int]:
     end = (i1 - 1 + axis.before) // axis.stride + 1
     first = min(max(first, 0), axis.out)
     return first, max(first, min(end, axis.out))
+
+
+def part(axis: Axis, cells: tuple[int, int], windows: tuple[int, int]) -> Axis:
+    """The axis that holds only cells i0..i1-1 and windows o0..o1-1 of another; every window keeps its place.
+
+    >>> part(axis(8, 3, 1, 1, SAME), (3, 8), (4, 8))
+    Axis(size=5, out=4, window=3, stride=1, dilation=1, before=0, overreach=False, below=3, above=0)
+    """
+    (i0, i1), (o0, o1) = cells, windows
+    return replace(
+        axis,
+        size=i1 - i0,
+        out=o1 - o0,
+        before=axis.before + i0 - o0 * axis.stride,
+        below=axis.below + i0,
+        above=axis.above + axis.size - i1,
+    )

@@ -87,7 +87,8 @@ def windows(problem: Problem) -> Iterator[tuple[Index, Index, int]]:
     for od, (d0, d1) in enumerate(tables[0]):
         for oh, (h0, h1) in enumerate(tables[1]):
             for ow, (w0, w1) in enumerate(tables[2]):
-                cells = (slice(None), slice(d0, d1), slice(h0, h1), slice(w0, w1))
+                # Of a part of a volume a window may reach beyond what is in memory; all its cells count.
+                cells = (slice(None), *(slice(max(a, 0), max(b, 0)) for a, b in ((d0, d1), (h0, h1), (w0, w1))))
                 yield (slice(None), od, oh, ow), cells, (d1 - d0) * (h1 - h0) * (w1 - w0)
 
 
