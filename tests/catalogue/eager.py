@@ -26,10 +26,14 @@ def call(op: Op, inputs: list[Any], attrs: dict[str, Any]) -> list[Any]:
 
 
 class Builder:
-    """`build.<Op>(*inputs, **attrs)` as numbers."""
+    """`build.<Op>(*inputs, **attrs)` as numbers; `used` are the names of the ops that were built."""
+
+    def __init__(self) -> None:
+        self.used: set[str] = set()
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         op = OPS[name]
+        self.used.add(name)
 
         def build(*inputs: Any, **attrs: Any) -> Any:
             made = call(op, list(inputs), attrs)
@@ -56,7 +60,7 @@ def weights(shape: tuple[int, ...], dtype: Any) -> Any:
     return np.cos(np.arange(int(np.prod(shape)))).reshape(shape).astype(dtype)
 
 
-def gradients(case: Case) -> dict[str, Any]:
+def gradients(case: Case, build: Builder | None = None) -> dict[str, Any]:
     """The gradients that a case asks for: of the weighted sum of its first output."""
     op = OPS[case.op]
     made = node(op, [case.inputs[item.name] for item in op.inputs], case.attrs)
@@ -68,7 +72,7 @@ def gradients(case: Case) -> dict[str, Any]:
         else weights(first.shape, first.dtype)
     )
     assert op.gradient is not None
-    found = op.gradient(Builder(), made, dys)
+    found = op.gradient(build or Builder(), made, dys)
     return {
         item.name: np.zeros_like(case.inputs[item.name]) if dx is None else dx
         for item, dx in zip(op.inputs, found, strict=True)

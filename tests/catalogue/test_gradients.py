@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.catalogue.eager import call, gradients, weights
+from tests.catalogue.eager import Builder, call, gradients, weights
 from tests.vectors.catalogue.cases import Case, ramp
 from tests.vectors.catalogue.load import recorded
 from voxgrad.catalog.registry import OPS, ORDINARY
@@ -17,7 +17,7 @@ WITHOUT_NUMBERS = {
     "AssignAdd", "Print", "PreventGradient", "PlaceholderWithDefault", "StopGradient", "CheckNumerics", "NextIteration",
     "LoopCond", "Switch", "Merge", "Round", "Rint", "Ceil", "Floor", "Sign", "Conj", "Real", "Imag", "Complex",
     "ComplexAbs",
-    "ConjugateTranspose", "IdentityN", "Cast",
+    "ConjugateTranspose", "IdentityN", "Cast", "FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3",
     "TensorArrayWriteV3", "TensorArrayReadV3", "TensorArrayGatherV3", "TensorArrayScatterV3", "TensorArrayConcatV3",
     "TensorArraySplitV3",
 }  # fmt: skip
@@ -122,6 +122,27 @@ def test_every_gradient_has_a_case() -> None:
     integers = {"Shape", "ShapeN", "Size", "Rank", "BroadcastArgs", "BroadcastGradientArgs", "ZerosLike", "OnesLike",
                 "InvertPermutation", "ConcatOffset", "OneHot", "Where", "Range", "ArgMax", "ArgMin"}  # fmt: skip
     assert declared - integers - set(_cases()) == set()
+
+
+def test_gradients_can_be_differentiated_again() -> None:
+    """What gradients are made of has a gradient itself, or none to have: second order is only graph."""
+    build = Builder()
+    for cases in _cases().values():
+        gradients(cases[0], build)
+    flat = {
+        "FloorDiv",
+        "TruncateDiv",
+        "Equal",
+        "NotEqual",
+        "Less",
+        "LessEqual",
+        "Greater",
+        "GreaterEqual",
+        "LogicalOr",
+        "ListDiff",
+    }
+    without = {name for name in build.used if OPS[name].gradient is None} - flat
+    assert without == {"LRNGrad", "IgammaGradA"}
 
 
 @pytest.mark.parametrize("op", _cases())

@@ -70,6 +70,90 @@ def _gradient(name: str) -> Any:
     return gradient
 
 
+class _Channels:
+    """Arithmetic per channel, in float32, for gradients: vectors of channels and data that they broadcast with."""
+
+    def __init__(self, build: Any, data_format: str):
+        self.build, self.layout = build, data_format
+        at = channel_axis(data_format)
+        self.axes = [axis for axis in range(len(data_format)) if axis != at]
+
+    def data(self, value: Any) -> Any:
+        """The data in float32; None where there is none."""
+        return None if value is None else self.build.Cast(value, DstT=dtypes.FLOAT32)
+
+    def spread(self, vector: Any) -> Any:
+        """A vector of channels in a shape that broadcasts with the data."""
+        if channel_axis(self.layout) == 1:
+            for _ in self.layout[2:]:
+                vector = self.build.ExpandDims(vector, -1)
+        return vector
+
+    def mean(self, data: Any) -> Any:
+        """The mean of every channel."""
+        return self.build.Mean(data, self.axes)
+
+    def total(self, data: Any) -> Any:
+        """The sum of every channel."""
+        return self.build.Sum(data, self.axes)
+
+    def centred(self, data: Any, hat: Any) -> Any:
+        """The data without their mean and without what goes along with the normalised x."""
+        build = self.build
+        along = self.mean(build.Mul(data, hat))
+        return build.Sub(build.Sub(data, self.spread(self.mean(data))), build.Mul(hat, self.spread(along)))
+
+
+def _second_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
+    """The gradient of the gradient; while training, mean and variance are functions of x.
+
+    With hat = (x - mean) * r and P(u) = u - mean(u) - hat * mean(u * hat), the op computes dx = scale * r * P(dy),
+    dscale = sum(dy * hat) and doffset = sum(dy).
+    """
+    part = _Channels(build, node.attrs["data_format"])
+    dy, x, scale, mean, variance = (part.data(value) for value in node.inputs[:5])
+    along_dx, along_dscale, along_doffset = (part.data(value) for value in dys[:3])
+    training = node.attrs["is_training"]
+    r = build.Rsqrt(build.AddV2(variance, node.attrs["epsilon"]))
+    hat = build.Mul(build.Sub(x, part.spread(mean)), part.spread(r))
+    rate = build.Mul(scale, r)
+    to_dy, to_x, to_scale = [], [], []
+    if along_dx is not None:
+        held = part.centred(along_dx, hat) if training else along_dx
+        to_dy.append(build.Mul(held, part.spread(rate)))
+        shown = part.centred(dy, hat) if training else dy
+        to_scale.append(build.Mul(part.total(build.Mul(along_dx, shown)), r))
+        if training:
+            to_x += _through_statistics(part, (along_dx, dy, shown), (rate, r), hat)
+    if along_dscale is not None:
+        to_dy.append(build.Mul(hat, part.spread(along_dscale)))
+        slope = build.Mul(dy, part.spread(build.Mul(along_dscale, r)))
+        to_x.append(part.centred(slope, hat) if training else slope)
+    if along_doffset is not None:
+        to_dy.append(build.BroadcastTo(part.spread(along_doffset), build.Shape(x)))
+    kinds = [getattr(value, "dtype", dtypes.FLOAT32) for value in node.inputs[:3]]
+    sums = [_added(build, parts, kind) for parts, kind in zip((to_dy, to_x, to_scale), kinds, strict=True)]
+    return *sums, *([None] * (len(node.inputs) - 3))
+
+
+def _through_statistics(part: _Channels, data: tuple[Any, Any, Any], rates: tuple[Any, Any], hat: Any) -> list[Any]:
+    """How dx changes with x through the mean and the variance."""
+    build, (g, dy, shown), (rate, r) = part.build, data, rates
+    shrink = build.Neg(build.Mul(build.Mul(rate, r), part.mean(build.Mul(g, shown))))
+    turned = build.AddV2(
+        build.Mul(g, part.spread(part.mean(build.Mul(dy, hat)))),
+        build.Mul(dy, part.spread(part.mean(build.Mul(g, hat)))),
+    )
+    pulled = part.centred(build.Mul(turned, part.spread(build.Neg(build.Mul(rate, r)))), hat)
+    return [build.Mul(hat, part.spread(shrink)), pulled]
+
+
+def _added(build: Any, parts: list[Any], kind: Any) -> Any:
+    if not parts:
+        return None
+    return build.Cast(parts[0] if len(parts) == 1 else build.AddN(parts), DstT=kind)
+
+
 def _forward(name: str, types: dict[str, tuple[DType, ...]], stat: str, gradient: str, *, reserves: int) -> Op:
     doc = "Kept for the gradient."
     return Op(
@@ -107,6 +191,7 @@ def _backward(name: str, types: dict[str, tuple[DType, ...]], stat: str, *, wide
          Output(f"reserve_space_{first}", stat, "Empty.", "[0]"),
          Output(f"reserve_space_{first + 1}", stat, "Empty.", "[0]")),
         types, infer=_gradient_infer, kernel="batch_norm.backward", laws=_LAWS, linear_in=("y_backprop",),
+        gradient=_second_gradient,
     )  # fmt: skip
 
 

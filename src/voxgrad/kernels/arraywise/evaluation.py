@@ -16,8 +16,10 @@ from voxgrad.catalog.model import Op
 from voxgrad.errors import Faults
 from voxgrad.kernels.arraywise import namespace
 from voxgrad.kernels.arraywise.context import DEAD, Context, Ref
+from voxgrad.kernels.element_types import numpy_type
 
 _LOW = (HALF, BFLOAT16)
+_LOW_NUMPY = frozenset(numpy_type(dtype) for dtype in _LOW)
 
 
 @dataclass(slots=True)
@@ -90,25 +92,51 @@ def find_kernel(path: str) -> Kernel:
 def evaluate(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], context: Context) -> tuple[Any, ...]:
     """The results of an op: one per output. `attrs` are canonical, `inputs` as the package says."""
     found = find_kernel(op.kernel)
-    if not found.dead and _any_dead(inputs):
+    values, like, plain = _taken(op, inputs, found.dead)
+    if values is None:
         return (DEAD,) * len(op.outputs)
-    values = [value if item.ref else _read(value) for item, value in zip(op.inputs, inputs, strict=True)]
-    like = namespace.first_array(value.value if type(value) is Ref and value.ready else value for value in values)
-    xp = namespace.numpy_namespace if like is None else namespace.namespace_of(like)
-    if xp is not namespace.numpy_namespace:
+    xp = namespace.numpy_namespace
+    if not plain and like is not None and not namespace.is_numpy(like):
+        xp = namespace.namespace_of(like)
         values = [_beside(value, like) for value in values]
     run = Run(op, xp, like, attrs, context)
+    widen = found.widen and (not plain or any(value.dtype in _LOW_NUMPY for value in values))
     with np.errstate(all="ignore"):
-        results = _widened(found, run, values) if found.widen else found.function(run, *values)
+        results = _widened(found, run, values) if widen else found.function(run, *values)
+    if type(results) is np.ndarray:
+        return (results,)
     outs = (results,) if len(op.outputs) == 1 else tuple(results or ())
-    return tuple(np.asarray(out) if isinstance(out, np.generic) else out for out in outs)
+    return tuple([np.asarray(out) if isinstance(out, np.generic) else out for out in outs])
 
 
-def _any_dead(inputs: Sequence[Any]) -> bool:
-    for value in inputs:
-        if value is DEAD or (isinstance(value, (list, tuple)) and any(one is DEAD for one in value)):
-            return True
-    return False
+def _taken(op: Op, inputs: Sequence[Any], takes_dead: bool) -> tuple[list[Any] | None, Any, bool]:
+    """The values to compute with, None where one is dead; the array that decides the library; whether all are NumPy's.
+
+    One pass, and nothing to do for plain arrays: this runs before every block of a page.
+    """
+    values: list[Any] = []
+    like, plain = None, True
+    for item, value in zip(op.inputs, inputs, strict=True):
+        if type(value) is np.ndarray:
+            like = value if like is None else like
+        else:
+            if not takes_dead and _is_dead(value):
+                return None, None, False
+            plain = False
+            value = value if item.ref else _read(value)
+        values.append(value)
+    if not plain:
+        like = namespace.first_array(_held(value) for value in values)
+    return values, like, plain
+
+
+def _is_dead(value: Any) -> bool:
+    return value is DEAD or (isinstance(value, (list, tuple)) and any(one is DEAD for one in value))
+
+
+def _held(value: Any) -> Any:
+    """What a variable holds already, None before its first assignment."""
+    return (value.value if value.ready else None) if type(value) is Ref else value
 
 
 def _read(value: Any) -> Any:

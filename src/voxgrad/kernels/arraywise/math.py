@@ -10,7 +10,16 @@ import numpy as np
 
 from voxgrad.catalog.dtypes import BOOL, FLOAT64, STRING, DType
 from voxgrad.kernels.arraywise.evaluation import Run, add_kernel, kernel
-from voxgrad.kernels.arraywise.namespace import Array, cast, element_type, is_numpy, is_torch, moved_to, to_numpy
+from voxgrad.kernels.arraywise.namespace import (
+    Array,
+    cast,
+    element_type,
+    is_numpy,
+    is_torch,
+    moved_to,
+    numpy_namespace,
+    to_numpy,
+)
 
 _DIRECT = {
     "abs": "abs", "negative": "negative", "square": "square", "sqrt": "sqrt", "exp": "exp", "expm1": "expm1",
@@ -27,8 +36,10 @@ _DIRECT = {
 
 
 def _direct(standard: str) -> Any:
+    plain = getattr(numpy_namespace, standard)
+
     def function(run: Run, *inputs: Array) -> Array:
-        return getattr(run.xp, standard)(*inputs)
+        return plain(*inputs) if run.xp is numpy_namespace else getattr(run.xp, standard)(*inputs)
 
     return function
 

@@ -19,7 +19,7 @@ _TORCH = {"erf": "erf", "erfc": "erfc", "erfinv": "erfinv", "ndtri": "ndtri", "l
 
 
 _POINTS = {"lgamma": (-np.inf, np.inf), "digamma": (0, np.nan)}
-"""Where TensorFlow's value at a pole differs from SciPy's."""
+"""Where TensorFlow's value at a pole differs from SciPy's and torch's."""
 
 
 def _scipy(run: Run) -> Any:
@@ -31,17 +31,22 @@ def _scipy(run: Run) -> Any:
     return scipy.special
 
 
+def _with_point(run: Run, name: str, x: Array, made: Array) -> Array:
+    if name not in _POINTS:
+        return made
+    at, value = _POINTS[name]
+    return run.xp.where(x == at, run.xp.full_like(made, value), made)
+
+
 def _function(name: str) -> Any:
     def function(run: Run, *inputs: Array) -> Array:
         first = inputs[0]
         if is_torch(first) and name in _TORCH:
-            return getattr(run.xp.special, _TORCH[name])(*inputs)
+            made = getattr(run.xp.special, _TORCH[name])(*inputs)
+            return _with_point(run, name, first, made)
         arrays = [to_numpy(one) for one in inputs]
         made = getattr(_scipy(run), _SCIPY[name])(*arrays)
-        if name in _POINTS:
-            at, value = _POINTS[name]
-            made = np.where(arrays[0] == at, value, made)
-        return moved_to(np.asarray(made, dtype=arrays[0].dtype), first)
+        return _with_point(run, name, first, moved_to(np.asarray(made, dtype=arrays[0].dtype), first))
 
     return function
 
