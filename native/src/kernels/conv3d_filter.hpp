@@ -1,61 +1,323 @@
 // SPDX-License-Identifier: Apache-2.0
 // dfilter = the transpose of conv3d in the filter, applied to dy.
+//
+// A task owns some input and output channels of the filter, all taps, and a segment of the output voxels. It walks its
+// segment in blocks small enough for the first cache, brings x and dy of a block into its scratch memory, and adds the
+// block's outer products to sums of its own. Where there are several segments, a second pass adds their sums in order.
 #pragma once
 
-#include "conv_common.hpp"
+#include "conv3d.hpp"
+#include "conv_outer.hpp"
 
 namespace VG_NAMESPACE::conv {
 
+// How a filter gradient is cut up. It depends on the problem alone, so that the order of every sum does.
+struct FilterPlan : Cut {
+    int64_t spacing;                      // of the input channels in the slab
+    bool in_place;                        // x and dy are read where they are
+    int64_t in_part, in_parts;            // input channels of a task
+    int64_t vectors, out_part, out_parts; // vectors of output channels: of a group, of a task
+    int64_t rows;                         // rows of the sums of a task: taps x input channels
+    int64_t chunks, blocks, segments;     // tasks of a segment; blocks of the volume
+    int64_t slab, gradient, sums;         // elements of scratch
+    double work;
+};
+
+// dy of one block and vector pair: to stay in the first cache; with few channels, there are so many taps to a voxel
+// that the second will do and larger blocks are cheaper to bring in.
+inline constexpr int64_t near_bytes = 24 << 10, far_bytes = 96 << 10;
+
 template <class S>
-int32_t conv3d_filter_typed(const vg_conv *p, const S *x, const S *dy, S *dw, const vg_run *run) {
+FilterPlan filter_plan(const Correlation &c) {
     using A = sum_t<S>;
-    constexpr int64_t chunk = 64;
-    const vg_axis *ax = p->axis;
-    const Strides xs = input_strides(p), ys = output_strides(p);
-    const int64_t cout = p->out_channels, cig = p->groups ? p->in_channels / p->groups : 0;
-    const int64_t cog = p->groups ? cout / p->groups : 0;
-    if (cig == 0 || cog == 0) return VG_OK;
-    const int64_t taps = ax[0].window * ax[1].window * ax[2].window;
-    const bool done = vg::parallel(taps * cig, run->threads, run->cancel, [&](int64_t task, int) {
-        const int64_t ci = task % cig, tap = task / cig;
-        const int64_t kw = tap % ax[2].window, kh = tap / ax[2].window % ax[1].window, kd = tap / ax[2].window / ax[1].window;
-        for (int64_t c0 = 0; c0 < cout; c0 += chunk) {
-            const int64_t cn = cout - c0 < chunk ? cout - c0 : chunk;
-            A acc[chunk] = {};
-            for (int64_t n = 0; n < p->batch; ++n) {
-                for (int64_t od = 0; od < ax[0].out; ++od) {
-                    const int64_t id = od * ax[0].stride - ax[0].before + kd * ax[0].dilation;
-                    if (id < 0 || id >= ax[0].size) continue;
-                    for (int64_t oh = 0; oh < ax[1].out; ++oh) {
-                        const int64_t ih = oh * ax[1].stride - ax[1].before + kh * ax[1].dilation;
-                        if (ih < 0 || ih >= ax[1].size) continue;
-                        A row[chunk] = {};  // summed apart, so that rounding errors grow with the rows only
-                        for (int64_t ow = 0; ow < ax[2].out; ++ow) {
-                            const int64_t iw = ow * ax[2].stride - ax[2].before + kw * ax[2].dilation;
-                            if (iw < 0 || iw >= ax[2].size) continue;
-                            const S *a = x + n * xs.batch + id * xs.space[0] + ih * xs.space[1] + iw * xs.space[2];
-                            const S *b = dy + n * ys.batch + od * ys.space[0] + oh * ys.space[1] + ow * ys.space[2];
-                            for (int64_t c = 0; c < cn; ++c) {
-                                const int64_t g = (c0 + c) / cog;
-                                row[c] += widen(a[(g * cig + ci) * xs.channel]) * widen(b[(c0 + c) * ys.channel]);
-                            }
-                        }
-                        for (int64_t c = 0; c < cn; ++c) acc[c] += row[c];
-                    }
-                }
-            }
-            for (int64_t c = 0; c < cn; ++c) narrow(acc[c], dw + (tap * cig + ci) * cout + c0 + c);
-        }
-    });
-    return done ? VG_OK : VG_CANCELLED;
+    FilterPlan p = {};
+    const int64_t size = sizeof(A), taps = c.taps();
+    p.segments = 1;
+    if (c.groups * c.in * c.out * taps == 0) return p;  // no chunks
+    p.spacing = c.in == 1 ? 1 : c.in <= 4 ? 4 : 16;
+    p.vectors = pieces(c.out, lanes<A>);
+    // With a single tap every value is used too few times to be worth copying.
+    p.in_place = taps == 1 && sizeof(S) == sizeof(A) && c.from.channel == 1 && c.out % lanes<A> == 0;
+    const int64_t pair = least(p.vectors, most_vectors) * lanes<A>;
+    double voxels = c.batch;
+    for (int a = 0; a < 3; ++a) voxels *= c.axis[a].out;
+    p.work = voxels * c.groups * c.in * c.out * taps;
+
+    // Channels are split among tasks first, as that needs no second pass, but not so far that copying dominates.
+    p.in_part = c.in, p.out_part = p.vectors;
+    const auto tasks = [&] { return c.groups * pieces(c.in, p.in_part) * pieces(p.vectors, p.out_part); };
+    const int64_t least_in = taps >= 8 ? 32 : 128, least_out = (taps >= 8 ? 32 : 128) / lanes<A>;
+    while (taps * p.in_part * p.out_part * lanes<A> * size > (512 << 10) || tasks() < enough_tasks) {
+        if (p.in_part > least_in && p.in_part >= p.out_part * lanes<A>) p.in_part = pieces(p.in_part, 32) * 16;
+        else if (p.out_part > least_out && p.out_part > 2) p.out_part = pieces(p.out_part, 4) * 2;
+        else if (p.in_part > least_in) p.in_part = pieces(p.in_part, 32) * 16;
+        else break;
+    }
+    p.in_parts = pieces(c.in, p.in_part);
+    p.out_parts = pieces(p.vectors, p.out_part);
+    p.chunks = c.groups * p.in_parts * p.out_parts;
+
+    choose_block(c, {1, 1, 1}, static_cast<double>((p.spacing < 16 ? far_bytes : near_bytes) / (pair * size)),
+                 p.spacing * pieces(p.in_part, p.spacing) * size, p);
+    p.blocks = c.batch * p.grid[0] * p.grid[1] * p.grid[2];
+    p.rows = taps * p.in_part;
+    p.sums = p.rows * p.out_part * lanes<A>;
+    p.segments = clamp(enough_tasks / p.chunks, 1, most(1, p.blocks));
+    while (p.segments > 1 && p.segments * p.chunks * p.sums * size > (4 << 20)) --p.segments;
+    p.slab = slab_cells(c, p.block) * p.spacing * pieces(p.in_part, p.spacing);
+    p.gradient = p.block[0] * p.block[1] * p.block[2] * p.out_part * lanes<A>;
+    return p;
 }
 
-inline int64_t conv3d_filter_scratch(const vg_conv *, int32_t) { return 0; }
+template <class A>
+struct FilterWorkspace {
+    A *slab, *gradient, *sums;
+    int64_t *taps[3], *rows;
+
+    FilterWorkspace(Arena &arena, const Correlation &c, const FilterPlan &p)
+        : slab(arena.take<A>(p.slab)), gradient(arena.take<A>(p.gradient)), sums(arena.take<A>(p.segments == 1 ? p.sums : 0)) {
+        for (int a = 0; a < 3; ++a) taps[a] = arena.take<int64_t>(c.window[a]);
+        rows = arena.take<int64_t>(p.spacing < 16 ? p.rows : 0);
+    }
+};
+
+template <class S>
+class FilterGradient {
+public:
+    using A = sum_t<S>;
+    FilterGradient(const Correlation &c, const FilterPlan &p, const S *x, const S *dy, S *dw, const vg_run *run)
+        : c(c), p(p), x(x), dy(dy), dw(dw), run(run) {}
+
+    // Adds up one segment of the voxels for one chunk of the filter.
+    void sum(int64_t segment, int64_t chunk, FilterWorkspace<A> &space, A *sums) const {
+        const Part part = part_of(chunk);
+        std::memset(sums, 0, p.sums * sizeof(A));
+        const int64_t end = (segment + 1) * p.blocks / p.segments;
+        for (int64_t at = segment * p.blocks / p.segments; at < end; ++at) {
+            if (run->cancel && *run->cancel) return;
+            Block b;
+            int64_t rest = at;
+            bool any = true;
+            for (int a = 2; a >= 0; --a) {
+                any = b.set(a, c.line(a, 0), rest % p.grid[a] * p.block[a], p.block[a]) && any;
+                rest /= p.grid[a];
+            }
+            if (!any) continue;
+            b.lay_out(p.spacing);
+            for (int a = 0; a < 3; ++a) b.tabulate(a, space.taps[a]);
+            const S *from = x + rest * c.from.batch + (part.group * c.in + part.in) * c.from.channel;
+            if (p.in_place) {
+                add_in_place(b, part, from, rest, sums);
+                continue;
+            }
+            Slab<S>(b, c.from, space.slab).fill(from, part.ins, p.spacing < 16, p.spacing < 16);
+            bring_gradient(b, part, rest, space.gradient);
+            for (int64_t v = 0; v < part.vectors; v += most_vectors) {
+                A *to = sums + v * lanes<A> * p.rows;
+                const A *gradient = space.gradient + v * lanes<A> * b.count[0] * b.count[1] * b.count[2];
+                if (p.spacing < 16) add_listed(b, part, least(most_vectors, part.vectors - v), gradient, space, to);
+                else add_channels(b, part, least(most_vectors, part.vectors - v), gradient, space, to);
+            }
+        }
+    }
+
+    // Adds the segments' sums in order and writes one tap of a chunk. `next` is the distance between segments.
+    void finish(int64_t chunk, int64_t tap, const A *sums, int64_t next) const {
+        const Part part = part_of(chunk);
+        for (int64_t i = 0; i < part.ins; ++i) {
+            S *to = dw + (tap * c.in + part.in + i) * c.w_in + part.group * c.out + part.vector * lanes<A>;
+            const int64_t outs = least(part.vectors * lanes<A>, c.out - part.vector * lanes<A>);
+            for (int64_t v = 0; v < part.vectors; ++v) {
+                const int64_t pair = v / most_vectors * most_vectors, width = least(most_vectors, part.vectors - pair);
+                const A *from = sums + pair * lanes<A> * p.rows + ((tap * part.ins + i) * width + v - pair) * lanes<A>;
+                vec<A> total = load(from);
+                for (int64_t s = 1; s < p.segments; ++s) total += load(from + s * next);
+                const int64_t here = least(lanes<A>, outs - v * lanes<A>);
+                if (here == lanes<A>) store(to + v * lanes<A>, total);
+                else store_part(to + v * lanes<A>, total, static_cast<int>(here));
+            }
+        }
+    }
+
+private:
+    struct Part {
+        int64_t group, in, ins, vector, vectors;
+    };
+
+    Part part_of(int64_t chunk) const {
+        Part t;
+        t.vector = chunk % p.out_parts * p.out_part;
+        t.vectors = least(p.out_part, p.vectors - t.vector);
+        t.in = chunk / p.out_parts % p.in_parts * p.in_part;
+        t.ins = least(p.in_part, c.in - t.in);
+        t.group = chunk / p.out_parts / p.in_parts;
+        return t;
+    }
+
+    // dy of a block as [vector pair][voxel][lane], zero beyond the last channel.
+    void bring_gradient(const Block &b, const Part &part, int64_t n, A *to) const {
+        for (int64_t v = 0; v < part.vectors; v += most_vectors) {
+            const int64_t width = least(most_vectors, part.vectors - v) * lanes<A>, first = (part.vector + v) * lanes<A>;
+            const int64_t outs = least(width, c.out - first);
+            const S *image = dy + n * c.to.batch + (part.group * c.out + first) * c.to.channel + b.from[2] * c.to.space[2];
+            for (int64_t d = b.from[0]; d < b.from[0] + b.count[0]; ++d) {
+                for (int64_t h = b.from[1]; h < b.from[1] + b.count[1]; ++h, to += b.count[2] * width)
+                    bring_line(image + d * c.to.space[0] + h * c.to.space[1], b.count[2], outs, width, to);
+            }
+        }
+    }
+
+    void bring_line(const S *from, int64_t voxels, int64_t channels, int64_t width, A *to) const {
+        constexpr int n = lanes<A>;
+        const int64_t voxel = c.to.space[2], channel = c.to.channel;
+        if (channels < width) std::memset(to, 0, voxels * width * sizeof(A));
+        for (int64_t o = 0; o < channels; o += n) {
+            int64_t i = 0;
+            const int64_t here = least(n, channels - o);
+            if (here == n && channel == 1) {
+                for (; i < voxels; ++i) store(to + i * width + o, load(from + i * voxel + o));
+            } else if (here == n && voxel == 1) {
+                for (; i + n <= voxels; i += n) transpose(from + i + o * channel, channel, to + i * width + o, width);
+            }
+            for (; i < voxels; ++i)
+                for (int64_t k = o; k < o + here; ++k) to[i * width + k] = widen(from[i * voxel + k * channel]);
+        }
+    }
+
+    // All taps of sixteens of channels: per tap, the box of voxels that meets data.
+    void add_channels(const Block &b, const Part &part, int64_t vectors, const A *gradient, FilterWorkspace<A> &space, A *sums) const {
+        OuterInput<A> in = box_of(b, vectors);
+        for (int64_t c0 = 0; c0 < part.ins; c0 += 16) {
+            const int64_t channels = least(16, part.ins - c0);
+            for (int64_t tap = 0; tap < c.taps(); ++tap) {
+                const int64_t t[3] = {tap / c.window[2] / c.window[1], tap / c.window[2] % c.window[1], tap % c.window[2]};
+                in.x = space.slab + c0 / 16 * b.slot[3], in.dy = gradient;
+                bool any = true;
+                for (int a = 0; a < 3; ++a) {
+                    const Range q = b.line[a].cells(t[a], b.from[a], b.from[a] + b.count[a]);
+                    in.count[a] = q.to - q.from;
+                    any = any && q.to > q.from;
+                    in.x += space.taps[a][t[a]] + (q.from - b.from[a]) * in.x_step[a];
+                    in.dy += (q.from - b.from[a]) * in.dy_step[a];
+                }
+                if (any) add_rows(in, channels, vectors, sums + (tap * part.ins + c0) * vectors * lanes<A>);
+            }
+        }
+    }
+
+    // The box of all voxels of a block, in the slab and in the gradient brought in.
+    static OuterInput<A> box_of(const Block &b, int64_t vectors) {
+        OuterInput<A> in;
+        in.dy_step[2] = vectors * lanes<A>;
+        in.dy_step[1] = b.count[2] * in.dy_step[2];
+        in.dy_step[0] = b.count[1] * in.dy_step[1];
+        for (int a = 0; a < 3; ++a) in.count[a] = b.count[a], in.x_step[a] = b.slot[a];
+        return in;
+    }
+
+    // Adjacent channels, in tiles of nearly equal height.
+    static void add_rows(OuterInput<A> in, int64_t channels, int64_t vectors, A *sums) {
+        const int64_t rows = pieces(channels, pieces(channels, most_outer_rows<false>(static_cast<int>(vectors))));
+        for (int64_t r = 0; r < channels; r += rows, in.x += rows)
+            outer_of<A, false>(vectors, least(rows, channels - r))(in, sums + r * vectors * lanes<A>);
+    }
+
+    // A single tap. It may have a stride or padding, which the index maps of the block take care of.
+    void add_in_place(const Block &b, const Part &part, const S *from, int64_t n, A *sums) const {
+        const A *x0 = reinterpret_cast<const A *>(from);
+        const A *dy0 = reinterpret_cast<const A *>(dy) + n * c.to.batch + part.group * c.out + part.vector * lanes<A>;
+        OuterInput<A> in;
+        for (int a = 0; a < 3; ++a) {
+            const Range q = b.line[a].cells(0, b.from[a], b.from[a] + b.count[a]);
+            if (q.to == q.from) return;
+            in.count[a] = q.to - q.from;
+            in.x_step[a] = b.line[a].pace * c.from.space[a];
+            in.dy_step[a] = c.to.space[a];
+            x0 += q.from * in.x_step[a] + b.line[a].shift * c.from.space[a];
+            dy0 += q.from * in.dy_step[a];
+        }
+        for (int64_t c0 = 0; c0 < part.ins; c0 += 16) {
+            for (int64_t v = 0; v < part.vectors; v += most_vectors) {
+                const int64_t vectors = least(most_vectors, part.vectors - v);
+                in.x = x0 + c0, in.dy = dy0 + v * lanes<A>;
+                add_rows(in, least(16, part.ins - c0), vectors, sums + (v * p.rows + c0 * vectors) * lanes<A>);
+            }
+        }
+    }
+
+    // All taps of a few channels: each (tap, channel) is a row of its own; cells beyond the input are zero in the slab,
+    // and depths at which the whole block lies beyond it are left out.
+    void add_listed(const Block &b, const Part &part, int64_t vectors, const A *gradient, FilterWorkspace<A> &space, A *sums) const {
+        const Range depths = b.line[0].valid(b.from[0], b.from[0] + b.count[0]);
+        int64_t m = 0;
+        for (int64_t d = depths.from; d < depths.to; ++d)
+            for (int64_t h = 0; h < c.window[1]; ++h)
+                for (int64_t t = 0; t < c.window[2]; ++t)
+                    for (int64_t i = 0; i < part.ins; ++i)
+                        space.rows[m++] = space.taps[0][d] + space.taps[1][h] + space.taps[2][t] + i;
+        if (m == 0) return;
+        const int64_t width = vectors * lanes<A>, rows = pieces(m, pieces(m, most_outer_rows<true>(static_cast<int>(vectors))));
+        OuterInput<A> in = box_of(b, vectors);
+        in.x = space.slab, in.dy = gradient;
+        sums += depths.from * c.window[1] * c.window[2] * part.ins * width;
+        for (int64_t r = 0; r < m; r += rows) {
+            in.rows = space.rows + r;
+            outer_of<A, true>(vectors, least(rows, m - r))(in, sums + r * width);
+        }
+    }
+
+    const Correlation &c;
+    const FilterPlan &p;
+    const S *x, *dy;
+    S *dw;
+    const vg_run *run;
+};
+
+template <class S>
+int64_t filter_scratch(const Correlation &c, int32_t threads) {
+    using A = sum_t<S>;
+    const FilterPlan p = filter_plan<S>(c);
+    if (p.chunks == 0) return 0;
+    Arena arena(nullptr);
+    for (int32_t t = 0; t < threads; ++t) FilterWorkspace<A>(arena, c, p);
+    if (p.segments > 1) arena.take<A>(p.segments * p.chunks * p.sums);
+    return arena.used();
+}
+
+template <class S>
+int32_t filter_gradient(const Correlation &c, const S *x, const S *dy, S *dw, const vg_run *run) {
+    using A = sum_t<S>;
+    const FilterPlan p = filter_plan<S>(c);
+    if (p.chunks == 0) return VG_OK;
+    Arena one(nullptr);
+    FilterWorkspace<A>(one, c, p);
+    char *scratch = static_cast<char *>(run->scratch);
+    A *all = reinterpret_cast<A *>(scratch + run->threads * one.used());
+    const FilterGradient<S> gradient(c, p, x, dy, dw, run);
+    const bool done = parallel(run, p.chunks * p.segments, p.work, [&](int64_t task, int worker) {
+        Arena mine(scratch + worker * one.used());
+        FilterWorkspace<A> space(mine, c, p);
+        const int64_t segment = task / p.chunks, chunk = task % p.chunks;
+        gradient.sum(segment, chunk, space, p.segments == 1 ? space.sums : all + task * p.sums);
+        if (p.segments > 1) return;
+        for (int64_t tap = 0; tap < c.taps(); ++tap) gradient.finish(chunk, tap, space.sums, 0);
+    });
+    if (!done) return VG_CANCELLED;
+    if (p.segments == 1) return VG_OK;
+    const bool finished = parallel(run, p.chunks * c.taps(), p.segments * p.chunks * p.sums * 8.0, [&](int64_t task, int) {
+        gradient.finish(task / c.taps(), task % c.taps(), all + task / c.taps() * p.sums, p.chunks * p.sums);
+    });
+    return finished ? VG_OK : VG_CANCELLED;
+}
+
+inline int64_t conv3d_filter_scratch(const vg_conv *p, int32_t threads) {
+    return with_type<int64_t>(p->dtype, 0, [&](auto s) { return filter_scratch<decltype(s)>(forward_of(p), threads); });
+}
 
 inline int32_t conv3d_filter(const vg_conv *p, const void *x, const void *dy, void *dw, const vg_run *run) {
     return with_type<int32_t>(p->dtype, VG_BAD_TYPE, [&](auto s) {
         using S = decltype(s);
-        return conv3d_filter_typed(p, static_cast<const S *>(x), static_cast<const S *>(dy), static_cast<S *>(dw), run);
+        return filter_gradient(forward_of(p), static_cast<const S *>(x), static_cast<const S *>(dy), static_cast<S *>(dw), run);
     });
 }
 

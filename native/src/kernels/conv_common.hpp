@@ -49,6 +49,28 @@ inline Strides output_strides(const vg_conv *p) {
     return strides_of(p, p->out_channels, p->axis[0].out, p->axis[1].out, p->axis[2].out);
 }
 
+// Whether an axis is left as it is, cell by cell.
+inline bool idle(const vg_axis &a) { return a.window == 1 && a.stride == 1 && a.before == 0 && a.size == a.out; }
+
+// Joins idle neighbouring axes to one, so that a 1x1x1 convolution is one long line of voxels: a matrix product.
+inline vg_conv joined(vg_conv p) {
+    const auto join = [](vg_axis &outer, vg_axis &inner) {
+        inner.size *= outer.size;
+        inner.out = inner.size;
+        outer.size = outer.out = 1;
+    };
+    for (vg_axis &a : p.axis)
+        if (a.window == 1) a.dilation = 1;
+    if (idle(p.axis[0]) && idle(p.axis[1])) join(p.axis[0], p.axis[1]);
+    if (idle(p.axis[1]) && idle(p.axis[2])) join(p.axis[1], p.axis[2]);
+    if (idle(p.axis[0]) && idle(p.axis[1]) && idle(p.axis[2]) && p.channels_last && p.axis[0].size == 1) {
+        vg_axis images = {p.batch, p.batch, 1, 1, 1, 0};
+        join(images, p.axis[2]);
+        p.batch = 1;
+    }
+    return p;
+}
+
 // Hands out pieces of the scratch memory; with a null base it only counts.
 class Arena {
 public:
@@ -65,6 +87,14 @@ private:
     char *base_;
     int64_t used_ = 0;
 };
+
+// Keeps the compiler from loading a vector anew for each of its uses.
+template <class V>
+inline void keep([[maybe_unused]] V &v) {
+#if defined(__x86_64__)
+    asm("" : "+v"(v));
+#endif
+}
 
 // Swaps the off-diagonal s x s squares of every 2s x 2s square, for s and all larger powers of two.
 template <int s, class A, int... i>
@@ -108,7 +138,7 @@ inline Result with_type(int32_t dtype, Result otherwise, Body &&body) {
 
 // One parallel region. Work too small to be worth waking a thread for runs on the caller; the result is the same.
 template <class Body>
-inline bool parallel(const vg_run *run, int64_t tasks, double work, Body &&body) {
+inline bool parallel(const vg_run *run, int64_t tasks, double work, Body body) {
     constexpr double worth_a_thread = 1e6;  // about 30 us of multiplications
     return vg::parallel(tasks, work < worth_a_thread ? 1 : run->threads, run->cancel, static_cast<Body &&>(body));
 }

@@ -6,127 +6,157 @@
 // before, once per call, into the order in which the tiles read it.
 #pragma once
 
-#include "conv_tile.hpp"
+#include "conv_narrow.hpp"
 
 namespace VG_NAMESPACE::conv {
 
 // How a correlation is cut up. It depends on the problem alone, never on the number of threads.
-struct Plan {
-    int64_t spacing, in_blocks, chunk;    // channel blocks of the input, and how many are summed in one pass
-    int64_t vectors, part, parts;         // vectors of output channels: of a group, of a task; tasks per block
-    int64_t rows, columns;                // voxels of a tile
-    int64_t block[3], grid[3];            // output cells of a block; blocks
-    int64_t tasks;
-    int64_t slab, sums;                   // elements of scratch per thread
-    int64_t w_tap, w_block, w_vector;     // distances in the packed filter, per vector of output channels
-    int64_t packed;                       // its size
-    double work;                          // multiplications, for the choice of threads
+struct Plan : Cut {
+    bool narrow;                        // lanes along the width, not along the output channels
+    bool direct;                        // x is read where it is, without a slab
+    bool local;                         // each task packs its own part of the filter and makes it for all blocks
+    int64_t spacing, in_blocks, chunk;  // channel blocks of the input, and how many are summed in one pass
+    int64_t unit, vectors;              // output channels are cut into vectors of `unit`
+    int64_t pair, part, parts;          // vectors of a tile, of a task; tasks per block
+    int64_t rows, columns;              // voxels of a tile
+    int64_t tasks, jobs, phases;        // blocks of a task; phases of a block: those that share a slab
+    int64_t slab, sums, filter;         // elements of scratch per thread
+    int64_t w_tap, w_block, w_vector;   // distances in the packed filter, per vector of output channels
+    int64_t packed;                     // its size
+    double work;                        // multiplications, for the choice of threads
 };
 
-inline constexpr int64_t slab_bytes = 320 << 10, filter_bytes = 256 << 10, enough_tasks = 16;
+inline constexpr int64_t filter_bytes = 256 << 10, cell_bytes = 256, few_voxels = 2048;
 
-inline int64_t slab_cells(const Correlation &c, const int64_t block[3]) {
-    int64_t cells = 1;
-    for (int a = 0; a < 3; ++a) {
-        int64_t longest = 0;
-        for (int64_t f = 0; f < c.phases[a]; ++f) {
-            const Line l = c.line(a, f);
-            longest = most(longest, slots_of(l, 0, least(block[a], l.count)).count());
-        }
-        cells *= longest;
-    }
-    return cells;
+// Whether more lanes do useful work along the width than along the output channels.
+template <class A>
+bool prefers_narrow(const Correlation &c, int64_t width) {
+    const double along_width = static_cast<double>(width) / (pieces(width, lanes<A>) * lanes<A>);
+    const double along_channels = static_cast<double>(c.out) / (pieces(c.out, lanes<A>) * lanes<A>);
+    return c.out <= 3 * most_outs && 0.8 * along_width > along_channels;
 }
 
-// Grows the block from one tile until the slab is as large as the cache likes or there are too few blocks to share.
-inline void choose_block(const Correlation &c, Plan &p, const int64_t count[3], int64_t bytes_per_cell) {
-    const double others = static_cast<double>(c.batch * c.groups * c.phases[0] * c.phases[1] * c.phases[2]);
-    const double most_block = static_cast<double>(count[0]) * count[1] * count[2] * others / enough_tasks;
-    int64_t *b = p.block;
-    b[0] = 1, b[1] = p.rows, b[2] = p.columns;
-    for (bool grown = true; grown;) {
-        grown = false;
-        for (int a = 2; a >= 0; --a) {
-            const int64_t before = b[a];
-            if (before >= count[a] || (a == 0 && b[1] < count[1] && b[0] >= b[1])) continue;
-            b[a] = a == 1 ? before + p.rows : a == 2 ? before + p.columns : before + 1;
-            const double voxels = static_cast<double>(b[0]) * b[1] * b[2];
-            if (voxels <= most_block && slab_cells(c, b) * bytes_per_cell <= slab_bytes) {
-                grown = true;
-                break;
-            }
-            b[a] = before;
-        }
-    }
+// Whether the tiles can read x in place: one tap, never in the padding, and so few uses of each value that a copy would
+// cost more than it gains. Distances of whole pages between voxels would make them evict each other.
+template <class S>
+bool reads_in_place(const Correlation &c) {
+    bool inside = c.taps() == 1 && sizeof(S) == sizeof(sum_t<S>) && c.from.channel == 1 && c.in > 4;
     for (int a = 0; a < 3; ++a) {
-        p.grid[a] = pieces(count[a], b[a]);
-        if (p.grid[a]) b[a] = pieces(count[a], p.grid[a]);
+        const Line l = c.line(a, 0);
+        inside = inside && c.phases[a] == 1 && l.shift >= 0 && (l.count - 1) * l.pace + l.shift < l.size;
     }
-    if (p.rows > 1) b[1] = pieces(b[1], p.rows) * p.rows, p.grid[1] = pieces(count[1], b[1]);
+    return inside && c.axis[2].stride * c.from.space[2] * static_cast<int64_t>(sizeof(S)) % 2048 != 0;
 }
 
 template <class A>
-Plan plan_of(const Correlation &c) {
-    Plan p = {};
-    p.spacing = c.in == 1 ? 1 : c.in <= 4 ? 4 : 16;
-    p.in_blocks = pieces(c.in, p.spacing);
-    p.vectors = pieces(c.out, lanes<A>);
-    const int64_t pair = least(p.vectors, most_vectors) * lanes<A>, size = sizeof(A);
-    p.w_tap = (p.in_blocks == 1 ? c.in : p.spacing) * lanes<A>;
-    p.w_block = p.w_tap * c.taps();
-    p.w_vector = p.w_block * p.in_blocks;
-    p.packed = p.w_vector * p.vectors * c.groups;
-    p.chunk = clamp(filter_bytes / most(1, c.taps() * p.spacing * pair * size), 1, most(1, p.in_blocks));
-    p.chunk = pieces(most(1, p.in_blocks), pieces(most(1, p.in_blocks), p.chunk));
+void choose_tile(const Correlation &c, const int64_t count[3], Plan &p) {
+    const int64_t height = most(1, count[1]), width = most(1, count[2]);
+    p.narrow = c.in > 0 && c.out > 0 && count[2] > 0 && prefers_narrow<A>(c, width);
+    if (p.narrow) {
+        p.unit = pieces(c.out, pieces(c.out, most_outs));
+        p.pair = 1;
+        p.spacing = 1;
+        const int64_t limit = most_strips(static_cast<int>(p.unit)), strips = pieces(width, lanes<A>);
+        const int64_t across = pieces(strips, pieces(strips, limit));
+        p.columns = across * lanes<A>;
+        p.rows = pieces(height, pieces(height, limit / across));
+    } else {
+        p.unit = lanes<A>;
+        p.pair = clamp(pieces(c.out, lanes<A>), 1, most_vectors);
+        p.spacing = c.in == 1 ? 1 : c.in <= 4 ? 4 : 16;
+        p.columns = pieces(width, pieces(width, most_voxels(static_cast<int>(p.pair))));
+        const int64_t rows = p.spacing == 16 ? clamp(most_voxels(most_vectors) / p.columns, 1, most_rows) : 1;
+        p.rows = pieces(height, pieces(height, rows));
+    }
+}
 
+template <class S>
+Plan plan_of(const Correlation &c) {
+    using A = sum_t<S>;
+    Plan p = {};
     int64_t count[3];
     for (int a = 0; a < 3; ++a) count[a] = c.line(a, 0).count;
-    const int64_t limit = most_voxels(static_cast<int>(least(most(1, p.vectors), most_vectors)));
-    p.columns = most(1, pieces(count[2], pieces(most(1, count[2]), limit)));
-    p.rows = p.spacing == 16 ? clamp(most_voxels(most_vectors) / p.columns, 1, least(most_rows, most(1, count[1]))) : 1;
-    choose_block(c, p, count, p.chunk * p.spacing * size);
+    choose_tile<A>(c, count, p);
+    p.direct = !p.narrow && reads_in_place<S>(c);
+    if (p.direct) p.rows = 1;
+    p.in_blocks = pieces(c.in, p.spacing);
+    p.vectors = pieces(c.out, p.unit);
+    p.w_tap = (p.in_blocks == 1 ? c.in : p.spacing) * p.unit;
+    p.w_block = p.w_tap * c.taps();
+    p.w_vector = p.w_block * p.in_blocks;
+    const int64_t size = sizeof(A), blocks_in = most(1, p.in_blocks);
+    p.chunk = p.narrow ? cell_bytes / size : filter_bytes / most(1, p.w_block * p.pair * size);
+    p.chunk = pieces(blocks_in, pieces(blocks_in, clamp(p.chunk, 1, blocks_in)));
 
-    const int64_t blocks = c.batch * c.groups * c.phases[0] * c.phases[1] * c.phases[2] * p.grid[0] * p.grid[1] * p.grid[2];
-    const int64_t pairs = pieces(p.vectors, most_vectors);
-    p.parts = blocks ? clamp(enough_tasks / blocks, 1, most(1, pairs)) : 1;
-    p.part = pieces(pairs, p.parts) * most_vectors;
-    p.parts = pieces(p.vectors, most(1, p.part));
-    p.tasks = blocks * p.parts;
-    p.slab = slab_cells(c, p.block) * p.chunk * p.spacing;
+    const int64_t images = c.batch * c.groups * c.slabs(0) * c.slabs(1) * c.slabs(2);
+    p.phases = c.phases[0] * c.phases[1] * c.phases[2] / most(1, c.slabs(0) * c.slabs(1) * c.slabs(2));
+    const double voxels = static_cast<double>(count[0]) * count[1] * count[2] * images;
+    choose_block(c, {1, p.rows, p.columns}, voxels / enough_tasks, p.chunk * p.spacing * size, p);
+    const int64_t blocks = images * p.grid[0] * p.grid[1] * p.grid[2], pairs = pieces(p.vectors, p.pair);
+    // A filter that is used for few voxels is not worth a pass of its own.
+    p.local = !p.narrow && pairs * c.groups >= 4 && voxels * p.phases <= few_voxels;
+    p.jobs = p.local ? blocks / c.groups : 1;
+    p.parts = p.local ? pairs : blocks ? clamp(enough_tasks / blocks, 1, most(1, pairs)) : 1;
+    p.part = most(1, pieces(pairs, p.parts)) * p.pair;
+    p.parts = pieces(p.vectors, p.part);
+    p.tasks = blocks ? blocks / p.jobs * p.parts : 0;
+    p.filter = p.local ? p.w_block * p.chunk * p.part : 0;
+    p.packed = p.local ? 0 : p.w_vector * p.vectors * c.groups;
+    p.slab = p.direct ? 0 : slab_cells(c, p.block) * p.chunk * p.spacing + lanes<A>;  // the last strip reads past its end
     // A single pass needs room for the tile at hand only.
-    p.sums = p.chunk < p.in_blocks ? p.block[0] * p.block[1] * p.block[2] * p.part * lanes<A> : sum_registers * lanes<A>;
-    p.work = static_cast<double>(c.batch) * c.groups * c.in * c.out * c.taps() * count[0] * count[1] * count[2];
+    const int64_t block_sums = p.block[0] * p.block[1] * p.block[2] * p.part * p.unit * p.phases * p.jobs;
+    p.sums = p.chunk < p.in_blocks ? block_sums : sum_registers * lanes<A>;
+    p.work = voxels * p.phases * c.in * c.out * c.taps();
     return p;
 }
 
-// The filter in the order of use: [group][vector pair][channel block][tap][channel][lane], zero beyond the last channel.
 template <class S>
-void pack_filter(const Correlation &c, const Plan &p, const S *w, sum_t<S> *packed, int64_t task) {
+void pack_tap(const Correlation &c, const S *from, int64_t ins, int64_t outs, sum_t<S> *to, int64_t width);
+
+// One channel block of one vector pair of the filter in the order of use: [tap][channel][lane], zero beyond the last
+// channel.
+template <class S>
+void pack_filter(const Correlation &c, const Plan &p, const S *w, int64_t group, int64_t vector, int64_t block, sum_t<S> *to) {
     using A = sum_t<S>;
-    const int64_t pairs = pieces(p.vectors, most_vectors);
-    const int64_t block = task % p.in_blocks, pair = task / p.in_blocks % pairs, group = task / p.in_blocks / pairs;
-    const int64_t vectors = least(most_vectors, p.vectors - pair * most_vectors), width = vectors * lanes<A>;
-    const int64_t first = pair * most_vectors * lanes<A>, real = least(width, c.out - first);
-    const int64_t channels = least(p.spacing, c.in - block * p.spacing);
-    const S *from = w + group * c.w_group + first * c.w_out + block * p.spacing * c.w_in;
-    A *to = packed + (group * p.vectors + pair * most_vectors) * p.w_vector + block * p.w_block * vectors;
+    const int64_t vectors = least(p.pair, p.vectors - vector), width = vectors * p.unit;
+    const int64_t real = least(width, c.out - vector * p.unit), channels = least(p.spacing, c.in - block * p.spacing);
+    const S *from = w + group * c.w_group + vector * p.unit * c.w_out + block * p.spacing * c.w_in;
     for (int64_t tap = 0; tap < c.taps(); ++tap, from += c.w_tap, to += p.w_tap * vectors) {
-        for (int64_t i = 0; i < channels; ++i) {
-            A *line = to + i * width;
-            for (int64_t o = 0; o < real; ++o) line[o] = widen(from[i * c.w_in + o * c.w_out]);
-            for (int64_t o = real; o < width; ++o) line[o] = 0;
-        }
+        if (real < width) std::memset(to, 0, channels * width * sizeof(A));
+        pack_tap(c, from, channels, real, to, width);
     }
+}
+
+// to[in][out] = one tap of the filter, by whole vectors or squares where there are any. Taps lie so far apart that the
+// next one must be asked for.
+template <class S>
+void pack_tap(const Correlation &c, const S *from, int64_t ins, int64_t outs, sum_t<S> *to, int64_t width) {
+    constexpr int n = lanes<sum_t<S>>;
+    const int64_t whole_outs = outs / n * n, whole_ins = c.w_out == 1 ? ins : c.w_in == 1 ? ins / n * n : 0;
+    for (int64_t o = 0; o < whole_outs; o += n) {
+        if (c.w_out == 1)
+            for (int64_t i = 0; i < ins; ++i) {
+                __builtin_prefetch(from + i * c.w_in + o + c.w_tap);
+                store(to + i * width + o, load(from + i * c.w_in + o));
+            }
+        else
+            for (int64_t i = 0; i < whole_ins; i += n) {
+                for (int64_t k = 0; k < n; ++k) __builtin_prefetch(from + i + (o + k) * c.w_out + c.w_tap);
+                transpose(from + i + o * c.w_out, c.w_out, to + i * width + o, width);
+            }
+    }
+    for (int64_t i = 0; i < ins; ++i)
+        for (int64_t o = i < whole_ins ? whole_outs : 0; o < outs; ++o) to[i * width + o] = widen(from[i * c.w_in + o * c.w_out]);
 }
 
 // Scratch of one thread.
 template <class A>
 struct Workspace {
-    A *slab, *sums;
+    A *slab, *sums, *filter;
     int64_t *taps[3];
 
     Workspace(Arena &arena, const Correlation &c, const Plan &p)
-        : slab(arena.take<A>(p.slab)), sums(arena.take<A>(p.sums)) {
+        : slab(arena.take<A>(p.slab)), sums(arena.take<A>(p.sums)), filter(arena.take<A>(p.filter)) {
         for (int a = 0; a < 3; ++a) taps[a] = arena.take<int64_t>(c.window[a]);
     }
 };
@@ -135,88 +165,182 @@ template <class S>
 class Correlator {
 public:
     using A = sum_t<S>;
-    Correlator(const Correlation &c, const Plan &p, const S *x, const A *w, S *y) : c(c), p(p), x(x), w(w), y(y) {}
+    Correlator(const Correlation &c, const Plan &p, const S *x, const S *w, const A *packed, S *y)
+        : c(c), p(p), x(x), w(w), packed(packed), y(y) {}
 
     void operator()(int64_t task, Workspace<A> &space) const {
         Job b;
-        if (!locate(task, b)) return;
-        for (int a = 0; a < 3; ++a) b.tabulate(a, space.taps[a]);
-        Slab<S> slab(b, c.from, space.slab);
+        b.vector = task % p.parts * p.part;
+        b.group = task / p.parts % c.groups;
+        const int64_t where = task / p.parts / c.groups * p.jobs;
         for (int64_t first = 0; first < most(1, p.in_blocks); first += p.chunk) {
             const int64_t blocks = least(p.chunk, p.in_blocks - first);
-            const S *from = x + b.n * c.from.batch + (b.group * c.in + first * p.spacing) * c.from.channel;
-            slab.fill(from, least(blocks * p.spacing, c.in - first * p.spacing), false, p.rows > 1);
-            const int64_t end = least(b.vector + p.part, p.vectors);
-            for (int64_t v = b.vector; v < end; v += most_vectors)
-                multiply(b, first, blocks, v, least(most_vectors, end - v), space);
+            if (p.local) pack(b, first, blocks, space.filter);
+            for (b.job = 0; b.job < p.jobs; ++b.job)
+                if (locate(where + b.job, b)) add(b, first, blocks, space);
         }
     }
 
 private:
     struct Job : Block {
-        int64_t n, group, vector;
+        Line cover[3];
+        int64_t n, group, vector, job, phase;
     };
 
-    // Which part of the output a task makes; false if it is empty.
-    bool locate(int64_t task, Job &b) const {
-        b.vector = task % p.parts * p.part;
-        task /= p.parts;
+    // Finds a block of the output; false if it is empty.
+    bool locate(int64_t where, Job &b) const {
         int64_t at[3];
-        for (int a = 2; a >= 0; --a) at[a] = task % p.grid[a], task /= p.grid[a];
+        for (int a = 2; a >= 0; --a) at[a] = where % p.grid[a], where /= p.grid[a];
         for (int a = 2; a >= 0; --a) {
-            if (!b.set(a, c.line(a, task % c.phases[a]), at[a] * p.block[a], p.block[a])) return false;
-            task /= c.phases[a];
+            b.cover[a] = c.cover(a, where % c.slabs(a));
+            if (!b.set(a, b.cover[a], at[a] * p.block[a], p.block[a])) return false;
+            where /= c.slabs(a);
         }
-        b.group = task % c.groups;
-        b.n = task / c.groups;
+        b.n = where;
         b.lay_out(p.spacing);
         return true;
     }
 
-    // All tiles of a block for one or two vectors of output channels and a chunk of input channels.
-    void multiply(const Job &b, int64_t first, int64_t blocks, int64_t vector, int64_t vectors, Workspace<A> &space) const {
-        TileInput<A> in;
-        in.blocks = blocks;
-        in.last = least(p.spacing, c.in - (first + blocks - 1) * p.spacing);
-        in.x_block = b.slot[3];
-        in.x_row = b.slot[1];
-        in.w_block = p.w_block * vectors;
-        in.w_tap[2] = p.w_tap * vectors;
-        in.w_tap[1] = in.w_tap[2] * c.window[2];
-        in.w_tap[0] = in.w_tap[1] * c.window[1];
-        const A *filter = w + (b.group * p.vectors + vector) * p.w_vector + first * in.w_block;
-        for (int a = 0; a < 3; ++a) {
-            filter += b.line[a].first * in.w_tap[a];
-            in.w_tap[a] *= b.line[a].hop;
-            in.taps[a] = space.taps[a];
+    void pack(const Job &b, int64_t first, int64_t blocks, A *to) const {
+        const int64_t end = least(b.vector + p.part, p.vectors);
+        for (int64_t v = b.vector; v < end; v += p.pair) {
+            A *here = to + (v - b.vector) * p.chunk * p.w_block;
+            for (int64_t k = 0; k < blocks; ++k)
+                pack_filter(c, p, w, b.group, v, first + k, here + k * p.w_block * least(p.pair, end - v));
         }
-        in.w = filter;
-        const int64_t width = vectors * lanes<A>;
-        const bool last = first + blocks >= p.in_blocks, one_pass = first == 0 && last;
-        A *sums = space.sums;
-        if (!one_pass) sums += (vector - b.vector) * lanes<A> * p.block[0] * p.block[1] * p.block[2];
+    }
+
+    // Adds what a chunk of the input channels contributes to a block.
+    void add(Job &b, int64_t first, int64_t blocks, Workspace<A> &space) const {
+        const S *from = x + b.n * c.from.batch + (b.group * c.in + first * p.spacing) * c.from.channel;
+        const int64_t channels = least(blocks * p.spacing, c.in - first * p.spacing);
+        if (!p.direct) Slab<S>(b, c.from, space.slab).fill(from, channels, false, p.rows > 1);
+        for (int64_t phase = 0; phase < p.phases; ++phase) {
+            if (!enter(phase, b, space)) continue;
+            const int64_t end = least(b.vector + p.part, p.vectors);
+            for (int64_t v = b.vector; v < end; v += p.pair) {
+                Pass pass = pass_of(b, first, blocks, v, least(p.pair, end - v), space);
+                if (p.direct) read_in_place(b, from, channels, pass);
+                if (p.narrow) multiply_narrow(b, pass);
+                else multiply(b, pass);
+            }
+        }
+    }
+
+    // Turns to one of the phases that share the slab; false if the block has none of its cells.
+    bool enter(int64_t phase, Job &b, Workspace<A> &space) const {
+        b.phase = phase;
+        for (int a = 2; a >= 0; --a) {
+            if (!b.select(a, c.shares(a) ? c.line(a, phase % c.phases[a]) : b.cover[a])) return false;
+            if (c.shares(a)) phase /= c.phases[a];
+            b.tabulate(a, space.taps[a]);
+        }
+        return true;
+    }
+
+    // One or two vectors of output channels and a chunk of input channels, for all tiles of a block.
+    struct Pass {
+        NarrowInput<A> in;
+        int64_t vector, vectors, width;
+        bool first, last;
+        A *sums;
+        const A *x;        // of the block's first voxel
+        int64_t voxel[3];  // distances in x between neighbouring voxels
+    };
+
+    Pass pass_of(const Job &b, int64_t first, int64_t blocks, int64_t vector, int64_t vectors, Workspace<A> &space) const {
+        Pass s;
+        s.vector = vector, s.vectors = vectors, s.width = vectors * p.unit;
+        s.first = first == 0, s.last = first + blocks >= p.in_blocks;
+        s.sums = space.sums;
+        if (!(s.first && s.last))
+            s.sums += ((b.job * p.phases + b.phase) * p.part + vector - b.vector) * p.unit * p.block[0] * p.block[1] * p.block[2];
+        s.x = space.slab;
+        for (int a = 0; a < 3; ++a) s.voxel[a] = b.slot[a];
+        s.in.blocks = blocks;
+        s.in.last = least(p.spacing, c.in - (first + blocks - 1) * p.spacing);
+        s.in.x_block = b.slot[3];
+        s.in.x_row = b.slot[1];
+        s.in.w_block = p.w_block * vectors;
+        s.in.w_tap[2] = p.w_tap * vectors;
+        s.in.w_tap[1] = s.in.w_tap[2] * c.window[2];
+        s.in.w_tap[0] = s.in.w_tap[1] * c.window[1];
+        s.in.w = p.local ? space.filter + (vector - b.vector) * p.chunk * p.w_block
+                         : packed + (b.group * p.vectors + vector) * p.w_vector + first * s.in.w_block;
+        for (int a = 0; a < 3; ++a) {
+            s.in.w += b.line[a].first * s.in.w_tap[a];
+            s.in.w_tap[a] *= b.line[a].hop;
+            s.in.taps[a] = space.taps[a];
+        }
+        return s;
+    }
+
+    // Points a pass at x itself. There is one tap, so that the packed channel blocks are one run.
+    void read_in_place(const Job &b, const S *from, int64_t channels, Pass &s) const {
+        s.x = reinterpret_cast<const A *>(from);
+        for (int a = 0; a < 3; ++a) {
+            s.voxel[a] = b.line[a].pace * c.from.space[a];
+            s.x += b.from[a] * s.voxel[a] + b.line[a].shift * c.from.space[a];
+        }
+        s.in.x_row = s.voxel[2];
+        s.in.blocks = 1, s.in.last = channels;
+    }
+
+    // Calls body(to, rows, columns) for every tile of a block, with the pass's input set to it.
+    template <class Body>
+    void each_tile(const Job &b, Pass &s, Body &&body) const {
         for (int64_t d = 0; d < b.count[0]; ++d) {
-            in.valid[0] = b.line[0].valid(b.from[0] + d, b.from[0] + d + 1);
+            s.in.valid[0] = b.line[0].valid(b.from[0] + d, b.from[0] + d + 1);
             for (int64_t h = 0; h < b.count[1]; h += p.rows) {
                 const int64_t rows = least(p.rows, b.count[1] - h);
-                in.valid[1] = b.line[1].valid(b.from[1] + h, b.from[1] + h + rows);
+                s.in.valid[1] = b.line[1].valid(b.from[1] + h, b.from[1] + h + rows);
                 for (int64_t q = 0; q < b.count[2]; q += p.columns) {
                     const int64_t columns = least(p.columns, b.count[2] - q);
-                    in.valid[2] = b.line[2].valid(b.from[2] + q, b.from[2] + q + columns);
-                    in.x = space.slab + d * b.slot[0] + h * b.slot[1] + q * b.slot[2];
-                    S *to = y + b.n * c.to.batch + (b.group * c.out + vector * lanes<A>) * c.to.channel +
-                            place(b, 0, d) + place(b, 1, h) + place(b, 2, q);
-                    const Tile<A> run = tile_of<A>(p.spacing, vectors, rows, columns);
-                    if (in_place(vector, vectors)) {
-                        run(in, {reinterpret_cast<A *>(to), b.line[2].step * c.to.space[2], b.line[1].step * c.to.space[1], first > 0});
-                    } else {
-                        run(in, {sums, width, width * columns, first > 0});
-                        if (last) emit(b, sums, rows, columns, vectors, least(width, c.out - vector * lanes<A>), to);
-                        if (!one_pass) sums += rows * columns * width;
-                    }
+                    const int64_t at = b.from[2] + q, end = at + columns;
+                    s.in.valid[2] = b.line[2].valid(at, end);
+                    s.in.head = b.line[2].valid(at, at + 1);
+                    s.in.tail = b.line[2].valid(end - 1, end);
+                    s.in.x = s.x + d * s.voxel[0] + h * s.voxel[1] + q * s.voxel[2];
+                    body(y + b.n * c.to.batch + (b.group * c.out + s.vector * p.unit) * c.to.channel + place(b, 0, d) +
+                             place(b, 1, h) + place(b, 2, q),
+                         rows, columns);
                 }
             }
         }
+    }
+
+    void multiply(const Job &b, Pass &s) const {
+        const int64_t row = b.line[1].step * c.to.space[1], column = b.line[2].step * c.to.space[2];
+        const bool keep = in_place(s.vector, s.vectors);
+        each_tile(b, s, [&](S *to, int64_t rows, int64_t columns) {
+            const Tile<A> run = tile_of<A>(p.direct ? 0 : p.spacing, s.vectors, rows, columns);
+            if (keep) return run(s.in, {reinterpret_cast<A *>(to), column, row, !s.first});
+            run(s.in, {s.sums, s.width, s.width * columns, !s.first});
+            if (s.last) emit(b, s.sums, rows, columns, s.width, least(s.width, c.out - s.vector * p.unit), to);
+            if (!(s.first && s.last)) s.sums += rows * columns * s.width;
+        });
+    }
+
+    void multiply_narrow(const Job &b, Pass &s) const {
+        constexpr int n = lanes<A>;
+        const int64_t row = b.line[1].step * c.to.space[1], column = b.line[2].step * c.to.space[2];
+        const int64_t outs = least(p.unit, c.out - s.vector * p.unit);
+        each_tile(b, s, [&](S *to, int64_t rows, int64_t columns) {
+            const int64_t across = pieces(columns, n), strips = rows * across;
+            for (int64_t k = 0; k < strips; ++k) s.in.strip[k] = k / across * b.slot[1] + k % across * n;
+            narrow_of<A>(p.unit, strips)(s.in, s.sums, !s.first);
+            for (int64_t k = 0; s.last && k < strips; ++k) {
+                for (int64_t o = 0; o < outs; ++o)
+                    emit_strip(s.sums + (k * p.unit + o) * n, least(n, columns - k % across * n), column,
+                               to + k / across * row + k % across * n * column + o * c.to.channel);
+            }
+            if (!(s.first && s.last)) s.sums += strips * p.unit * n;
+        });
+    }
+
+    static void emit_strip(const A *sums, int64_t voxels, int64_t column, S *to) {
+        if (column == 1 && voxels == lanes<A>) return store(to, load(sums));
+        for (int64_t i = 0; i < voxels; ++i) narrow(sums[i], to + i * column);
     }
 
     int64_t place(const Job &b, int a, int64_t q) const {
@@ -225,12 +349,13 @@ private:
 
     // Whether a tile's sums can be kept in the output itself.
     bool in_place(int64_t vector, int64_t vectors) const {
-        return sizeof(S) == sizeof(A) && c.to.channel == 1 && (vector + vectors) * lanes<A> <= c.out;
+        return sizeof(S) == sizeof(A) && c.to.channel == 1 && (vector + vectors) * p.unit <= c.out;
     }
 
     // Rounds and writes a tile whose sums are [row][column][lane].
-    void emit(const Job &b, const A *sums, int64_t rows, int64_t columns, int64_t vectors, int64_t channels, S *to) const {
-        const int64_t width = vectors * lanes<A>, row = b.line[1].step * c.to.space[1], column = b.line[2].step * c.to.space[2];
+    void emit(const Job &b, const A *sums, int64_t rows, int64_t columns, int64_t width, int64_t channels,
+              S *to) const {
+        const int64_t row = b.line[1].step * c.to.space[1], column = b.line[2].step * c.to.space[2];
         for (int64_t r = 0; r < rows; ++r, sums += columns * width, to += row) {
             if (c.to.channel == 1) {
                 for (int64_t i = 0; i < columns; ++i) {
@@ -247,14 +372,14 @@ private:
 
     const Correlation &c;
     const Plan &p;
-    const S *x;
-    const A *w;
+    const S *x, *w;
+    const A *packed;
     S *y;
 };
 
 template <class S>
 int64_t correlate_scratch(const Correlation &c, int32_t threads) {
-    const Plan p = plan_of<sum_t<S>>(c);
+    const Plan p = plan_of<S>(c);
     Arena arena(nullptr);
     arena.take<sum_t<S>>(p.packed);
     for (int32_t t = 0; t < threads; ++t) Workspace<sum_t<S>>(arena, c, p);
@@ -264,17 +389,21 @@ int64_t correlate_scratch(const Correlation &c, int32_t threads) {
 template <class S>
 int32_t correlate(const Correlation &c, const S *x, const S *w, S *y, const vg_run *run) {
     using A = sum_t<S>;
-    const Plan p = plan_of<A>(c);
+    const Plan p = plan_of<S>(c);
     if (p.tasks == 0) return VG_OK;
     Arena arena(run->scratch);
     A *packed = arena.take<A>(p.packed);
-    const int64_t pieces_of_filter = c.groups * pieces(p.vectors, most_vectors) * p.in_blocks;
-    if (!parallel(run, pieces_of_filter, p.packed * 8.0, [&](int64_t task, int) { pack_filter(c, p, w, packed, task); }))
-        return VG_CANCELLED;
+    const int64_t pairs = pieces(p.vectors, p.pair), parts = p.local ? 0 : c.groups * pairs * p.in_blocks;
+    const auto pack = [&](int64_t task, int) {
+        const int64_t block = task % p.in_blocks, vector = task / p.in_blocks % pairs * p.pair, group = task / p.in_blocks / pairs;
+        A *to = packed + (group * p.vectors + vector) * p.w_vector + block * p.w_block * least(p.pair, p.vectors - vector);
+        pack_filter(c, p, w, group, vector, block, to);
+    };
+    if (!parallel(run, parts, p.packed * 8.0, pack)) return VG_CANCELLED;
     char *rest = static_cast<char *>(run->scratch) + arena.used();
     Arena one(nullptr);
     Workspace<A>(one, c, p);
-    const Correlator<S> correlator(c, p, x, packed, y);
+    const Correlator<S> correlator(c, p, x, w, packed, y);
     const bool done = parallel(run, p.tasks, p.work, [&](int64_t task, int worker) {
         Arena mine(rest + worker * one.used());
         Workspace<A> space(mine, c, p);

@@ -9,6 +9,7 @@ namespace VG_NAMESPACE::conv {
 
 struct Range {
     int64_t from, to;
+    bool holds(int64_t v) const { return v >= from && v < to; }
 };
 
 // One axis of a correlation, for one phase of the output cells. Output cell q*step + phase is the sum, over taps j,
@@ -23,10 +24,16 @@ struct Line {
     int64_t span() const { return taps ? (taps - 1) * (slide < 0 ? -slide : slide) + 1 : 0; }
     // The taps j for which some q in from..to-1 meets a cell of the input.
     Range valid(int64_t from, int64_t to) const;
+    // The output cells q in from..to-1 for which tap j meets a cell of the input.
+    Range cells(int64_t j, int64_t from, int64_t to) const {
+        const int64_t at = shift + j * slide, first = clamp(ceil_div(-at, pace), from, to);
+        return {first, clamp(ceil_div(size - at, pace), first, to)};
+    }
 };
 
 inline Range Line::valid(int64_t from, int64_t to) const {
     if (taps == 0 || from >= to) return {0, 0};
+    if (from * pace + low_shift() >= 0 && (to - 1) * pace + low_shift() + span() <= size) return {0, taps};
     const int64_t low = -shift - (to - 1) * pace, high = size - shift - from * pace;  // low <= j*slide < high
     Range r = slide > 0 ? Range{ceil_div(low, slide), ceil_div(high, slide)}
                         : Range{floor_div(-high, -slide) + 1, floor_div(-low, -slide) + 1};
@@ -47,6 +54,13 @@ struct Correlation {
 
     Line line(int a, int64_t phase) const;
     int64_t taps() const { return window[0] * window[1] * window[2]; }
+
+    // All phases of an axis read nearly the same cells, so one slab serves them all. Not under dilation: then each
+    // phase reads few cells, far apart, and has a slab of its own.
+    bool shares(int a) const { return phases[a] > 1 && axis[a].dilation == 1; }
+    int64_t slabs(int a) const { return shares(a) ? 1 : phases[a]; }
+    // The cells that a slab must hold, as the line of a fictitious correlation.
+    Line cover(int a, int64_t slab) const;
 };
 
 inline int64_t common_divisor(int64_t a, int64_t b) {
@@ -80,11 +94,28 @@ inline Line Correlation::line(int a, int64_t phase) const {
     return {x.out, 1, 0, x.window, 0, 1, x.size, x.stride, -x.before, x.dilation};
 }
 
+inline Line Correlation::cover(int a, int64_t slab) const {
+    Line all = line(a, slab);
+    if (!shares(a)) return all;
+    int64_t low = 0, high = 0;  // shifts
+    bool any = false;
+    for (int64_t f = 0; f < phases[a]; ++f) {
+        const Line l = line(a, f);
+        if (l.taps == 0) continue;
+        low = any ? least(low, l.low_shift()) : l.low_shift();
+        high = any ? most(high, l.low_shift() + l.span()) : l.low_shift() + l.span();
+        any = true;
+    }
+    all.taps = high - low, all.shift = low, all.slide = 1;
+    return all;
+}
+
 // How the input cells of a block lie in the slab along one axis: `runs` runs of `length` cells that are `pace` apart,
 // the first at `start`, the next `gap` further on. With one run per residue of the pace, neighbouring output cells
 // always find their inputs side by side; where that would store many unused cells, there is one run per tap instead.
 struct Slots {
     int64_t runs, length, start, gap;
+    int64_t low;  // the least shift
     bool per_tap;
 
     int64_t count() const { return runs * length; }
@@ -92,33 +123,38 @@ struct Slots {
     // The slot of tap j of the block's first output cell.
     int64_t of_tap(const Line &l, int64_t j) const {
         if (per_tap) return j * length;
-        const int64_t at = l.shift + j * l.slide - l.low_shift();
+        const int64_t at = l.shift + j * l.slide - low;
         return at % l.pace * length + at / l.pace;
     }
 };
 
 inline Slots slots_of(const Line &l, int64_t from, int64_t count) {
-    if (l.taps == 0) return {0, 0, 0, 0, true};
+    if (l.taps == 0) return {0, 0, 0, 0, 0, true};
     const int64_t residues = least(l.pace, l.span()), length = count + (l.span() - 1) / l.pace;
-    if (residues * length > l.taps * count) return {l.taps, count, from * l.pace + l.shift, l.slide, true};
-    return {residues, length, from * l.pace + l.low_shift(), 1, false};
+    if (residues * length > l.taps * count) return {l.taps, count, from * l.pace + l.shift, l.slide, 0, true};
+    return {residues, length, from * l.pace + l.low_shift(), 1, l.low_shift(), false};
 }
 
 // A block of output cells, the input cells that it needs, and how these lie in the slab.
 struct Block {
     Line line[3];
     Slots slots[3];
-    int64_t from[3], count[3];
+    int64_t from[3], count[3], limit[3];
     int64_t slot[4];  // distances in the slab: depth, height, width, block of channels
 
-    // False if the block is empty.
-    bool set(int a, const Line &l, int64_t first, int64_t limit) {
-        line[a] = l;
+    // Sets the cells that the slab holds along one axis; false if the block is empty.
+    bool set(int a, const Line &cover, int64_t first, int64_t cells) {
         from[a] = first;
-        count[a] = least(limit, l.count - first);
-        if (count[a] <= 0) return false;
-        slots[a] = slots_of(l, first, count[a]);
+        limit[a] = cells;
+        if (!select(a, cover)) return false;
+        slots[a] = slots_of(cover, first, count[a]);
         return true;
+    }
+    // Chooses among the lines that the slab covers; false if the block has none of its cells.
+    bool select(int a, const Line &l) {
+        line[a] = l;
+        count[a] = least(limit[a], l.count - from[a]);
+        return count[a] > 0;
     }
     void lay_out(int64_t spacing) {
         slot[2] = spacing;
@@ -130,21 +166,81 @@ struct Block {
     }
 };
 
-// Copies `voxels` voxels of `channels` channels into channel blocks that lie `block` apart.
+// How the output cells of a phase are cut into blocks: cells of a block, number of blocks.
+struct Cut {
+    int64_t block[3], grid[3];
+};
+
+inline constexpr int64_t slab_bytes = 320 << 10, enough_tasks = 16;
+
+// The largest number of cells in a slab.
+inline int64_t slab_cells(const Correlation &c, const int64_t block[3]) {
+    int64_t cells = 1;
+    for (int a = 0; a < 3; ++a) {
+        int64_t longest = 0;
+        for (int64_t f = 0; f < c.slabs(a); ++f) {
+            const Line l = c.cover(a, f);
+            longest = most(longest, slots_of(l, 0, least(block[a], l.count)).count());
+        }
+        cells *= longest;
+    }
+    return cells;
+}
+
+// Grows the block in the given steps until the slab is as large as the cache likes or the block has enough voxels:
+// first along the width, then height and depth by turns, as long lines are copied fastest and cubes overlap least.
+inline void choose_block(const Correlation &c, const int64_t (&step)[3], double voxels, int64_t bytes_per_cell, Cut &cut) {
+    int64_t *b = cut.block, count[3];
+    for (int a = 0; a < 3; ++a) b[a] = step[a], count[a] = c.line(a, 0).count;
+    const auto grow = [&](int a) {
+        if (b[a] >= count[a]) return false;
+        b[a] += step[a];
+        if (static_cast<double>(b[0]) * b[1] * b[2] <= voxels && slab_cells(c, b) * bytes_per_cell <= slab_bytes) return true;
+        b[a] -= step[a];
+        return false;
+    };
+    while (grow(2)) {
+    }
+    while (b[0] < b[1] ? grow(0) || grow(1) : grow(1) || grow(0)) {
+    }
+    for (int a = 0; a < 3; ++a) {
+        cut.grid[a] = pieces(count[a], b[a]);
+        if (cut.grid[a]) b[a] = pieces(pieces(count[a], cut.grid[a]), step[a]) * step[a];
+        cut.grid[a] = pieces(count[a], b[a]);
+    }
+}
+
+// Copies `voxels` voxels of `channels` channels into channel blocks that lie `block` apart. `ahead` leads to what will
+// be wanted next.
 template <int spacing, class S>
 void copy_voxels(const S *from, int64_t voxel, int64_t channel, int64_t voxels, int64_t channels, sum_t<S> *to,
-                 int64_t block) {
+                 int64_t block, int64_t ahead) {
     using A = sum_t<S>;
-    for (int64_t c0 = 0; c0 < channels; c0 += spacing, to += block) {
+    int64_t c0 = 0;
+    if (spacing == 16 && channel == 1) {  // voxel by voxel, to read memory in order
+        const int64_t whole = channels / 16;
+        for (int64_t i = 0; i < voxels; ++i) {
+            for (int64_t k = 0; k < whole; ++k) {
+                __builtin_prefetch(from + i * voxel + k * 16 + ahead);
+#pragma GCC unroll 16
+                for (int c = 0; c < 16; c += lanes<A>) store(to + k * block + i * 16 + c, load(from + i * voxel + k * 16 + c));
+            }
+        }
+        c0 = whole * 16, to += whole * block;
+    }
+    if (spacing == 1 && channel == 1) {  // voxels of adjacent channels into one plane per channel
+        for (; c0 + lanes<A> <= channels; c0 += lanes<A>, to += lanes<A> * block) {
+            int64_t i = 0;
+            for (; i + lanes<A> <= voxels; i += lanes<A>) transpose(from + i * voxel + c0, voxel, to + i, block);
+            for (; i < voxels; ++i)
+                for (int64_t c = 0; c < lanes<A>; ++c) to[i + c * block] = widen(from[i * voxel + c0 + c]);
+        }
+    }
+    for (; c0 < channels; c0 += spacing, to += block) {
         const int64_t here = least(spacing, channels - c0);
         const S *x = from + c0 * channel;
         int64_t i = 0;
-        if (channel == 1 && here == 16) {
-            for (; i < voxels; ++i) {
-#pragma GCC unroll 16
-                for (int c = 0; c < 16; c += lanes<A>) store(to + i * spacing + c, load(x + i * voxel + c));
-            }
-        } else if (channel != 1 && voxel == 1 && here == 16) {
+        if (spacing == 16 && voxel == 1 && here == 16) {
             for (; i + lanes<A> <= voxels; i += lanes<A>)
                 for (int c = 0; c < 16; c += lanes<A>) transpose(x + i + c * channel, channel, to + i * spacing + c, spacing);
         } else if (spacing == 1 && voxel == 1) {
@@ -202,9 +298,9 @@ private:
 
     void copy(const S *x, int64_t voxels, int64_t channels, A *line) {
         const int64_t voxel = b.line[2].pace * strides.space[2];
-        if (spacing == 1) copy_voxels<1>(x, voxel, strides.channel, voxels, channels, line, b.slot[3]);
-        else if (spacing == 4) copy_voxels<4>(x, voxel, strides.channel, voxels, channels, line, b.slot[3]);
-        else copy_voxels<16>(x, voxel, strides.channel, voxels, channels, line, b.slot[3]);
+        if (spacing == 1) copy_voxels<1>(x, voxel, strides.channel, voxels, channels, line, b.slot[3], strides.space[1]);
+        else if (spacing == 4) copy_voxels<4>(x, voxel, strides.channel, voxels, channels, line, b.slot[3], strides.space[1]);
+        else copy_voxels<16>(x, voxel, strides.channel, voxels, channels, line, b.slot[3], strides.space[1]);
     }
 
     const Block &b;

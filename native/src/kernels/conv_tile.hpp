@@ -8,8 +8,8 @@
 namespace VG_NAMESPACE::conv {
 
 // Input channels lie in blocks of 1, 4 or 16 ("spacing"), so that the distance between neighbouring voxels is a
-// constant of the code: every broadcast is then one instruction with an immediate offset.
-inline constexpr int spacings[] = {1, 4, 16};
+// constant of the code: every broadcast is then one instruction with an immediate offset. Spacing 0 means that x is read
+// in place.
 
 // Registers for sums: all but those for the filter vectors and a broadcast.
 inline constexpr int sum_registers = VG_VECTOR_BYTES == 64 ? 28 : 12;
@@ -25,10 +25,11 @@ struct TileInput {
     const int64_t *taps[3];    // distances in x, per axis
     int64_t w_tap[3];          // distances in w, per axis
     Range valid[3];            // the taps that meet any data
+    Range head, tail;          // those along the width that meet data at the first and at the last column
     int64_t blocks;            // blocks of input channels
     int64_t x_block, w_block;  // distances between them
     int64_t last;              // channels of the last block
-    int64_t x_row;             // distance between the rows of a tile of several rows
+    int64_t x_row;             // distance between the rows of a tile of several rows; without spacing, between voxels
 };
 
 // Where the sums go: channels are contiguous.
@@ -42,9 +43,34 @@ struct TileOutput {
 template <class A>
 using Tile = void (*)(const TileInput<A> &, const TileOutput<A> &);
 
+// sum[voxel] += x[voxel][c] * w[c] over the channels, for the columns begin..end-1 of each row. Without a spacing, voxels
+// are x_row apart; a pointer for every third then lets the address of each be a base, an index and a scale.
+template <class A, int spacing, int vectors, int rows, int columns, int begin, int end>
+inline __attribute__((always_inline)) void add_tap(vec<A> (&sum)[rows * columns][vectors], const A *x, int64_t x_row,
+                                                   const A *w, int64_t channels) {
+    constexpr int groups = spacing ? 1 : (columns + 2) / 3;
+    const A *base[groups];
+    for (int g = 0; g < groups; ++g) base[g] = x + g * 3 * x_row;
+    for (int64_t c = 0; c < channels; ++c, w += vectors * lanes<A>) {
+        vec<A> filter[vectors];
+#pragma GCC unroll 32
+        for (int v = 0; v < vectors; ++v) filter[v] = load(w + v * lanes<A>);
+#pragma GCC unroll 32
+        for (int i = 0; i < rows * columns; ++i) {
+            if (i % columns < begin || i % columns >= end) continue;
+            const vec<A> value = splat(spacing ? x[i / columns * x_row + i % columns * spacing + c]
+                                               : base[spacing ? 0 : i / 3][i % 3 * x_row + c]);
+#pragma GCC unroll 32
+            for (int v = 0; v < vectors; ++v) sum[i][v] += value * filter[v];
+        }
+    }
+}
+
 template <class A, int spacing, int vectors, int rows, int columns>
 void tile(const TileInput<A> &in, const TileOutput<A> &out) {
-    constexpr int voxels = rows * columns, width = vectors * lanes<A>;
+    constexpr int voxels = rows * columns;
+    // In tiles of few columns, a column in the padding is worth code of its own; elsewhere it adds zeros.
+    constexpr int edge = spacing == 16 && columns > 2 && columns <= 16 ? 1 : 0;
     vec<A> sum[voxels][vectors] = {};
     for (int64_t block = 0; block < in.blocks; ++block) {
         const int64_t channels = block + 1 < in.blocks ? spacing : in.last;
@@ -53,19 +79,13 @@ void tile(const TileInput<A> &in, const TileOutput<A> &out) {
                 const A *line = in.x + block * in.x_block + in.taps[0][d] + in.taps[1][h];
                 const A *tap = in.w + block * in.w_block + d * in.w_tap[0] + h * in.w_tap[1];
                 for (int64_t t = in.valid[2].from; t < in.valid[2].to; ++t) {
-                    const A *x = line + in.taps[2][t];
-                    const A *w = tap + t * in.w_tap[2];
-                    for (int64_t c = 0; c < channels; ++c, w += width) {
-                        vec<A> filter[vectors];
-#pragma GCC unroll 32
-                        for (int v = 0; v < vectors; ++v) filter[v] = load(w + v * lanes<A>);
-#pragma GCC unroll 32
-                        for (int i = 0; i < voxels; ++i) {
-                            const vec<A> value = splat(x[i / columns * in.x_row + i % columns * spacing + c]);
-#pragma GCC unroll 32
-                            for (int v = 0; v < vectors; ++v) sum[i][v] += value * filter[v];
-                        }
-                    }
+                    const A *x = line + in.taps[2][t], *w = tap + t * in.w_tap[2];
+                    if (edge && !in.head.holds(t))
+                        add_tap<A, spacing, vectors, rows, columns, edge, columns>(sum, x, in.x_row, w, channels);
+                    else if (edge && !in.tail.holds(t))
+                        add_tap<A, spacing, vectors, rows, columns, 0, columns - edge>(sum, x, in.x_row, w, channels);
+                    else
+                        add_tap<A, spacing, vectors, rows, columns, 0, columns>(sum, x, in.x_row, w, channels);
                 }
             }
         }
@@ -105,6 +125,8 @@ Tile<A> tile_of_rows(int64_t rows, int64_t columns) {
 template <class A>
 Tile<A> tile_of(int64_t spacing, int64_t vectors, int64_t rows, int64_t columns) {
     switch (spacing * 2 + vectors) {
+        case 1: return tile_of_rows<A, 0, 1>(rows, columns);
+        case 2: return tile_of_rows<A, 0, 2>(rows, columns);
         case 3: return tile_of_rows<A, 1, 1>(rows, columns);
         case 4: return tile_of_rows<A, 1, 2>(rows, columns);
         case 9: return tile_of_rows<A, 4, 1>(rows, columns);

@@ -122,6 +122,15 @@ inline void store(S *p, vec<sum_t<S>> v) {
             return;
         }
 #endif
+        if constexpr (__is_same(S, bf16)) {
+            typedef uint32_t wide __attribute__((vector_size(VG_VECTOR_BYTES)));
+            typedef uint16_t half __attribute__((vector_size(VG_VECTOR_BYTES / 2), aligned(2), may_alias));
+            const wide bits = (wide)v, high = bits >> 16;
+            const wide rounded = (bits + 0x7fffu + (high & 1u)) >> 16;
+            const wide narrowed = (bits & 0x7fffffffu) > 0x7f800000u ? high | 0x40u : rounded;
+            *reinterpret_cast<half *>(p) = __builtin_convertvector(narrowed, half);
+            return;
+        }
         for (int i = 0; i < lanes<A>; ++i) narrow(v[i], p + i);
     }
 }
