@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -56,20 +57,55 @@ def order(roots: Iterable[Block], fed: Container[Output] = (), within: Container
 
 
 PUTS, TAKES = ("QueueEnqueue",), ("QueueDequeue", "ReaderRead")
-"""How the names of ops begin that put entries into a queue, and of those that wait for entries."""
+"""How the names of ops begin that put entries into a queue, and of those that wait for one."""
 
 
-def run_order(roots: Sequence[Block], fed: Container[Output] = ()) -> Order:
-    """As `order`, with queues filled before they are read: blocks run one by one, so nobody may wait for a later one.
+def run_order(roots: Iterable[Block], fed: Container[Output] = ()) -> Order:
+    """As `order`, for blocks that run one by one: a queue is filled before it is read, and what changes a variable runs
+    only when nothing else can.
 
-    Where filling a queue itself needs entries of others, those are filled first.
+    So nobody waits for a later block, and all that reads a variable gets what it held before the run, unless a wire or
+    a control edge says otherwise. TensorFlow leaves both to chance.
     """
     found = order(roots, fed)
-    puts = [block for block in found.blocks if block.op_name.startswith(PUTS)]
-    if not puts:
+    late = {block for block in found.blocks if block.op is not None and any(item.ref for item in block.op.inputs)}
+    fills = _fills(found.blocks, fed)
+    if found.cycles or not (late or fills):
         return found
-    takes = {put: sum(one.op_name.startswith(TAKES) for one in order([put], fed).blocks) for put in puts}
-    return order([*sorted(puts, key=takes.__getitem__), *roots], fed)
+    place = {block: index for index, block in enumerate(found.blocks)}
+    missing = {block: {*needs(block, fed), *fills.get(block, ())} & place.keys() for block in found.blocks}
+    readers: dict[Block, list[Block]] = {}
+    for block, others in missing.items():
+        for other in others:
+            readers.setdefault(other, []).append(block)
+    ready = [(block in late, place[block], block) for block in found.blocks if not missing[block]]
+    heapq.heapify(ready)
+    blocks: list[Block] = []
+    while ready:
+        block = heapq.heappop(ready)[2]
+        blocks.append(block)
+        for reader in readers.get(block, ()):
+            missing[reader].discard(block)
+            if not missing[reader]:
+                heapq.heappush(ready, (reader in late, place[reader], reader))
+    # Queues that fill each other in a ring have no such order; then the order of the page stands.
+    return Order(blocks, []) if len(blocks) == len(found.blocks) else found
+
+
+def _fills(blocks: Sequence[Block], fed: Container[Output]) -> dict[Block, list[Block]]:
+    """For each block that takes from a queue, those that fill the queue and do not need the block themselves."""
+    puts = [block for block in blocks if block.op_name.startswith(PUTS)]
+    takes = [block for block in blocks if block.op_name.startswith(TAKES)] if puts else []
+    if not takes:
+        return {}
+    before = {put: set(order([put], fed).blocks) for put in puts}
+    return {take: [put for put in puts if _queues(put) & _queues(take) and take not in before[put]] for take in takes}
+
+
+def _queues(block: Block) -> set[Block]:
+    """The blocks that a block has its queue from."""
+    found = (block.sources.get(pin, ()) for pin in ("handle", "queue_handle"))
+    return {one.block for sources in found for one in sources if isinstance(one, Output)}
 
 
 def _ring(path: list[tuple[Block, Iterator[Block]]], start: Block) -> list[Block]:

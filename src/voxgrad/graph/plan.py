@@ -15,7 +15,7 @@ from voxgrad.catalog.model import Call, Op
 from voxgrad.errors import Faults
 from voxgrad.graph.block import Block, Output, Value
 from voxgrad.graph.infer import Inference
-from voxgrad.graph.order import order, run_order
+from voxgrad.graph.order import run_order
 from voxgrad.graph.page import Store
 from voxgrad.graph.values import Array, literal
 from voxgrad.kernels.arraywise.evaluation import find_kernel
@@ -187,7 +187,7 @@ def _lay_out_use(plan: Plan, place: _Place, block: Block, device: str) -> None:
         value = _plain_value(source)
         plan.constants[slot] = value, content_key(value)
     before = len(plan.steps)
-    needed = order((output.block for output in page.outputs.values()), fed=inner.slots.keys()).blocks
+    needed = run_order((output.block for output in page.outputs.values()), fed=inner.slots.keys()).blocks
     _lay_out(plan, inner, [one for one in needed if Output(one, 0) not in inner.slots], device)
     for index, output in enumerate(page.outputs.values()):
         place.slots.setdefault(Output(block, index), inner.slots[output])
