@@ -293,7 +293,7 @@ async def get_snapshot(page: str, number: int, studio: Here) -> messages.Documen
 async def analyse_page(ask: messages.AskAnalyse, studio: Here) -> Response:
     """What is known of a page without running it."""
     # Serialised here: validating what was just made costs more than making it.
-    found = await off(lambda: analyse.analyse(studio.documents.read(ask.document), studio.limits).model_dump_json())
+    found = await off(lambda: analyse.analyse(studio.documents.look(ask.document), studio.limits).model_dump_json())
     return Response(found, media_type="application/json")
 
 
@@ -318,7 +318,7 @@ async def trace_element(ask: messages.AskTrace, studio: Here) -> messages.Traced
         found = _output_hash(run, output.block.name, output.pin) if run is not None else None
         return studio.tensors.open(found) if found is not None else None
 
-    return await off(lambda: trace(studio.documents.read(ask.document), ask, value))
+    return await off(lambda: trace(studio.documents.look(ask.document), ask, value))
 
 
 @api.post("/check")
@@ -352,7 +352,7 @@ def _finite(value: float) -> float | None:
 
 def _allowed(studio: Studio, document: messages.Document, wanted: list[str] | None) -> list[str]:
     """The blocks to run, after everything that can be known before has been found right and small enough."""
-    page = studio.documents.read(document)
+    page = studio.documents.look(document)
     roots = roots_of(page) if wanted is None else list(dict.fromkeys(page.block(name).name for name in wanted))
     needed = analyse.needed(page, roots)
     used = set(needed)

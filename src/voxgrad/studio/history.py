@@ -12,6 +12,7 @@ from typing import Any
 
 from voxgrad.studio import messages
 
+KEPT_READ = 8
 KEPT_RUNS = 200
 """Runs per page that are remembered."""
 
@@ -33,6 +34,7 @@ class History:
 
     def __init__(self, path: Path):
         self._lock = threading.Lock()
+        self._read: dict[str, messages.RunData] = {}
         try:
             self._database = _opened(path)
         except sqlite3.DatabaseError:
@@ -101,7 +103,9 @@ class History:
         return [_run(row) for row in rows]
 
     def run(self, name: str) -> messages.RunData | None:
-        """A run with its blocks, in the order in which they ran."""
+        """A run with its blocks, in the order in which they ran; not to be changed."""
+        if name in self._read:
+            return self._read[name]
         with self._lock:
             row = self._database.execute("SELECT * FROM runs WHERE id = ?", (name,)).fetchone()
             blocks = self._database.execute("SELECT * FROM blocks WHERE run = ? ORDER BY rowid", (name,)).fetchall()
@@ -109,6 +113,11 @@ class History:
             return None
         found = _run(row)
         found.blocks = [_block(one) for one in blocks]
+        if found.state not in ("queued", "running"):
+            # Runs that have ended do not change; the last ones are asked for at every move of the mouse.
+            self._read[name] = found
+            while len(self._read) > KEPT_READ:
+                self._read.pop(next(iter(self._read)), None)
         return found
 
 
