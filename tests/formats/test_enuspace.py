@@ -254,6 +254,77 @@ def test_a_branch_that_is_not_taken_does_nothing(tmp_path: Path) -> None:
     assert seen == [1, 2, 3, 4, 4, 4]
 
 
+@needs("Save", "Restore", "SparseToDense", "ArgMax")
+def test_weights_are_saved_and_restored_beside_the_page(tmp_path: Path) -> None:
+    """The end of a training page and the start of its evaluation."""
+    path = "C:\\\\Users\\\\someone\\\\weights.ckpt"
+    old = OldPage()
+    old.block("W", "Variable", shape="{2,2}", dtype="DT_DOUBLE", initvalues="{{1,2},{3,4}}")
+    old.block("B", "Variable", shape="{2}", dtype="DT_DOUBLE", initvalues="{5,6}")
+    old.block("LIST", "InputList")
+    old.block("SAVE", "Save", filename=path, tensor_names='{"W","B"}')
+    old.links(("W.ref", "LIST.outputlist"), ("B.ref", "LIST.outputlist"), ("LIST.output", "SAVE.data"))
+    old.session(run=["SAVE.operation"])
+    found = import_page(old.write(tmp_path / "train.svg"))
+    assert found.report.lost == []
+    run(found, folder=tmp_path)
+    old = OldPage()
+    old.block("FILE", "Const", val=path)
+    old.block("RW", "Restore", tensor_name='"W"', dt="DT_DOUBLE", attrs="preferred_shard_ = -1;")
+    old.block("LABELS", "Const", val=np.array([[0, 1], [1, 0]], dtype=np.int32))
+    old.block("DENSE", "SparseToDense", output_shape="{2,2}", sparse_values="1.0", default_value="0.0")
+    old.block("SUM", "Add")
+    old.block("BEST", "ArgMax", dimension="1")
+    old.links(("FILE.output", "RW.file_pattern"), ("LABELS.output", "DENSE.sparse_indices"), ("RW.tensor", "SUM.x"))
+    old.links(("DENSE.dense", "SUM.y"), ("SUM.z", "BEST.input"))
+    old.session(["BEST.output"])
+    found = import_page(old.write(tmp_path / "eval.svg"))
+    assert found.report.lost == []
+    assert found.page.problems() == []
+    results = run(found, folder=tmp_path)
+    np.testing.assert_array_equal(results["SUM"]["z"], [[1, 3], [4, 4]])
+    np.testing.assert_array_equal(results["BEST"]["output"], [1, 0])
+
+
+@needs("Conv2D", "MaxPool", "Conv2DBackpropFilter", "Conv2DBackpropInput", "Transpose", "Reshape")
+def test_a_convolution_with_hand_wired_gradients(tmp_path: Path) -> None:
+    """The shape of the CNN page: 2-D blocks with their text attributes, and both gradients of the convolution."""
+    x = np.arange(16.0).reshape(1, 4, 4, 1)
+    w = np.array([1.0, -1.0, 0.5, 2.0]).reshape(2, 2, 1, 1)
+    old = OldPage()
+    old.block("X", "Const", val=np.arange(16.0))
+    old.block("IMAGE", "Reshape", shape="{1,4,4,1}")
+    old.block("W", "Const", val=w)
+    old.block(
+        "CONV", "Conv2D", strides="1,1,1,1", padding="VALID", attrs="use_cudnn_on_gpu_ = true;data_format_ = NHWC;"
+    )
+    old.block("RELU", "Relu")
+    old.block("POOL", "MaxPool", ksize="1,3,3,1", strides="1,3,3,1", padding="VALID", attrs="data_format_ = NHWC;")
+    old.block("DW", "Conv2DBackpropFilter", filter_sizes="{2,2,1,1}", strides="1,1,1,1", padding="VALID")
+    old.block("DX", "Conv2DBackpropInput", input_sizes="{1,4,4,1}", strides="1,1,1,1", padding="VALID")
+    old.block("T", "Transpose", perm="{0,2,1,3}")
+    wires = """X.output>IMAGE.tensor IMAGE.output>CONV.input W.output>CONV.filter CONV.output>RELU.features
+        RELU.activations>POOL.input IMAGE.output>DW.input CONV.output>DW.out_backprop W.output>DX.filter
+        CONV.output>DX.out_backprop DX.output>T.x"""
+    for wire in wires.split():
+        old.link(*wire.split(">"))
+    old.session(["POOL.output", "DW.output", "T.y"])
+    found = import_page(old.write(tmp_path / "cnn.svg"))
+    assert found.report.lost == []
+    assert found.page.problems() == []
+    conv = sum(w[i, j, 0, 0] * x[:, i : i + 3, j : j + 3] for i in range(2) for j in range(2))
+    dw = [(x[:, i : i + 3, j : j + 3] * conv).sum() for i in range(2) for j in range(2)]
+    dx = np.zeros_like(x)
+    for i in range(2):
+        for j in range(2):
+            dx[:, i : i + 3, j : j + 3] += w[i, j, 0, 0] * conv
+    results = run(found)
+    np.testing.assert_allclose(results["CONV"]["output"], conv)
+    np.testing.assert_allclose(results["POOL"]["output"].ravel(), [conv.max()])
+    np.testing.assert_allclose(results["DW"]["output"].ravel(), dw)
+    np.testing.assert_allclose(results["T"]["y"], dx.transpose(0, 2, 1, 3))
+
+
 def test_feeds_become_placeholders_with_a_default(tmp_path: Path) -> None:
     old = OldPage()
     old.block("P", "Placeholder", dtype="DT_DOUBLE", attrs="shape_ = {2};")

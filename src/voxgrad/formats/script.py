@@ -25,7 +25,6 @@ from voxgrad.catalog.dtypes import DType
 from voxgrad.errors import Faults
 from voxgrad.formats.tensor_files import replace_file, write_npz
 from voxgrad.graph.block import Block, Output, Source
-from voxgrad.graph.inline import inline
 from voxgrad.graph.order import order
 from voxgrad.graph.page import Page
 from voxgrad.kernels.element_types import dtype_of, numpy_type
@@ -145,7 +144,7 @@ def flattened(page: Page) -> Page:
     copy.expose(outputs, copy.input_names)
     while used := [block for block in copy.blocks if block.uses]:
         for block in used:
-            inline(copy, block)
+            copy.inline(block)
     return copy
 
 
