@@ -74,6 +74,15 @@ def test_a_volume_becomes_a_source_block(server: Server) -> None:
     assert (page.blocks[0].attrs["value"][0, ..., 0] == volume).all()
 
 
+def test_a_scan_comes_in_depth_height_width_order(server: Server, tmp_path: Path) -> None:
+    nibabel = pytest.importorskip("nibabel")
+    volume = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    nibabel.save(nibabel.Nifti1Image(volume, np.eye(4)), tmp_path / "scan.nii.gz")
+    found = bring(server, "scan.nii.gz", (tmp_path / "scan.nii.gz").read_bytes())
+    value = page_file.load(server.folder / found["page"]["file"]).blocks[0].attrs["value"]
+    assert value.shape == (1, 4, 3, 2, 1) and (value[0, ..., 0] == volume.T).all()
+
+
 def test_an_enuspace_page_comes_with_its_data(server: Server, tmp_path: Path) -> None:
     pages = sorted((ROOT / "tests" / "formats").rglob("*.svg"))
     if not pages:

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import load
 
+import voxgrad as vg
 from tests.studio.documents import counter_page, pool_page, slow_page
 from tests.studio.serving import Server
+from voxgrad.formats import page_file
 
 
 def outputs(run: dict, block: str) -> list[dict]:
@@ -104,6 +106,23 @@ def test_cancel_stops_a_run_and_the_next_one_works(server: Server) -> None:
     run = server.wait(name)
     assert run["state"] == "cancelled" and time.monotonic() - start < 3
     assert server.wait(waiting)["state"] == "done"
+
+
+def test_a_block_that_does_not_listen_is_stopped_by_killing_its_worker(server: Server) -> None:
+    page = vg.Page("deaf")
+    dims = np.array([6000, 6000], np.int32)
+    a = page.add("Fill", {"dims": dims, "value": np.float64(1)[...]}, name="a")
+    page.add("MatMul", {"a": a, "b": a}, name="product")
+    name = server.post("runs", {"page_id": "deaf", "document": page_file.to_data(page)})["run_id"]
+    events = [one["block"] for one in server.get(f"runs/{name}")["blocks"]]
+    while "a" not in events:
+        events = [one["block"] for one in server.get(f"runs/{name}")["blocks"]]
+        time.sleep(0.02)
+    assert server.get("runs", params={"page": "deaf"})["runs"][0]["state"] == "running"
+    start = time.monotonic()
+    server.post(f"runs/{name}/cancel")
+    assert server.wait(name)["state"] == "cancelled" and time.monotonic() - start < 4
+    assert server.run(pool_page())["state"] == "done"
 
 
 def test_a_run_that_waits_is_cancelled_at_once(server: Server) -> None:

@@ -124,6 +124,8 @@ class History:
 def _opened(path: Path) -> sqlite3.Connection:
     database = sqlite3.connect(path, check_same_thread=False, isolation_level="DEFERRED")
     database.execute("PRAGMA journal_mode = WAL")
+    # A power cut may take the last runs along, a kill nothing; syncing each would hold up the event loop.
+    database.execute("PRAGMA synchronous = NORMAL")
     database.execute("PRAGMA foreign_keys = ON")
     database.executescript(_SCHEMA)
     return database

@@ -9,7 +9,7 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -132,6 +132,12 @@ class Runs:
             raise no_such_run(name)
         return found
 
+    def list(self, page: str | None, limit: int) -> Sequence[messages.RunData]:
+        """The newest runs, those under way as they are now."""
+        known = self._history.runs(page, limit)
+        active = {name: job.run for name, job in self._active.items() if job.run is not None}
+        return [active.get(run.id, run) for run in known]
+
     def begin(self, job: Job) -> None:
         """A worker starts with a job."""
         if job.run is not None:
@@ -165,7 +171,7 @@ class Runs:
             run.blocks = list(job.blocks.values())
             self._history.finish(run)
             self._tell(job)
-            self._tensors.trim()
+            asyncio.get_running_loop().run_in_executor(None, self._tensors.trim)
         if not job.done.done():
             job.done.set_result(frame)
 
