@@ -102,6 +102,14 @@ def _from_python(op: Op, item: Input, value: Any, bound: dict[str, DType], fault
         return array.astype(numpy_type(dtype))
 
 
+def host_spec(op: Op, name: str, values: Any) -> Spec:
+    """The spec of a shape vector; raises what is wrong with it."""
+    faults = Faults(op.name)
+    spec = _host_vector(op.input(name), values, faults)
+    faults.raise_if_any()
+    return spec
+
+
 def _host_vector(item: Input, value: Any, faults: Faults) -> Spec:
     """A small vector of integers, read to Python at once: it decides shapes."""
     kind = kind_of(value)

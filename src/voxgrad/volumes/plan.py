@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which part of the inputs a part of the result needs: exact windows, in integers, for every op of the family.
 
-A plan cuts the result of a problem into chunks. For each it names the box of every input to read and the smaller problem
-that computes the chunk from these boxes alone, bit for bit what the whole problem would give there (filter gradients are
+A plan cuts the result of a problem into chunks. For each it names the box of every input to read and the smaller
+problem that computes the chunk from these boxes alone: what the whole problem would give there (filter gradients are
 partial sums, to be added in the order of the chunks). Nothing here reads data or knows who runs a task: threads,
 processes, Dask or a GPU take the same tasks.
 """

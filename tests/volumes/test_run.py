@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Store to store: the same numbers as in memory, also when workers or the whole run are killed."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import voxgrad as vg
+from voxgrad.catalog.dtypes import FLOAT32
+from voxgrad.catalog.model import Op
+from voxgrad.catalog.registry import FAMILY
+from voxgrad.testing import SeededChooser, assert_close, draw_call
+from voxgrad.volumes.run import apply
+from voxgrad.volumes.stores import create_volume, open_volume
+
+POOL = {"ksize": [1, 3, 3, 3, 1], "strides": [1, 2, 2, 2, 1], "padding": "SAME"}
+
+
+def saved(call: dict[str, Any], folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The arrays of a call as files, and the rest of it."""
+    inputs: dict[str, Any] = {}
+    for name, value in call.items():
+        if isinstance(value, np.ndarray):
+            np.save(folder / f"{name}.npy", value)
+            inputs[name] = folder / f"{name}.npy"
+        elif name.endswith(("_sizes", "_shape")):
+            inputs[name] = value
+    return inputs, {name: value for name, value in call.items() if name not in inputs}
+
+
+@pytest.mark.parametrize("op", FAMILY, ids=lambda op: op.name)
+def test_files_give_what_memory_gives(op: Op, tmp_path: Path) -> None:
+    call = draw_call(op, SeededChooser(5), dtype=FLOAT32, style="integers", largest=2)
+    inputs, attrs = saved(call, tmp_path)
+    out = apply(op.name, inputs, tmp_path / "out.npy", chunks=(2, 3, 2), workers=1, **attrs)
+    dense = getattr(vg.raw_ops, op.name)(**call)
+    assert_close(out.read((slice(None),) * 5), dense, label=op.name)
+
+
+def test_zarr(tmp_path: Path) -> None:
+    pytest.importorskip("zarr", reason="zarr is an optional extra")
+    x = np.random.default_rng(0).integers(0, 9, (1, 9, 10, 11, 2)).astype(np.float32)
+    store = create_volume(tmp_path / "x.zarr", x.shape, x.dtype, (1, 4, 4, 4, 2))
+    assert store.write is not None
+    store.write((slice(None),) * 5, x)
+    out = apply("MaxPool3D", {"input": tmp_path / "x.zarr"}, tmp_path / "y.zarr", chunks=(2, 3, 4), workers=1, **POOL)
+    assert out.chunks == (1, 2, 3, 4, 2)
+    assert np.array_equal(out.read((slice(None),) * 5), vg.raw_ops.MaxPool3D(input=x, **POOL))
+
+
+def test_nifti_is_turned_and_scaled(tmp_path: Path) -> None:
+    nibabel = pytest.importorskip("nibabel", reason="nibabel is an optional extra")
+    path = Path(nibabel.__file__).parent / "tests" / "data" / "example4d.nii.gz"
+    store = open_volume(path)
+    data = np.asarray(nibabel.load(path).dataobj)
+    assert store.shape == (1, 24, 96, 128, 2)
+    assert np.allclose(store.spacing, nibabel.load(path).header.get_zooms()[:3][::-1])
+    part = store.read((slice(None), slice(3, 5), slice(10, 20), slice(0, 7), slice(1, 2)))
+    assert np.array_equal(part[0, :, :, :, 0], data[0:7, 10:20, 3:5, 1].transpose(2, 1, 0))
+
+
+def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).standard_normal((1, 12, 12, 12, 1)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    seen: list[int] = []
+
+    class StopError(Exception):
+        pass
+
+    def stop_at_five(done: int, total: int, seconds: float) -> None:
+        seen.append(done)
+        if done >= 5:
+            raise StopError
+
+    arguments = ("AvgPool3D", {"input": tmp_path / "x.npy"}, tmp_path / "y.npy")
+    with pytest.raises(StopError):
+        apply(*arguments, chunks=(2, 2, 2), workers=1, progress=stop_at_five, **POOL)
+    log = tmp_path / "y.npy.voxgrad-run" / "done"
+    with log.open("a") as file:
+        file.write("\n1")  # a line that a crash cut off
+    first: list[int] = []
+    out = apply(
+        *arguments, chunks=(2, 2, 2), workers=1, progress=lambda done, total, seconds: first.append(done), **POOL
+    )
+    assert first[0] >= 5
+    assert first[-1] == 27
+    assert_close(out.read((slice(None),) * 5), vg.raw_ops.AvgPool3D(input=x, **POOL), terms=27, scale=1.0)
+    with pytest.raises(vg.InvalidArgumentError, match="belong to this very run"):
+        apply(*arguments, chunks=(3, 3, 3), workers=1, **POOL)
+
+
+def test_an_output_that_is_there_is_kept(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((1, 4, 4, 4, 1), np.float32))
+    np.save(tmp_path / "y.npy", np.ones(3))
+    with pytest.raises(vg.InvalidArgumentError, match="VG051 AvgPool3D: output must not exist yet"):
+        apply("AvgPool3D", {"input": tmp_path / "x.npy"}, tmp_path / "y.npy", **POOL)
+    assert np.load(tmp_path / "y.npy").tolist() == [1, 1, 1]
+
+
+def children() -> list[int]:
+    """The worker processes of this process."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                stat = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+                command = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if int(stat[1]) == os.getpid() and b"spawn_main" in command:
+                found.append(int(entry.name))
+    return found
+
+
+def test_killed_workers_do_not_matter(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).standard_normal((1, 24, 24, 24, 2)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    stop = threading.Event()
+    kills: list[int] = []
+
+    def hunt() -> None:
+        pick = random.Random(0)
+        while not stop.is_set() and len(kills) < 3:
+            time.sleep(pick.uniform(0.4, 0.9))
+            for pid in children()[:1]:
+                os.kill(pid, signal.SIGKILL)
+                kills.append(pid)
+
+    hunter = threading.Thread(target=hunt)
+    hunter.start()
+
+    def slowly(done: int, total: int, seconds: float) -> None:
+        time.sleep(0.02)
+
+    try:
+        out = apply(
+            "MaxPool3D",
+            {"input": tmp_path / "x.npy"},
+            tmp_path / "y.npy",
+            chunks=(1, 2, 4),
+            workers=2,
+            progress=slowly,
+            **POOL,
+        )
+    finally:
+        stop.set()
+        hunter.join()
+    assert kills
+    assert np.array_equal(out.read((slice(None),) * 5), vg.raw_ops.MaxPool3D(input=x, **POOL))
+
+
+def test_a_killed_run_recomputes_only_what_was_not_recorded(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).standard_normal((1, 16, 16, 16, 1)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    code = (
+        "import time\nfrom voxgrad.volumes.run import apply\n"
+        f"if __name__ == '__main__': apply('MaxPool3D', {{'input': r'{tmp_path / 'x.npy'}'}}, r'{tmp_path / 'y.npy'}', "
+        f"chunks=(1, 4, 4), workers=1, progress=lambda *a: time.sleep(0.05), **{json.dumps(POOL)})\n"
+    )
+    script = tmp_path / "job.py"
+    script.write_text(code)
+    log = tmp_path / "y.npy.voxgrad-run" / "done"
+    run = subprocess.Popen([sys.executable, str(script)], start_new_session=True)
+    while not (log.exists() and len(log.read_text().splitlines()) > 4):
+        time.sleep(0.02)
+    os.killpg(run.pid, signal.SIGKILL)
+    run.wait()
+    recorded = {int(line[:-1]) for line in log.read_text().split() if line.endswith(";")}
+    counts: list[int] = []
+    out = apply(
+        "MaxPool3D", {"input": str(tmp_path / "x.npy")}, str(tmp_path / "y.npy"), chunks=(1, 4, 4), workers=1,
+        progress=lambda done, total, seconds: counts.append(done), **POOL,
+    )  # fmt: skip
+    assert counts[0] == len(recorded)
+    assert np.array_equal(out.read((slice(None),) * 5), vg.raw_ops.MaxPool3D(input=x, **POOL))
