@@ -129,3 +129,14 @@ export function placesFor(page: Page, heightOf: (block: Block) => number): Map<s
     }),
   );
 }
+
+/** True where a box covers a good part of another. */
+export function overlapping(boxes: readonly Box[]): boolean {
+  return boxes.some((a, index) =>
+    boxes.slice(index + 1).some((b) => {
+      const across = Math.min(a.x + a.width, b.x + b.width) - Math.max(a.x, b.x);
+      const down = Math.min(a.y + a.height, b.y + b.height) - Math.max(a.y, b.y);
+      return across > 12 && down > 12;
+    }),
+  );
+}

@@ -110,6 +110,11 @@ describe("commands", () => {
     expect(wiresOf(page)).toHaveLength(wiresOf(PAGE).length);
     expect(renameBlock(PAGE, "x", "pool")).toBe(PAGE);
   });
+  it("what else names a block follows it", () => {
+    const page: Page = { ...PAGE, inputs: ["x"], targets: ["pool", "x"], outputs: { y: "pool.output", z: "sum.sum" } };
+    expect(renameBlock(page, "pool", "p")).toMatchObject({ targets: ["p", "x"], outputs: { y: "p.output", z: "sum.sum" } });
+    expect(removeBlocks(page, ["pool", "x"])).toMatchObject({ inputs: [], targets: [], outputs: { z: "sum.sum" } });
+  });
   it("a name that is taken gets a number", () => {
     const first = addBlock(PAGE, block("pool", "MaxPool3D"));
     expect(first.name).toBe("pool_1");
@@ -217,7 +222,9 @@ describe("clipboard", () => {
 describe("pins", () => {
   it("types and rings refuse a wire; unknown types do not", () => {
     const page = { ...PAGE, blocks: [...PAGE.blocks, block("shape", "Shape", { input: ["x.output"] }), block("more", "MaxPool3D")] };
-    const analysis = { pins: { x: { output: { dtype: "float32", shape: [2], text: "float32 [2]" } } }, problems: [], estimate: null };
+    const output = { dtype: "float32", shape: [2], text: "float32 [2]", direction: "output" as const };
+    const estimate = { blocks: {}, peak_bytes: null, flops: null };
+    const analysis = { pins: { x: { output } }, problems: [], estimate, order: [], seconds: 0 };
     expect(refusal(page, OPS, analysis, { from: "shape", output: "output", to: "more", pin: "input" })).toBe("type");
     expect(refusal(page, OPS, analysis, { from: "sum", output: "sum", to: "pool", pin: "input" })).toBe("ring");
     expect(refusal(page, OPS, null, { from: "x", output: "output", to: "more", pin: "input" })).toBeNull();

@@ -159,6 +159,9 @@ export function mapReferences(page: Page, rename: (name: string) => string | nul
   if (page.inputs) {
     next = { ...next, inputs: page.inputs.flatMap((name) => rename(name) ?? []) };
   }
+  if (page.targets) {
+    next = { ...next, targets: page.targets.flatMap((name) => rename(name) ?? []) };
+  }
   if (page.outputs) {
     const outputs = Object.entries(page.outputs).flatMap(([pin, path]) => {
       const renamed = renamePath(path, rename);

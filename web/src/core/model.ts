@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The page as data, as `voxgrad.graph.page` writes it, and what the server tells about it. */
 
+import type * as messages from "../generated/api";
+
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
 /** A pin holds wires or typed values; the two differ by shape. */
@@ -22,6 +24,8 @@ export interface Page {
   readonly blocks: readonly Block[];
   readonly inputs?: readonly string[];
   readonly outputs?: { readonly [name: string]: string };
+  /** Blocks that start a session. */
+  readonly targets?: readonly string[];
   readonly pages?: { readonly [name: string]: Page };
   readonly notes?: readonly Json[];
 }
@@ -39,89 +43,16 @@ export interface Wire {
 
 // What the catalogue says of an op
 
-export interface OpInput {
-  readonly name: string;
-  readonly types: readonly string[];
-  readonly type_var: string | null;
-  readonly shape: string;
-  readonly host: boolean;
-  readonly many: boolean;
-  readonly layout?: string;
-  readonly doc: string;
-}
-
-export interface OpAttr {
-  readonly name: string;
-  readonly kind: string;
-  readonly default: Json;
-  readonly required: boolean;
-  readonly choices: readonly Json[];
-  readonly length: number | null;
-  readonly doc: string;
-}
-
-export interface OpOutput {
-  readonly name: string;
-  readonly types: readonly string[];
-  readonly type_var: string | null;
-  readonly shape: string;
-  readonly many: boolean;
-  readonly layout?: string;
-  readonly count?: string;
-  readonly doc: string;
-}
-
-export interface Op {
-  readonly name: string;
-  readonly group: string;
-  readonly summary: string;
-  readonly doc: string;
-  readonly laws: readonly { readonly name: string; readonly text: string }[];
-  readonly example: string;
-  readonly inputs: readonly OpInput[];
-  readonly attrs: readonly OpAttr[];
-  readonly outputs: readonly OpOutput[];
-  readonly aliases: readonly string[];
-  readonly differentiable: boolean;
-  readonly stateful: boolean;
-}
+export type OpInput = messages.OpInput;
+export type OpOutput = messages.OpOutput;
+export type OpAttr = Omit<messages.OpAttr, "default" | "choices"> & { readonly default: Json; readonly choices: readonly Json[] };
+export type Op = Omit<messages.OpData, "attrs"> & { readonly attrs: readonly OpAttr[] };
 
 // What the analysis says of a page
 
 export type Dim = number | string | null;
-
-export interface PinInfo {
-  readonly dtype: string | null;
-  readonly shape: readonly Dim[] | null;
-  readonly text: string;
-  readonly direction?: "input" | "output";
-}
-
-export interface Fix {
-  readonly title: string;
-  readonly edits: readonly Json[];
-}
-
-export interface Problem {
-  readonly block: string;
-  readonly pin: string;
-  readonly op: string;
-  readonly code: string;
-  readonly wanted: string;
-  readonly got: string;
-  readonly remedy: string;
-  readonly message: string;
-  readonly fixes: readonly Fix[];
-}
-
-export interface Estimate {
-  readonly blocks: { readonly [block: string]: { readonly bytes: number | null; readonly flops: number | null } };
-  readonly peak_bytes: number | null;
-  readonly flops: number | null;
-}
-
-export interface Analysis {
-  readonly pins: { readonly [block: string]: { readonly [pin: string]: PinInfo } };
-  readonly problems: readonly Problem[];
-  readonly estimate: Estimate | null;
-}
+export type PinInfo = messages.PinData;
+export type Fix = messages.FixData;
+export type Problem = messages.ProblemData;
+export type Estimate = messages.EstimateData;
+export type Analysis = messages.Analysis;

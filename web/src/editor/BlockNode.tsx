@@ -14,7 +14,8 @@ import { enterBlock } from "../state/pages";
 import { openViewer } from "../state/perform";
 import { activeTab, say, shownPage, update, useStudio } from "../state/store";
 import { useWords } from "../state/words";
-import { useBlockView, usePins, valuesOfConstant, valuesOfResult, valuesToCome, type BlockView } from "./useBlock";
+import { Icon } from "../ui/Icon";
+import { layoutOfOutput, useBlockView, usePins, valuesOfConstant, valuesOfResult, valuesToCome, type BlockView } from "./useBlock";
 import { ValueGrid } from "./ValueGrid";
 
 export type BlockNodeType = Node<{ block: Block }, "block">;
@@ -88,6 +89,11 @@ function Title({ block, order, view, unknown }: { block: Block; order: number; v
       {unknown && <span className="badge bad">{words("block.unknown")}</span>}
       {count > 0 && <span className="badge bad">{words(count === 1 ? "block.problem" : "block.problems", { count })}</span>}
       {count === 0 && run && <RunBadge run={run} stale={view.stale} />}
+      {run && run.outputs.length > 0 && (
+        <button type="button" className="open-viewer quiet icon-only nodrag" onClick={() => openViewer(block.name)} aria-label={`${words("block.openViewer")}: ${block.name}`} title={words("block.openViewer")}>
+          <Icon name="expand" />
+        </button>
+      )}
     </header>
   );
 }
@@ -137,21 +143,25 @@ function Rename({ name }: { name: string }) {
 }
 
 function Results({ block, outputs, view }: { block: Block; outputs: readonly PinShape[]; view: BlockView }) {
-  const words = useWords();
   const first = view.run?.outputs[0];
-  const constant = valuesOfConstant(block);
+  const known = valuesOfConstant(block);
+  // A constant in a file shows what the run has told of it.
+  const constant = first && !known?.values ? null : known;
+  const layout = useStudio((state) => layoutOfOutput(block, outputs[0], activeTab(state), state.catalogue));
   const output = constant || !first ? (outputs[0]?.name ?? "") : first.name;
   const data = constant ?? (first ? valuesOfResult(first) : valuesToCome(view.pins[output]));
   if (!data) return null;
-  const layout = outputs.find((pin) => pin.name === output)?.layout ?? "";
-  const letters = layout === "data" ? String(block.attrs?.["data_format"] ?? "NDHWC") : layout;
+  const pin = outputs.find((one) => one.name === output);
+  const whole = formOf({ types: [], host: false }, view.pins[output]?.dtype) === "float";
   return (
     <div className="block-values">
-      <ValueGrid block={block.name} output={output} layout={letters} scale={gradientOrder(block.name) > 0 ? "signed" : "values"} data={data}>
-        <button type="button" className="link open-viewer nodrag" disabled={!first} onClick={() => openViewer(block.name, output)}>
-          {words(first ? "block.openViewer" : "block.noValue")}
-        </button>
-      </ValueGrid>
+      <ValueGrid
+        block={block.name}
+        output={output}
+        layout={pin === outputs[0] ? layout : (pin?.layout ?? "")}
+        scale={whole && gradientOrder(block.name) > 0 ? "signed" : "values"}
+        data={data}
+      />
     </div>
   );
 }

@@ -2,11 +2,11 @@
 /** The page as a drawing: blocks, wires, and everything that pointers do there. */
 
 import {
-  applyNodeChanges, Background, BackgroundVariant, ReactFlow, useStore,
-  type Connection, type EdgeChange, type IsValidConnection, type NodeChange, type OnConnectEnd, type OnConnectStart, type ReactFlowInstance,
+  applyNodeChanges, Background, BackgroundVariant, ReactFlow, useNodesInitialized, useReactFlow, useStore,
+  type Connection, type EdgeChange, type IsValidConnection, type NodeChange, type OnConnectEnd, type OnConnectStart,
 } from "@xyflow/react";
-import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { placesFor } from "../core/arrange";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { overlapping, placesFor } from "../core/arrange";
 import { insertIntoWire, moveBlocks, type Point } from "../core/commands";
 import { findBlock, inputPins, outputPins, wireId, wiresOf } from "../core/document";
 import type { Page, Wire } from "../core/model";
@@ -18,11 +18,12 @@ import { activeTab, flow, shownPage, studio, update, updateTab, useStudio, type 
 import { useWords, word } from "../state/words";
 import { BlockNode, type BlockNodeType } from "./BlockNode";
 import { plansOf, type Ends, type Plan } from "./routes";
+import { tidy } from "./tidy";
 import { WireEdge, type WireEdgeType } from "./WireEdge";
 
 const NODE_TYPES = { block: BlockNode };
 const EDGE_TYPES = { wire: WireEdge };
-const LOW_DETAIL = 0.4;
+const LOW_DETAIL = 0.36;
 
 /** Nodes for the blocks of a page; blocks that did not change keep their node, and with it their place in the drawing. */
 function nodesOf(page: Page, selection: ReadonlySet<string>, old: readonly BlockNodeType[]): BlockNodeType[] {
@@ -82,7 +83,6 @@ export function Canvas({ tab }: { tab: Tab }) {
   const plans = useMemo(() => plansOf(page, catalogue, boxes(), endsOf), [page, catalogue, sizes]);
   const edges = useMemo(() => edgesOf(page, tab.wires, plans), [page, tab.wires, plans]);
   const place = `${tab.id}/${tab.trail.map((step) => step.block).join("/")}`;
-  useFitOnOpen(place, page.blocks.length);
 
   const onNodesChange = useCallback((changes: NodeChange<BlockNodeType>[]) => {
     const chosen = changes.filter((change) => change.type === "select");
@@ -118,9 +118,6 @@ export function Canvas({ tab }: { tab: Tab }) {
         onConnectStart={onConnectStart}
         onConnectEnd={onConnectEnd}
         isValidConnection={isValid}
-        onInit={(instance) => {
-          flow.current = instance as unknown as ReactFlowInstance;
-        }}
         colorMode={theme}
         disableKeyboardA11y
         deleteKeyCode={null}
@@ -136,6 +133,7 @@ export function Canvas({ tab }: { tab: Tab }) {
       >
         <Background variant={BackgroundVariant.Dots} gap={22} size={1.4} />
         <DetailLevel />
+        <FirstLook place={place} />
       </ReactFlow>
       {page.blocks.length === 0 && (
         <div className="empty">
@@ -156,17 +154,30 @@ function DetailLevel() {
   return null;
 }
 
-/** Show the whole page when it is opened, once its blocks have been measured. */
-function useFitOnOpen(place: string, count: number): void {
-  const fitted = useRef("");
+/** Once the blocks of a page are measured: part those that lie on each other, and show the whole page. */
+function FirstLook({ place }: { place: string }) {
+  const measured = useNodesInitialized();
+  const instance = useReactFlow();
+  const analysed = useStudio((state) => activeTab(state)?.analysis !== null);
+  const looked = useRef("");
+  useLayoutEffect(() => {
+    flow.current = instance;
+  }, [instance]);
   useEffect(() => {
-    if (fitted.current === place || count === 0) return undefined;
+    if (!measured || looked.current === place) return undefined;
+    const fit = () => void instance.fitView({ padding: 0.08, maxZoom: 1 });
+    fit();
+    if (!analysed) return undefined;
+    // What the analysis tells changes the size of blocks; they are measured in the next frames.
     const timer = window.setTimeout(() => {
-      fitted.current = place;
-      void flow.current?.fitView({ padding: 0.12, maxZoom: 1 });
-    }, 60);
+      looked.current = place;
+      const tab = activeTab();
+      if (tab && tab.history.past.length === 0 && overlapping(boxes())) void tidy({ quietly: true }).then(() => window.setTimeout(fit, 60));
+      else fit();
+    }, 120);
     return () => window.clearTimeout(timer);
-  }, [place, count]);
+  }, [measured, analysed, place, instance]);
+  return null;
 }
 
 function changeSelection(kind: "selection" | "wires", changes: readonly { id: string; selected: boolean }[]): void {

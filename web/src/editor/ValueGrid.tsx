@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Values inside a block: small grids of numbers, or a heat map where there are too many. */
 
-import { useEffect, useMemo, useRef, useState, type ReactNode } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { api, type Brief, type Summary, type TraceWindow } from "../core/api";
 import { colourOf, css, inkOn, type Scale } from "../core/colour";
 import * as format from "../core/format";
@@ -24,10 +24,9 @@ interface Props {
   readonly layout: string;
   readonly scale: Scale;
   readonly data: Values;
-  readonly children?: ReactNode;
 }
 
-export function ValueGrid({ block, output, layout: letters, scale, data, children }: Props) {
+export function ValueGrid({ block, output, layout: letters, scale, data }: Props) {
   const layout = useMemo(() => layoutOf(data.shape, letters), [data.shape, letters]);
   const [held, setHeld] = useState(0);
   const heldAxis = layout.heldAxes.find((axis) => data.shape[axis]! > 1);
@@ -36,30 +35,20 @@ export function ValueGrid({ block, output, layout: letters, scale, data, childre
   const ghost = data.values === null && data.brief === null && data.hash === null;
   if (data.shape.includes(0)) return <p className="values-note">{format.brackets(data.shape)}</p>;
   if (!grids || (!data.values && !ghost)) {
-    return (
-      <HeatMap data={data} layout={layout} scale={scale}>
-        {children}
-      </HeatMap>
-    );
+    return <HeatMap data={data} layout={layout} scale={scale} />;
   }
   const range = rangeOf(data.values ?? []);
   return (
     <div className="values">
-      {(heldAxis !== undefined || children) && (
-        <div className="values-head">
-          {heldAxis !== undefined && (
-            <button
-              type="button"
-              className="tiny nodrag"
-              onClick={() => setHeld((held + 1) % data.shape[heldAxis]!)}
-              aria-label={`${layout.names[heldAxis]} ${place[heldAxis]}`}
-            >
-              {layout.names[heldAxis]!.toLowerCase()} = {place[heldAxis]} <span aria-hidden="true">▸</span>
-            </button>
-          )}
-          <span className="grow" />
-          {children}
-        </div>
+      {heldAxis !== undefined && (
+        <button
+          type="button"
+          className="tiny nodrag"
+          onClick={() => setHeld((held + 1) % data.shape[heldAxis]!)}
+          aria-label={`${layout.names[heldAxis]} ${place[heldAxis]}`}
+        >
+          {layout.names[heldAxis]!.toLowerCase()} = {place[heldAxis]} <span aria-hidden="true">▸</span>
+        </button>
       )}
       <div className="grids">
         {grids.map((grid) => (
@@ -177,7 +166,7 @@ export function useSummary(hash: string | null): Summary | null {
   return summary;
 }
 
-function HeatMap({ data, layout, scale, children }: { data: Values; layout: Layout; scale: Scale; children?: ReactNode }) {
+function HeatMap({ data, layout, scale }: { data: Values; layout: Layout; scale: Scale }) {
   const summary = useSummary(data.hash);
   const canvas = useRef<HTMLCanvasElement>(null);
   const thumbnail = summary?.thumbnail;
@@ -201,12 +190,6 @@ function HeatMap({ data, layout, scale, children }: { data: Values; layout: Layo
   const text = (value: number | null | undefined) => (value === null || value === undefined ? "—" : format.number(value, 4));
   return (
     <div className="values">
-      {children && (
-        <div className="values-head">
-          <span className="grow" />
-          {children}
-        </div>
-      )}
       {!flat && <canvas ref={canvas} className={`heat ${thumbnail ? "" : "ghost"}`} width={columns} height={rows} style={{ aspectRatio: `${columns} / ${rows}` }} role="img" aria-label={format.brackets(data.shape)} />}
       <p className="values-note">
         <span>min {text(stats?.min)}</span> <span>mean {text(stats?.mean)}</span> <span>max {text(stats?.max)}</span>

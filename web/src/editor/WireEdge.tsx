@@ -15,6 +15,8 @@ import { problemsOf } from "./useBlock";
 export type WireEdgeType = Edge<{ wire: Wire; plan: Plan }, "wire">;
 
 const CORNER = 8;
+/** Handles are wider than the pins inside of them; wires end at the pin. */
+const PIN = 9;
 
 interface Route {
   readonly path: string;
@@ -83,7 +85,7 @@ export const WireEdge = memo(function WireEdge({ sourceX, sourceY, targetX, targ
     }),
   );
   const chip = text.length * 6.3 + 14;
-  const { path, x, y } = route({ x0: sourceX, y0: sourceY, x1: targetX, y1: targetY }, data!.plan, chip);
+  const { path, x, y } = route({ x0: sourceX - PIN, y0: sourceY, x1: targetX + PIN, y1: targetY }, data!.plan, chip);
   const gradient = gradientOrder(wire.to) > 0 && gradientOrder(wire.from) > 0;
   const classes = ["wire", form, wrong ? "wrong" : "", selected ? "selected" : "", gradient ? "gradient" : ""].filter(Boolean).join(" ");
   return (

@@ -3,16 +3,16 @@
 
 import type { ElkNode } from "elkjs/lib/elk-api";
 import { moveBlocks, type Point } from "../core/commands";
-import { findBlock, inputPins, outputPins, wireId, wiresOf } from "../core/document";
+import { findBlock, inputPins, outputPins, wireId, wiresOf, withPage } from "../core/document";
 import { boxes, editPage } from "../state/edits";
-import { activeTab, flow, shownPage, studio } from "../state/store";
+import { activeTab, flow, pathOf, shownPage, studio, updateTab } from "../state/store";
 import { word } from "../state/words";
 
 const OPTIONS = {
   "elk.algorithm": "layered",
   "elk.direction": "RIGHT",
-  "elk.spacing.nodeNode": "44",
-  "elk.layered.spacing.nodeNodeBetweenLayers": "120",
+  "elk.spacing.nodeNode": "30",
+  "elk.layered.spacing.nodeNodeBetweenLayers": "116",
   "elk.layered.spacing.edgeNodeBetweenLayers": "30",
   "elk.layered.nodePlacement.strategy": "NETWORK_SIMPLEX",
   "elk.layered.crossingMinimization.semiInteractive": "true",
@@ -30,8 +30,8 @@ async function layout(graph: ElkNode): Promise<ElkNode> {
   }
 }
 
-/** Lay out the selection, or the whole page. */
-export async function tidy(): Promise<void> {
+/** Lay out the selection, or the whole page. Quietly: as if the page had come so, without a step to undo. */
+export async function tidy({ quietly = false } = {}): Promise<void> {
   const tab = activeTab();
   if (!tab) return;
   const page = shownPage(tab);
@@ -65,6 +65,13 @@ export async function tidy(): Promise<void> {
   const places = new Map<string, Point>(
     (done.children ?? []).map((node) => [node.id, [left + (node.x ?? 0), top + (node.y ?? 0)]]),
   );
+  if (quietly) {
+    updateTab(tab.id, (now) => {
+      const document = withPage(now.history.now, pathOf(now), (shown) => moveBlocks(shown, places));
+      return { history: { ...now.history, now: document }, saved: now.saved === now.history.now ? document : now.saved };
+    });
+    return;
+  }
   editPage(word("action.tidy"), (now) => moveBlocks(now, places));
   window.setTimeout(() => void flow.current?.fitView({ padding: 0.12, maxZoom: 1.1, duration: 200 }), 30);
 }

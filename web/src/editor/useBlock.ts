@@ -4,7 +4,7 @@
 import { useMemo } from "react";
 import { useShallow } from "zustand/react/shallow";
 import { numberOf, type BlockOutput, type BlockRun } from "../core/api";
-import { inputPins, outputPins, pageAt, type Catalogue, type PinShape } from "../core/document";
+import { inputPins, outputPins, pageAt, wiresOf, type Catalogue, type PinShape } from "../core/document";
 import { freshBlocks } from "../core/freshness";
 import type { Block, Page, PinInfo, Problem } from "../core/model";
 import { sizeOf } from "../core/tensor";
@@ -42,6 +42,35 @@ function freshNames(tab: Tab): Set<string> | null {
   const fresh = freshBlocks(then, now);
   freshFor.set(now, { then, fresh });
   return fresh;
+}
+
+/** How the axes of each output are ordered where only the pin that reads it says so: a constant that is a filter. */
+const layouts = new WeakMap<Page, Map<string, string>>();
+
+function readLayouts(page: Page, catalogue: Catalogue): Map<string, string> {
+  let found = layouts.get(page);
+  if (!found) {
+    found = new Map();
+    const blocks = new Map(page.blocks.map((block) => [block.name, block]));
+    for (const wire of wiresOf(page)) {
+      const target = blocks.get(wire.to);
+      const pin = target && inputPins(page, target, catalogue).find((one) => one.name === wire.pin);
+      if (target && pin?.layout) found.set(`${wire.from}.${wire.output}`, letters(pin.layout, target));
+    }
+    layouts.set(page, found);
+  }
+  return found;
+}
+
+function letters(layout: string, block: Block): string {
+  return layout === "data" ? String(block.attrs?.["data_format"] ?? "NDHWC") : layout;
+}
+
+/** The order of the axes of an output, as far as its op or its readers tell. */
+export function layoutOfOutput(block: Block, pin: PinShape | undefined, tab: Tab | null, catalogue: Catalogue): string {
+  if (pin?.layout) return letters(pin.layout, block);
+  if (!tab || !pin || catalogue.size === 0) return "";
+  return readLayouts(pageAt(tab.history.now, pathOf(tab)), catalogue).get(`${block.name}.${pin.name}`) ?? "";
 }
 
 export interface BlockView {

@@ -2,7 +2,7 @@
 /** The strip under the canvas: problems, runs, trends, checks, comparisons, log. */
 
 import { useState } from "react";
-import { api, type CheckRow, type Run } from "../core/api";
+import { api, type CheckRow, type EngineName, type Run } from "../core/api";
 import * as format from "../core/format";
 import { applyFix } from "../state/edits";
 import { attempt } from "../state/pages";
@@ -204,7 +204,7 @@ function Compare({ tab }: { tab: Tab }) {
     <>
       <div className="row-head">
         {[[left, setLeft] as const, [right, setRight] as const].map(([value, set], index) => (
-          <select key={index} value={value} onChange={(event) => set(event.target.value)} aria-label={`${words("run.engine")} ${index + 1}`}>
+          <select key={index} value={value} onChange={(event) => set(event.target.value as EngineName)} aria-label={`${words("run.engine")} ${index + 1}`}>
             {engines.map((engine) => (
               <option key={engine.name}>{engine.name}</option>
             ))}

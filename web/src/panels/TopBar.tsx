@@ -2,6 +2,7 @@
 /** The bar above everything: pages as tabs, engine, run. */
 
 import { useState } from "react";
+import type { EngineName } from "../core/api";
 import * as format from "../core/format";
 import { activate, closeTab } from "../state/pages";
 import { perform } from "../state/perform";
@@ -80,7 +81,7 @@ function RunControls() {
     <div className="run-controls">
       <label className="inline">
         <span className="sr">{words("run.engine")}</span>
-        <select value={engine} onChange={(event) => setSettings({ engine: event.target.value })}>
+        <select value={engine} onChange={(event) => setSettings({ engine: event.target.value as EngineName })}>
           {engines.map((one) => (
             <option key={one.name} value={one.name} disabled={!one.available} title={one.why_not}>
               {one.name}

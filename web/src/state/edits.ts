@@ -273,7 +273,7 @@ function placeBefore(page: Page, names: readonly string[]): Page {
 /** How tall a block will be that is not drawn yet. */
 export function guessHeight(block: Block | undefined): number {
   const op = block?.op === undefined ? undefined : studio().catalogue.get(block.op);
-  return 90 + 27 * ((op?.inputs.length ?? 1) + (op?.outputs.length ?? 1)) + 12 * (op?.attrs.length ?? 0);
+  return 110 + 27 * ((op?.inputs.length ?? 1) + (op?.outputs.length ?? 1)) + 12 * (op?.attrs.length ?? 0);
 }
 
 export function makePage(): void {

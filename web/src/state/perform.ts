@@ -2,7 +2,7 @@
 /** What every action does. */
 
 import type { ActionId } from "../core/actions";
-import { api, type ExportFormat } from "../core/api";
+import { api, type EngineName, type ExportFormat } from "../core/api";
 import { align, distribute, type Edge } from "../core/arrange";
 import { moveBlocks } from "../core/commands";
 import type { PinPlace } from "../core/pins";
@@ -116,7 +116,7 @@ function deleteOrUp(): void {
   else edits.removeSelection();
 }
 
-function otherEngine(): string {
+function otherEngine(): EngineName {
   const { engines, settings } = studio();
   const available = engines.filter((engine) => engine.available && engine.name !== settings.engine);
   return (available.find((engine) => engine.name === "tensorflow") ?? available[0])?.name ?? settings.engine;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Running pages, and what is asked about results. */
 
-import { api, ApiError, type BlockRun, type Run } from "../core/api";
+import { api, ApiError, type BlockRun, type EngineName, type Run } from "../core/api";
 import { activeTab, prefixOf, say, shownPage, studio, update, updateTab } from "./store";
 import { word } from "./words";
 
@@ -172,7 +172,7 @@ export async function checkGradients(): Promise<void> {
   }
 }
 
-async function runOn(engine: string): Promise<Run> {
+async function runOn(engine: EngineName): Promise<Run> {
   const tab = activeTab()!;
   const { run_id } = await api.run({ page_id: tab.id, document: tab.history.now, engine, session: "new" });
   for (;;) {
@@ -183,7 +183,7 @@ async function runOn(engine: string): Promise<Run> {
 }
 
 /** Run the page on two engines and compare every output. */
-export async function compareEngines(left: string, right: string): Promise<void> {
+export async function compareEngines(left: EngineName, right: EngineName): Promise<void> {
   const tab = activeTab();
   if (!tab) return;
   update({ bottomTab: "compare" });

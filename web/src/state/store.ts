@@ -3,7 +3,7 @@
 
 import { create } from "zustand";
 import type { ReactFlowInstance } from "@xyflow/react";
-import type { BlockRun, CheckRow, Comparison, Engine, Run, TraceWindow } from "../core/api";
+import type { BlockRun, CheckRow, Comparison, Engine, EngineName, Run, TraceWindow } from "../core/api";
 import type { Point } from "../core/commands";
 import { pageAt, type Catalogue } from "../core/document";
 import { record, type History } from "../core/history";
@@ -104,7 +104,7 @@ export interface Settings {
   readonly left: boolean;
   readonly right: boolean;
   readonly bottom: boolean;
-  readonly engine: string;
+  readonly engine: EngineName;
   readonly depth: number;
 }
 

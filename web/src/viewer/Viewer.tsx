@@ -7,6 +7,7 @@ import * as format from "../core/format";
 import { findBlock, outputPins } from "../core/document";
 import { axisNames, type Tensor } from "../core/tensor";
 import { gradientOrder } from "../editor/BlockNode";
+import { layoutOfOutput } from "../editor/useBlock";
 import { useSummary } from "../editor/ValueGrid";
 import { Statistics } from "../panels/Inspector";
 import { prefixOf, shownPage, update, useStudio, type Tab, type ViewerState, type ViewerTab } from "../state/store";
@@ -55,9 +56,9 @@ export function layoutLetters(tab: Tab, block: string, output: string, rank: num
   const page = shownPage(tab);
   const found = findBlock(page, block);
   const { catalogue } = useStudio.getState();
-  const layout = found ? outputPins(page, found, catalogue).find((pin) => pin.name === output)?.layout : "";
-  if (layout === "filter" && rank === 5) return ["D", "H", "W", "I", "O"];
-  return axisNames(rank, layout === "data" ? String(found?.attrs?.["data_format"] ?? "NDHWC") : "");
+  const pin = found && outputPins(page, found, catalogue).find((one) => one.name === output);
+  const layout = found ? layoutOfOutput(found, pin, tab, catalogue) : "";
+  return layout === "filter" && rank === 5 ? ["D", "H", "W", "I", "O"] : axisNames(rank, layout);
 }
 
 export default function Viewer({ tab, viewer }: { tab: Tab; viewer: ViewerState }) {
