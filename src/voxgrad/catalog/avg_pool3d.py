@@ -8,7 +8,7 @@ from typing import Any
 
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.model import Call, Input, Law, Node, Op, Output
-from voxgrad.catalog.pool3d import ATTRS, DATA, LAWS, finished, pool_problem
+from voxgrad.catalog.pool3d import ATTRS, DATA, LAWS, finished, forward_problem, pool_problem
 from voxgrad.catalog.problem import Problem, same_shape, stated_volume, volume
 from voxgrad.errors import Faults
 
@@ -18,14 +18,6 @@ _LAWS = (
     Law("nan", "NaN and infinities propagate."),
     Law("precision", "half and bfloat16 are summed in float32 and rounded once; float64 is summed in float64."),
 )
-
-
-def _forward_problem(call: Call, faults: Faults) -> Problem | None:
-    dtype = call.inputs["input"].dtype
-    types = None if dtype is None else (dtype, dtype)
-    late = call.semantics == "tf_cpu"
-    made = pool_problem(call, ("input", volume(call, "input", faults)), types, faults, late_start=late)
-    return finished(made, forward=True, faults=faults)
 
 
 def _gradient_problem(call: Call, faults: Faults) -> Problem | None:
@@ -60,7 +52,7 @@ AVG_POOL3D = Op(
 x = np.arange(1, 33, dtype=np.float32).reshape(2, 2, 2, 2, 2)
 y = vg.raw_ops.AvgPool3D(input=x, ksize=[1, 4, 3, 2, 1], strides=[1, 4, 3, 2, 1], padding="SAME")
 print(y.ravel())  # [ 8.  9. 24. 25.]""",
-    problem=_forward_problem,
+    problem=forward_problem,
     kernel="avg_pool",
     gradient=_forward_gradient,
     linear_in=("input",),

@@ -10,7 +10,7 @@ from typing import Any
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Call, Input, Law, Node, Op, Output
-from voxgrad.catalog.pool3d import ATTRS, DATA, LAWS, finished, pool_problem
+from voxgrad.catalog.pool3d import ATTRS, DATA, LAWS, finished, forward_problem, pool_problem
 from voxgrad.catalog.problem import Problem, same_shape, volume
 from voxgrad.errors import Faults
 
@@ -26,14 +26,6 @@ _LAWS = (
         "NaN never wins a comparison; the maximum of a window of NaN alone is -inf, and nobody takes its gradient.",
     ),
 )
-
-
-def _forward_problem(call: Call, faults: Faults) -> Problem | None:
-    dtype = call.inputs["input"].dtype
-    types = None if dtype is None else (dtype, dtype)
-    late = call.semantics == "tf_cpu"
-    made = pool_problem(call, ("input", volume(call, "input", faults)), types, faults, late_start=late)
-    return finished(made, forward=True, faults=faults)
 
 
 def _common(data: DType | None, grad: DType | None) -> tuple[DType, DType] | None:
@@ -101,7 +93,7 @@ MAX_POOL3D = Op(
 x = np.arange(1, 33, dtype=np.float32).reshape(2, 2, 2, 2, 2)
 y = vg.raw_ops.MaxPool3D(input=x, ksize=[1, 4, 3, 2, 1], strides=[1, 4, 3, 2, 1], padding="SAME")
 print(y.ravel())  # [15. 16. 31. 32.]""",
-    problem=_forward_problem,
+    problem=forward_problem,
     kernel="max_pool",
     gradient=_forward_gradient,
 )

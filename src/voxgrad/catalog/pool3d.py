@@ -15,6 +15,7 @@ from voxgrad.catalog.problem import (
     countable,
     is_channels_last,
     spatial_attr,
+    volume,
     window_axes,
 )
 from voxgrad.errors import Faults
@@ -61,3 +62,12 @@ def finished(problem: Problem | None, *, forward: bool, faults: Faults) -> Probl
     made = replace(problem, output_shape=problem.output_extent if forward else problem.input_extent)
     countable(made, faults)
     return made
+
+
+def forward_problem(call: Call, faults: Faults) -> Problem | None:
+    """The problem of a pool itself."""
+    dtype = call.inputs["input"].dtype
+    types = None if dtype is None else (dtype, dtype)
+    late = call.semantics == "tf_cpu"
+    made = pool_problem(call, ("input", volume(call, "input", faults)), types, faults, late_start=late)
+    return finished(made, forward=True, faults=faults)
