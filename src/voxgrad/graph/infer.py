@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from voxgrad.catalog import registry
-from voxgrad.catalog.dtypes import DType
+from voxgrad.catalog.dtypes import RESOURCE, DType
 from voxgrad.catalog.model import Call, Input, Op, Spec
 from voxgrad.errors import Fault, Faults
 from voxgrad.graph.block import Block, Output, Value, is_variable
@@ -171,8 +171,9 @@ class Inference:
                     bound.setdefault(item.type, spec.dtype)
         for item in op.inputs:
             for index, source in enumerate(block.sources.get(item.name, ())):
-                if isinstance(source, Value) and item.ref:
-                    faults.add("VG011", item.name, wanted="be a variable", got="a value")
+                if isinstance(source, Value) and (item.ref or item.type is RESOURCE):
+                    wanted = "be a variable" if item.ref else "be wired to the block that makes it"
+                    faults.add("VG011", item.name, wanted=wanted, got="a value")
                 elif isinstance(source, Value):
                     array = literal(op, item, source, bound.get(str(item.type)), faults)
                     found[item.name][index] = UNKNOWN if array is None else spec_of(array)

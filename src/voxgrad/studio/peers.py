@@ -64,7 +64,7 @@ class PeerSession:
         values: list[Any] = [None] * plan.slots
         for output, slot in plan.feeds.items():
             values[slot] = self.engine.put(known[output])
-        for slot, array in plan.constants.items():
+        for slot, (array, _) in plan.constants.items():
             values[slot] = self.engine.put(array)
         for index in range(len(plan.steps)):
             self._tell(plan, index, "queued")
