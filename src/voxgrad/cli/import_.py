@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`voxgrad import`: pages and projects of enuSpace-Tensorflow."""
+"""`voxgrad import`: pages and projects of enuSpace-Tensorflow, and graphs of TensorFlow."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ import sys
 from pathlib import Path
 
 from voxgrad.cli import exits
-from voxgrad.formats.enuspace import Imported, Report, import_page, import_project
+from voxgrad.formats.enuspace import import_page, import_project
+from voxgrad.formats.graphdef import import_graph
 from voxgrad.formats.page_file import SUFFIX
+from voxgrad.formats.report import Report
+from voxgrad.graph.page import Page
 
 DESCRIPTION = """\
-Import a page of enuSpace-Tensorflow (*.svg, with its .dat), or a whole project (*.enup).
+Import a page of enuSpace-Tensorflow (*.svg, with its .dat), a whole project (*.enup), or a TensorFlow graph (*.pb).
 
   voxgrad import old.svg -o new.vox.json
+  voxgrad import frozen_graph.pb -o graph.vox.json
   voxgrad import project.enup -o FOLDER
 
 Blocks keep their ids as names. What was changed, and what could not be kept, is told on standard error.
@@ -24,7 +28,7 @@ Blocks keep their ids as names. What was changed, and what could not be kept, is
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `voxgrad import`."""
-    parser.add_argument("file", metavar="OLD", help="a page (*.svg) or a project (*.enup)")
+    parser.add_argument("file", metavar="OLD", help="a page (*.svg), a project (*.enup) or a GraphDef (*.pb)")
     parser.add_argument("-o", "--output", metavar="PAGE", help="the page file, or the folder for a project")
     parser.add_argument("--strict", action="store_true", help="exit with 1 if something could not be kept")
     parser.add_argument("--json", action="store_true", help="what was changed, as JSON on standard output")
@@ -39,18 +43,26 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         reports = {source.name: report}
         for name, found in pages.items():
-            reports |= _save(found, folder / f"{name}{SUFFIX}")
+            reports |= _save(found.page, found.report, folder / f"{name}{SUFFIX}")
     else:
-        reports = _save(import_page(source), Path(arguments.output or source.with_suffix(SUFFIX)))
+        page, report = _read(source)
+        reports = _save(page, report, Path(arguments.output or source.with_suffix(SUFFIX)))
     if arguments.json:
         print(json.dumps({name: report.as_data() for name, report in reports.items()}, indent=1))
     lost = any(report.lost for report in reports.values())
     return exits.WRONG if lost and arguments.strict else exits.OK
 
 
-def _save(found: Imported, target: Path) -> dict[str, Report]:
-    found.page.save(target)
-    print(f"{target}: {len(found.page)} blocks, {len(found.page.wires)} wires", file=sys.stderr)
-    if found.report.remarks:
-        print(found.report, file=sys.stderr)
-    return {target.name: found.report}
+def _read(source: Path) -> tuple[Page, Report]:
+    if source.suffix.lower() == ".pb":
+        return import_graph(source)
+    found = import_page(source)
+    return found.page, found.report
+
+
+def _save(page: Page, report: Report, target: Path) -> dict[str, Report]:
+    page.save(target)
+    print(f"{target}: {len(page)} blocks, {len(page.wires)} wires", file=sys.stderr)
+    if report.remarks:
+        print(report, file=sys.stderr)
+    return {target.name: report}

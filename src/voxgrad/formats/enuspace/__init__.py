@@ -10,4 +10,4 @@ from voxgrad.formats.enuspace.convert import Imported as Imported
 from voxgrad.formats.enuspace.library import library as library
 from voxgrad.formats.enuspace.project import import_page as import_page
 from voxgrad.formats.enuspace.project import import_project as import_project
-from voxgrad.formats.enuspace.report import Report as Report
+from voxgrad.formats.report import Report as Report

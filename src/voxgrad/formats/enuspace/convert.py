@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from voxgrad.errors import VoxgradError
 from voxgrad.formats.enuspace.library import HELPERS, Symbol, library, op_of
 from voxgrad.formats.enuspace.pins import Values
-from voxgrad.formats.enuspace.report import CHANGED, LOST, NOTED, Report
 from voxgrad.formats.enuspace.sheet import RESULT, Link, Node, Sheet
+from voxgrad.formats.report import CHANGED, LOST, NOTED, Report
 from voxgrad.formats.text.values import Array
 from voxgrad.graph.block import Block, Output, Value
 from voxgrad.graph.gradients import gradients

@@ -15,8 +15,8 @@ from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Attr, Op
 from voxgrad.errors import VoxgradError
 from voxgrad.formats.enuspace.library import Symbol
-from voxgrad.formats.enuspace.report import CHANGED, LOST, NOTED, Report
 from voxgrad.formats.enuspace.sheet import Node, PinText, array_of
+from voxgrad.formats.report import CHANGED, LOST, NOTED, Report
 from voxgrad.formats.text import TextError, parse_attr, parse_shape, parse_type, parse_value, split_attrs
 from voxgrad.formats.text.values import Array
 from voxgrad.graph.block import Block, Output, Value

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from voxgrad.errors import VoxgradError
 from voxgrad.formats.enuspace.convert import Converter, Imported
-from voxgrad.formats.enuspace.report import LOST, NOTED, Report
 from voxgrad.formats.enuspace.sheet import expected_values, read_sheet
 from voxgrad.formats.enuspace.xml_tree import MAX_BYTES, parse_xml
+from voxgrad.formats.report import LOST, NOTED, Report
 from voxgrad.formats.tensor_files import bad_file
 
 MAX_DATA = 2**30

@@ -13,8 +13,8 @@ from voxgrad.arrays.kinds import numpy_type
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.dtypes import DType
 from voxgrad.errors import Fault
-from voxgrad.formats.enuspace.report import LOST, NOTED, Report
 from voxgrad.formats.enuspace.xml_tree import Element, bad_document
+from voxgrad.formats.report import LOST, NOTED, Report
 from voxgrad.formats.text import TextError, parse_flat, parse_shape
 from voxgrad.formats.text.values import Array
 

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the nodes of a graph to the blocks of a page."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from voxgrad.catalog import registry
+from voxgrad.catalog.model import Op
+from voxgrad.errors import VoxgradError
+from voxgrad.formats.graphdef.values import attribute
+from voxgrad.formats.graphdef.wire import Message, broken, parse
+from voxgrad.formats.report import CHANGED, LOST, NOTED, Report
+from voxgrad.formats.tensor_files import bad_file
+from voxgrad.graph.block import Block
+from voxgrad.graph.page import Page
+
+MAX_FILE = 2**31
+
+
+def import_graph(path: str | PathLike[str]) -> tuple[Page, Report]:
+    """The page of a GraphDef file, and what is to tell about it."""
+    file = Path(path)
+    try:
+        if file.stat().st_size > MAX_FILE:
+            raise bad_file(file, f"have at most {MAX_FILE:,} bytes", "more")
+        data = file.read_bytes()
+    except OSError as error:
+        raise bad_file(file, "be a file that can be read", error.strerror or error) from None
+    return convert(data, file.name, file.stem)
+
+
+def convert(data: bytes, source: str, title: str) -> tuple[Page, Report]:
+    """The page of a serialized GraphDef."""
+    graph = parse(data, source)
+    nodes = list(graph.messages(1))
+    if not nodes:
+        raise broken(source, "no nodes")
+    report = Report()
+    page = Page(title or "graph")
+    if graph.message(2).chunks.get(1):
+        report.add(LOST, "library", "functions are not read; nodes that call them stay unknown blocks")
+    blocks: dict[str, Block] = {}
+    for node in nodes:
+        name = node.text(1)
+        if not name or name in blocks:
+            raise broken(source, f"two nodes with the name {name!r}" if name else "a node without a name")
+        blocks[name] = _block(page, node, name, report)
+    for node in nodes:
+        _wire(page, blocks, node, report)
+    return page, report
+
+
+def _block(page: Page, node: Message, name: str, report: Report) -> Block:
+    op_name = node.text(2)
+    op = registry.OPS.get(op_name)
+    given = {entry.text(1): entry.message(2) for entry in node.messages(5)}
+    attrs: dict[str, Any] = {}
+    if op is None:
+        report.add(LOST, name, f"there is no op {op_name}; the block is kept, but cannot run")
+    for attr in op.attrs if op is not None else ():
+        if attr.name in given:
+            value = attribute(given[attr.name])
+            if (value is not None and (attr.required or _differs(value, attr.default))) or attr.required:
+                attrs[attr.name] = value
+    if node.text(4):
+        report.add(NOTED, "devices", "nodes name devices; here a run chooses one")
+    try:
+        block = page.add(op_name or "NoOp", attrs=attrs, name=name)
+    except VoxgradError:
+        block = page.add(op_name or "NoOp", attrs=attrs)
+        report.add(CHANGED, name, f"is now called {block.name}: a block cannot have that name")
+        return block
+    # A node may have the name of a scope that came before it: names are what they are.
+    return block if block.name == name else page.rename(block, name)
+
+
+def _differs(value: Any, default: Any) -> bool:
+    plain = list(default) if isinstance(default, tuple) else getattr(default, "name", default)
+    return bool(value != plain)
+
+
+def _wire(page: Page, blocks: dict[str, Block], node: Message, report: Report) -> None:
+    """Wire a block: TensorFlow lists all inputs in one row, control edges at its end."""
+    block = blocks[node.text(1)]
+    inputs = [chunk.decode("utf-8", "replace") for chunk in node.chunks.get(3, ())]
+    data = [text for text in inputs if not text.startswith("^")]
+    for text in inputs:
+        if text.startswith("^") and text[1:] in blocks:
+            page.run_after(block, blocks[text[1:]])
+    pins = _pins(block.op, len(data))
+    if len(pins) != len(data):
+        report.add(LOST, block.name, f"{block.op_name} takes {len(pins)} inputs, and the node has {len(data)}")
+    for pin, text in zip(pins, data, strict=False):
+        name, _, index = text.partition(":")
+        source = blocks.get(name)
+        if source is None or (index and not index.isdecimal()):
+            report.add(LOST, f"{block.name}.{pin}", f"there is no output {text}")
+            continue
+        output = source.output(index or "0") if source.op is None else source.output(int(index[:6] or 0))
+        page.connect(output, block, pin, at=len(block.sources.get(pin, ())))
+
+
+def _pins(op: Op | None, count: int) -> list[str]:
+    """The pin of every input in the row. The one list that an op has takes what the others leave."""
+    if op is None:
+        return [f"input_{index}" for index in range(count)]
+    single = sum(not item.many for item in op.inputs)
+    return [item.name for item in op.inputs for _ in range(max(0, count - single) if item.many else 1)]

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graphs of TensorFlow, recorded from it, are pages that give the same numbers."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from examples.make_pages import FOLDER
+from voxgrad.cli import main
+from voxgrad.errors import VoxgradError
+from voxgrad.formats.graphdef import import_graph
+from voxgrad.formats.graphdef.convert import convert
+from voxgrad.formats.graphdef.values import tensor
+from voxgrad.formats.graphdef.wire import parse
+from voxgrad.formats.page_file import load
+from voxgrad.graph.session import ClientSession
+
+SAMPLES = Path(__file__).with_name("graphdef")
+
+
+@pytest.mark.parametrize("name", ["unet_block", "second_order", "xor"])
+def test_recorded_graphs_give_the_numbers_of_their_pages(name: str) -> None:
+    made, report = import_graph(SAMPLES / f"{name}.pb")
+    assert report.remarks == []
+    assert made.problems() == []
+    page = load(FOLDER / f"{name}.vox.json")
+    ours, theirs = ClientSession(page), ClientSession(made)
+    if page.initializers:
+        theirs.run(targets=[block.name for block in page.initializers])
+    paths = [output.path for output in page.outputs.values()]
+    targets = [block.name for block in page.targets]
+    for _ in range(3):
+        for one, two in zip(ours.run(paths, targets=targets), theirs.run(paths, targets=targets), strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+def varint(number: int) -> bytes:
+    number &= 2**64 - 1
+    out = b""
+    while number >= 0x80:
+        out += bytes([number & 0x7F | 0x80])
+        number >>= 7
+    return out + bytes([number])
+
+
+def field(key: int, value: int | bytes) -> bytes:
+    if isinstance(value, int):
+        return varint(key << 3) + varint(value)
+    return varint(key << 3 | 2) + varint(len(value)) + value
+
+
+def node(name: str, op: str, *inputs: str, **attrs: bytes) -> bytes:
+    body = field(1, name.encode()) + field(2, op.encode()) + b"".join(field(3, one.encode()) for one in inputs)
+    body += b"".join(field(5, field(1, key.encode()) + field(2, value)) for key, value in attrs.items())
+    return field(1, body)
+
+
+def test_constants_in_all_their_forms() -> None:
+    def read(dtype: int, sizes: list[int], rest: bytes) -> list[object]:
+        shape = b"".join(field(2, field(1, size)) for size in sizes)
+        found: list[object] = tensor(parse(field(1, dtype) + field(2, shape) + rest, "t")).tolist()
+        return found
+
+    assert read(1, [2], field(4, struct.pack("<2f", 1, 2))) == [1, 2]
+    assert read(1, [3], field(5, struct.pack("<f", 7))) == [7, 7, 7]  # one value stands for all
+    assert read(1, [2], b"") == [0, 0]
+    assert read(3, [2, 1], field(7, varint(-1) + varint(5))) == [[-1], [5]]
+    assert read(9, [1], field(10, 2**40)) == [2**40]
+    assert read(10, [2], field(11, varint(1) + varint(0))) == [True, False]
+    assert read(19, [1], field(13, varint(0x3C00))) == [1.0]
+    assert read(14, [1], field(13, varint(0x3F80))) == [1.0]
+    assert read(2, [1], field(6, struct.pack("<d", 0.1))) == [0.1]
+    assert read(7, [2], field(8, b"a") + field(8, b"\xff")) == [b"a", b"\xff"]
+    assert read(8, [1], field(9, struct.pack("<2f", 1, 2))) == [1 + 2j]
+    for bad in (field(1, 99), field(1, 20) + field(2, b""), field(1, 6) + field(2, b"") + field(7, 300)):
+        with pytest.raises(VoxgradError):
+            tensor(parse(bad, "t"))
+    huge = b"".join(field(2, field(1, 2**20)) for _ in range(3))
+    with pytest.raises(VoxgradError, match="a constant of shape"):
+        tensor(parse(field(1, 1) + field(2, huge), "t"))
+
+
+def test_what_is_unknown_is_kept_and_told() -> None:
+    value = field(8, field(1, 1) + field(2, b"") + field(5, struct.pack("<f", 2)))
+    data = (
+        node("c", "Const", value=value, dtype=field(6, 1))
+        + node("d", "Neg", "c", "^c")
+        + node("e", "Magic", "d:0", "q")
+    )
+    page, report = convert(data, "g.pb", "g")
+    assert [block.op_name for block in page] == ["Const", "Neg", "Magic"]
+    assert [block.name for block in page["d"].control] == ["c"]
+    assert page["e"].sources["input_0"][0].path == "d.y"  # type: ignore[union-attr]
+    assert {remark.place for remark in report.lost} == {"e", "e.input_1"}
+    assert float(ClientSession(page).run("d")) == -2
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\x00", b"hello", node("a", "Neg") * 2, node("", "Neg"), b"\x0a\xff\xff\xff\xff\x0f"]
+)
+def test_bad_bytes_are_refused(data: bytes) -> None:
+    with pytest.raises(VoxgradError, match=r"VG053 g\.pb"):
+        convert(data, "g.pb", "g")
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_damaged_graphs_are_read_or_refused(data: st.DataObject) -> None:
+    raw = bytearray((SAMPLES / "xor.pb").read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(raw) - 1))
+        raw[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
+    try:
+        convert(bytes(raw), "g.pb", "g")
+    except VoxgradError as error:
+        assert "g.pb" in str(error) or error.faults[0].code.startswith("VG0")
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", str(SAMPLES / "second_order.pb"), "-o", str(tmp_path / "g.vox.json")]) == 0
+    assert main(["run", str(tmp_path / "g.vox.json"), "--fetch", "loss"]) == 0
+    assert "432.879" in capsys.readouterr().out
