@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the native library into the wheel; without a compiler the package installs all the same."""
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -21,6 +22,17 @@ class BuildWithKernels(build_py):
         except RuntimeError as error:
             self.warn(f"{error}; installing without native kernels (slow, same results)")
         super().run()
+        if not self.editable_mode:
+            self._add_examples()
+
+    def _add_examples(self) -> None:
+        """The example pages, for the studio's gallery; a clone has them where they are."""
+        source = Path(__file__).parent / "examples"
+        target = Path(self.build_lib) / "voxgrad" / "examples"
+        for path in [*source.glob("*.vox.json"), *source.glob("*.data/*.npy")]:
+            place = target / path.relative_to(source)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, place)
 
 
 class BinaryDistribution(Distribution):
