@@ -106,6 +106,18 @@ def test_apply_takes_inputs_in_order_and_prints(volume: str, capsys: pytest.Capt
     assert [float(number) for row in rows for number in row] == [0, 4, 16, 20, 64, 68, 80, 84]
 
 
+def test_apply_shows_and_writes_several_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["apply", "TopKV2", "--input", "{3.0f,9.0f,5.0f}", "--k", "2"]
+    assert main(given) == 0
+    assert capsys.readouterr().out == "values: float32 [2]\n  [:] 9  5\nindices: int32 [2]\n  [:] 1  2\n"
+    assert main([*given, "--output", str(tmp_path / "out.npz")]) == 0
+    with np.load(tmp_path / "out.npz") as file:
+        assert file["indices"].tolist() == [1, 2]
+    assert main([*given, "--output", str(tmp_path / "out.npy")]) == 3
+    assert main(["apply", "Split", "--axis", "0", "--value", "{1,2,3,4}", "--num_split", "2"]) == 0
+    assert "output_1: int32 [2]" in capsys.readouterr().out
+
+
 def test_apply_converts_and_keeps_bfloat16(volume: str, tmp_path: Path) -> None:
     out = tmp_path / "out.npy"
     given = ["--input", volume, *WINDOW, "--output", str(out)]

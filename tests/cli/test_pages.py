@@ -75,6 +75,37 @@ def test_run_saves(tmp_path: Path) -> None:
         assert results["conv.output"].ravel().tolist() == [2856, 2992, 6952, 7344]
 
 
+def test_only_the_last_cycle_is_shown(tmp_path: Path, capsys: Captured) -> None:
+    """A branch that is not taken any more has no value, and targets run beside a fetch."""
+    made = vg.Page("gate")
+    count = made.add("VariableV2", attrs={"shape": [], "dtype": "float32"}, name="count")
+    made.start_with([made.add("Assign", {"ref": count, "value": 0.0}, name="count/initialize")])
+    step = made.add("AssignAdd", {"ref": count, "value": 1.0}, name="step")
+    early = made.add("Less", {"x": step, "y": 2.5}, name="early")
+    gate = made.add("Switch", {"data": step, "pred": early}, name="gate")
+    made.add("Neg", {"x": gate.output("output_true")}, name="taken")
+    made.execute(["taken"])
+    made.save(tmp_path / "gate.vox.json")
+    for cycles, shown in ((2, True), (3, False)):
+        assert main(["run", str(tmp_path / "gate.vox.json"), "--cycles", str(cycles), "--json"]) == 0
+        blocks = json.loads(capsys.readouterr().out)["blocks"]
+        assert ("taken" in blocks) is shown
+        assert blocks["step"]["output_ref"]["values"] == [cycles]
+    assert main(["run", str(tmp_path / "gate.vox.json"), "--cycles", "4", "--fetch", "count", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["blocks"]["count"]["ref"]["values"] == [4]
+
+
+def test_run_shows_what_an_inner_page_gives(tmp_path: Path, capsys: Captured) -> None:
+    inner, outer = vg.Page("inner"), vg.Page("outer")
+    p = inner.add("Placeholder", attrs={"dtype": "float32", "shape": []}, name="p")
+    inner.expose({"r": inner.add("Neg", {"x": p}, name="n")}, ["p"])
+    outer.define("inner", inner)
+    outer.expose({"out": outer.use("inner", {"p": 2.0}, name="used")})
+    outer.save(tmp_path / "outer.vox.json")
+    assert main(["run", str(tmp_path / "outer.vox.json"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["blocks"]["used"]["r"]["values"] == [-2]
+
+
 def test_run_cycles_and_why(capsys: Captured) -> None:
     descent = str(FOLDER / "gradient_descent.vox.json")
     assert main(["run", descent, "--cycles", "20", "--fetch", "update", "--why"]) == 0

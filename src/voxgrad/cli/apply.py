@@ -7,7 +7,10 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from voxgrad import raw_ops
 from voxgrad.arrays.kinds import numpy_type
@@ -18,7 +21,7 @@ from voxgrad.catalog.semantics import SEMANTICS, semantics
 from voxgrad.cli import exits
 from voxgrad.cli.show import describe
 from voxgrad.errors import Fault, Faults, InvalidArgumentError, VoxgradError
-from voxgrad.formats.tensor_files import NIFTI, read_array, write_array
+from voxgrad.formats.tensor_files import NIFTI, bad_file, read_array, write_array, write_npz
 from voxgrad.formats.text import parse_attr, parse_attrs, parse_ints, parse_type, parse_value
 
 TAKES_REST = True
@@ -56,14 +59,27 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     with semantics(given.semantics):
         result = getattr(raw_ops, op.name)(**values)
     took = time.perf_counter() - start
+    results = named_results(op, result)
     if given.output is None:
-        print("\n".join(describe(op.outputs[0].name, result)))
-        return exits.OK
-    write_array(given.output, result, like=_nifti_source(given))
-    if sys.stderr.isatty():
-        shape = ",".join(map(str, result.shape))
-        print(f"{given.output}: {result.dtype.name} [{shape}], computed in {took * 1e3:.1f} ms", file=sys.stderr)
+        print("\n".join(line for name, value in results.items() for line in describe(name, value)))
+    elif len(results) == 1:
+        write_array(given.output, next(iter(results.values())), like=_nifti_source(given))
+    elif given.output.endswith(".npz"):
+        write_npz(Path(given.output), results)
+    else:
+        raise bad_file(given.output, f"end in .npz: {op.name} has {len(results)} results", given.output)
+    if given.output is not None and sys.stderr.isatty():
+        print(f"{given.output}: computed in {took * 1e3:.1f} ms", file=sys.stderr)
     return exits.OK
+
+
+def named_results(op: Op, result: Any) -> dict[str, Any]:
+    """The results of a call by the names of the outputs; members of a list are numbered."""
+    parts = (result,) if len(op.outputs) == 1 else tuple(result or ())
+    named: dict[str, Any] = {}
+    for item, part in zip(op.outputs, parts, strict=True):
+        named |= {f"{item.name}_{at}": one for at, one in enumerate(part)} if item.many else {item.name: part}
+    return {name: np.asarray(value) for name, value in named.items()}
 
 
 def make_parser(op: Op) -> argparse.ArgumentParser:

@@ -35,7 +35,7 @@ Run a page: its outputs are computed, its targets executed, its variables kept o
   voxgrad run train.vox.json --cycles 100 --save out.npz     a training loop
   voxgrad run page.vox.json --json                           {"blocks": {block: {output: {dtype, shape, values}}}}
 
-Without --fetch the page's own outputs and targets run, or every block where it names none.
+Without --fetch the page's own outputs are computed, or every block where it names none. Its targets always run.
 Blocks read and write files only in the folder of the page.
 """
 
@@ -70,7 +70,8 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     with ProgressLine(arguments.cycles) as progress:
         session = ClientSession(page, arguments.device, folder=Path(arguments.page).resolve().parent)
         session.on_progress = progress
-        results = run_page(session, wanted, feeds, arguments.cycles, progress)
+        every = arguments.json or arguments.all or not page.outputs
+        results = run_page(session, wanted, feeds, arguments.cycles, progress, every)
     if arguments.save:
         write_npz(Path(arguments.save), _flat(results))
     if arguments.json:
@@ -99,59 +100,67 @@ def read_feeds(page: Page, texts: list[str]) -> dict[Output, Any]:
     return feeds
 
 
+class _Cycle:
+    """The values of the blocks that ran in the current cycle; what a branch that was not taken left before is gone."""
+
+    def __init__(self, progress: ProgressLine | None):
+        self.values: dict[str, list[Array | None]] = {}
+        self.progress = progress
+        self.over = False
+
+    def take(self, name: str, values: list[Array | None]) -> None:
+        """A block has run."""
+        if self.over:
+            self.values.clear()
+            self.over = False
+        self.values[name] = values
+
+    def end(self, cycle: int, _: Any) -> None:
+        """A cycle has ended."""
+        self.over = True
+        if self.progress is not None:
+            self.progress.cycle = cycle + 1
+
+
 def run_page(
     session: ClientSession,
     wanted: list[Output],
     feeds: dict[Output, Any],
     cycles: int = 1,
     progress: ProgressLine | None = None,
+    every: bool = True,
 ) -> Results:
-    """The results of the last cycle: of what is wanted, or of every block that ran."""
+    """The results of the last cycle: of what is wanted, or of `every` block that ran."""
     page = session.page
-    seen: dict[str, list[Array | None]] = {}
-    fetches, targets = (wanted, []) if wanted else what_runs(page)
-
-    def keep(name: str, values: list[Array | None]) -> None:
-        seen[name] = values
-
-    def next_cycle(cycle: int, _: Any) -> None:
-        if progress is not None:
-            progress.cycle = cycle + 1
-
-    if not wanted:
-        session.on_values = keep
-    values = session.loop(cycles, fetches, feeds, targets, on_cycle=next_cycle)
-    if wanted:
-        results: Results = {}
-        for output, value in zip(wanted, values, strict=True):
-            results.setdefault(output.block.name, {})[output.pin] = value
-        return results
-    started = {block.name for block in page.initializers}
-    for output, value in feeds.items():
-        seen[output.block.name] = [np.asarray(value)]
-    return {
-        block.name: found
-        for block in page.blocks
-        if block.name in seen and block.name not in started
-        if (found := _named(block, seen[block.name]))
-    }
+    cycle = _Cycle(progress)
+    fetches, targets = what_runs(page, wanted)
+    if every and not wanted:
+        session.on_values = cycle.take
+    values = session.loop(cycles, fetches, feeds, targets, on_cycle=cycle.end)
+    results: Results = {}
+    if every and not wanted:
+        started = {block.name for block in page.initializers}
+        seen = cycle.values | {output.block.name: [np.asarray(value)] for output, value in feeds.items()}
+        for block in page.blocks:
+            if block.name in seen and block.name not in started:
+                pairs = zip(block.output_names, seen[block.name], strict=False)
+                results[block.name] = {pin: value for pin, value in pairs if value is not None}
+    for output, value in zip(fetches, values, strict=True):
+        results.setdefault(output.block.name, {}).setdefault(output.pin, value)
+    return {name: pins for name, pins in results.items() if pins}
 
 
-def _named(block: Block, values: list[Array | None]) -> dict[str, Array]:
-    return {pin: value for pin, value in zip(block.output_names, values, strict=False) if value is not None}
-
-
-def what_runs(page: Page) -> tuple[list[Output], list[Block]]:
-    """What a run of the page fetches and executes: what it names, else every block.
+def what_runs(page: Page, wanted: list[Output]) -> tuple[list[Output], list[Block]]:
+    """What a run of the page fetches and executes: what is wanted, or what the page names, else every block.
 
     Handles of queues and readers are executed, not fetched: they have no value to show.
     """
-    if not page.outputs and not page.targets:
+    if not wanted and not page.outputs and not page.targets:
         first = set(page.initializers)
         return [], [block for block in page.blocks if block not in first]
-    handles = {one for one in page.outputs.values() if one.dtype == dtypes.RESOURCE}
-    fetches = [one for one in page.outputs.values() if one not in handles]
-    return fetches, [*page.targets, *(one.block for one in handles)]
+    named = wanted or list(page.outputs.values())
+    handles = [one for one in named if one.dtype == dtypes.RESOURCE]
+    return [one for one in named if one not in handles], [*page.targets, *(one.block for one in handles)]
 
 
 def _outputs_only(page: Page, wanted: list[Output], results: Results) -> Results:
