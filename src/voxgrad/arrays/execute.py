@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from voxgrad import reference
-from voxgrad.arrays import fast, memory
+from voxgrad.arrays import deferred, fast, memory
 from voxgrad.arrays.kinds import NUMPY, numpy_type
 from voxgrad.arrays.plan import Plan, dense, make_plan
 from voxgrad.catalog.model import Op
@@ -23,6 +23,9 @@ Array = np.ndarray[Any, Any]
 
 def execute(op: Op, arguments: Mapping[str, Any], cancel: cpu.CancelFlag | None = None) -> Any:
     """Validate, plan, run; the result is of the kind of the arrays that came."""
+    later = deferred.planner(arguments)
+    if later is not None:
+        return later(op, arguments)
     plan = make_plan(op, arguments)
     result = plan.intake.kind.wrap(run_plan(plan, cancel), plan.intake.like)
     if plan.intake.kind is NUMPY and cpu.library() is not None:

@@ -100,7 +100,7 @@ def _torch_wrap(result: np.ndarray[Any, Any], like: Any) -> Any:
     return torch.from_numpy(result)
 
 
-TORCH = Kind("torch", lambda array: _is_instance(array, "torch", "Tensor"), _torch_refuses, _torch_view, _torch_wrap)
+TORCH = Kind("torch", lambda array: is_instance(array, "torch", "Tensor"), _torch_refuses, _torch_view, _torch_wrap)
 
 
 def _jax_refuses(array: Any, name: str, faults: Faults) -> bool:
@@ -118,7 +118,7 @@ def _jax_refuses(array: Any, name: str, faults: Faults) -> bool:
 
 JAX = Kind(
     "jax",
-    lambda array: _is_instance(array, "jax", "Array"),
+    lambda array: is_instance(array, "jax", "Array"),
     _jax_refuses,
     view=np.asarray,
     wrap=lambda result, like: _loaded("jax").numpy.asarray(result),
@@ -137,7 +137,8 @@ def _loaded(name: str) -> Any:
     return module
 
 
-def _is_instance(array: Any, module: str, class_name: str) -> bool:
+def is_instance(array: Any, module: str, class_name: str) -> bool:
+    """True for an instance of a class whose module the caller has imported."""
     loaded = _loaded(module)
     # A module that is being imported may not have its class yet.
     cls = getattr(loaded, class_name, None)

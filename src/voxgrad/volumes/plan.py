@@ -55,13 +55,18 @@ class Plan:
 
     def __init__(self, problem: Problem, chunks: Sequence[int]):
         self.problem = problem
-        self.forward = problem.kernel in _FORWARD
+        self.forward = self.is_forward(problem)
         sizes = [axis.out if self.forward else axis.size for axis in problem.axes]
         self.chunks = tuple(max(1, min(chunk, size)) for chunk, size in zip(chunks, sizes, strict=True))
         self.segments = tuple(
             tuple(self._segment(axis, (at, min(at + chunk, size))) for at in range(0, size, chunk))
             for axis, chunk, size in zip(problem.axes, self.chunks, sizes, strict=True)
         )
+
+    @staticmethod
+    def is_forward(problem: Problem) -> bool:
+        """True where chunks are made of windows, False where they are made of cells."""
+        return problem.kernel in _FORWARD
 
     def _segment(self, axis: Axis, kept: Range) -> Segment:
         """What a range of the result, windows or cells, needs along one axis."""

@@ -11,7 +11,7 @@ import json
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
@@ -189,7 +189,7 @@ def _work(number: int) -> int:
     """One chunk in a worker: read its windows, compute, write its own region."""
     plan: Plan = _worker["plan"]
     task = plan.task(number)
-    result = compute_task(task, _worker["stores"])
+    result = compute_task(task, read_task(task, _worker["stores"]))
     if task.writes is None:
         part = _worker["folder"] / f"partial-{number}.npy"
         np.save(part.with_suffix(".part.npy"), result)
@@ -199,17 +199,22 @@ def _work(number: int) -> int:
     return number
 
 
-def compute_task(task: Task, stores: Mapping[str, Store]) -> Array:
-    """The result of a task, cut to what it writes."""
+def compute_task(task: Task, tensors: Sequence[Array]) -> Array:
+    """The result of a task on the boxes it reads, cut to what it writes."""
     problem = task.problem
-    tensors = []
-    for name, box in task.reads.items():
-        index = (slice(None),) * 5 if box is None else index_of(box, problem)
-        tensors.append(np.ascontiguousarray(stores[name].read(index), dtype=numpy_type(problem.dtype)))
+    dense = [np.ascontiguousarray(array, dtype=numpy_type(problem.dtype)) for array in tensors]
     result = np.empty(problem.output_shape, numpy_type(problem.dtype))
-    compute(problem, tensors, result)
+    compute(problem, dense, result)
     cut = result if task.crop is None else result[index_of(task.crop, problem)]
     return cut.astype(numpy_type(problem.output_dtype), copy=False)
+
+
+def read_task(task: Task, stores: Mapping[str, Store]) -> list[Array]:
+    """The boxes of a task, from their files."""
+    whole = (slice(None),) * 5
+    return [
+        stores[name].read(whole if box is None else index_of(box, task.problem)) for name, box in task.reads.items()
+    ]
 
 
 def index_of(box: Box, problem: Problem) -> Index:

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays that are not computed yet: a call on them is planned, not run, by the room that knows how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+from voxgrad.arrays.kinds import is_instance
+from voxgrad.catalog.model import Op
+
+_PLANNERS = {("dask.array", "Array"): "voxgrad.volumes.lazy"}
+"""Classes of lazy arrays, and the module whose `execute` plans calls on them. It is loaded when one first comes."""
+
+
+def planner(arguments: Mapping[str, Any]) -> Callable[[Op, Mapping[str, Any]], Any] | None:
+    """What handles a call with these arguments, or None where all of them hold values."""
+    for value in arguments.values():
+        for (module, name), room in _PLANNERS.items():
+            if is_instance(value, module, name):
+                execute: Callable[[Op, Mapping[str, Any]], Any] = import_module(room).execute
+                return execute
+    return None
