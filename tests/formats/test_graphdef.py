@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from examples.make_pages import FOLDER
+from examples.make_pages import FOLDER, PAGES
 from voxgrad.cli import main
 from voxgrad.errors import VoxgradError
-from voxgrad.formats.graphdef import import_graph
+from voxgrad.formats.graphdef import export_graph, import_graph
 from voxgrad.formats.graphdef.convert import convert
 from voxgrad.formats.graphdef.values import tensor
 from voxgrad.formats.graphdef.wire import parse
@@ -38,6 +38,47 @@ def test_recorded_graphs_give_the_numbers_of_their_pages(name: str) -> None:
     for _ in range(3):
         for one, two in zip(ours.run(paths, targets=targets), theirs.run(paths, targets=targets), strict=True):
             np.testing.assert_array_equal(one, two)
+
+
+RIGHT = [name for name in PAGES if not name.endswith("_mistake")]
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_exported_graphs_come_back(name: str) -> None:
+    page = load(FOLDER / f"{name}.vox.json")
+    made, report = convert(export_graph(page), "g.pb", "g")
+    assert report.remarks == []
+    made.start_with([block.name for block in page.initializers])
+    paths, targets = [one.path for one in page.outputs.values()], [block.name for block in page.targets]
+    for one, two in zip(
+        ClientSession(page).loop(2, paths, targets=targets),
+        ClientSession(made).loop(2, paths, targets=targets),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name", RIGHT)
+def test_tensorflow_runs_exported_graphs(name: str) -> None:
+    tf = pytest.importorskip("tensorflow")
+    page = load(FOLDER / f"{name}.vox.json")
+    graph, definition = tf.Graph(), tf.compat.v1.GraphDef()
+    definition.ParseFromString(export_graph(page))
+    with graph.as_default():
+        tf.import_graph_def(definition, name="")
+    names, targets = [one.name for one in page.outputs.values()], [block.name for block in page.targets]
+    with tf.compat.v1.Session(graph=graph) as session:
+        session.run([block.name for block in page.initializers])
+        found = [session.run([names, targets])[0] for _ in range(2)][-1]
+    wanted = ClientSession(page).loop(2, list(page.outputs.values()), targets=page.targets)
+    for one, two in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, two, rtol=2e-5, atol=2e-6 * float(np.abs(two).max()))
+
+
+def test_pages_that_are_wrong_are_not_exported() -> None:
+    with pytest.raises(VoxgradError, match="VG012"):
+        export_graph(load(FOLDER / "avg_pool3d_grad_mistake.vox.json"))
 
 
 def varint(number: int) -> bytes:
@@ -126,3 +167,6 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["import", str(SAMPLES / "second_order.pb"), "-o", str(tmp_path / "g.vox.json")]) == 0
     assert main(["run", str(tmp_path / "g.vox.json"), "--fetch", "loss"]) == 0
     assert "432.879" in capsys.readouterr().out
+    assert main(["export", str(tmp_path / "g.vox.json"), "--to", "graphdef", "-o", str(tmp_path / "g.pb")]) == 0
+    assert import_graph(tmp_path / "g.pb")[0].problems() == []
+    assert main(["export", str(tmp_path / "g.vox.json"), "--to", "graphdef"]) == 3
