@@ -159,12 +159,17 @@ def write_array(name: str, array: Array, like: str | None = None) -> None:
 
 def write_npz(path: Path, arrays: Mapping[str, Array]) -> None:
     """Write several arrays into one .npz file."""
+    replace_file(path, npz_bytes(arrays))
+
+
+def npz_bytes(arrays: Mapping[str, Array]) -> memoryview:
+    """The contents of a .npz file with these arrays."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
                 np.lib.format.write_array(stream, np.ascontiguousarray(array), allow_pickle=False)
-    replace_file(path, buffer.getbuffer())
+    return buffer.getbuffer()
 
 
 def _write_nifti(path: Path, array: Array, like: str | None) -> None:

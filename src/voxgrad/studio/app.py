@@ -376,7 +376,7 @@ async def runs(
     studio: Here, page: str | None = None, limit: Annotated[int, Query(ge=1, le=1000)] = 50
 ) -> messages.Runs:
     """Runs, the newest first."""
-    return messages.Runs(runs=list(studio.runs.list(page, limit)))
+    return messages.Runs(runs=studio.runs.recent(page, limit))
 
 
 @api.get("/runs/{run}")

@@ -146,27 +146,17 @@ def _script(page: Page, target: str, stem: str) -> Response:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(f"{stem}.py", made.text)
-        archive.writestr(f"{stem}.npz", _npz(made.arrays))
+        archive.writestr(f"{stem}.npz", bytes(tensor_files.npz_bytes(made.arrays)))
     return attachment(buffer.getvalue(), f"{stem}.zip", "application/zip")
 
 
 def _results(run: messages.RunData | None, tensors: TensorStore) -> bytes:
     if run is None:
         raise VoxgradError(Fault("VG050", "studio", "run", "have run before its results are exported", "no run"))
-    return _npz(
-        {
-            f"{block.block}.{output.name}".replace("/", "."): tensors.open(output.hash)
-            for block in run.blocks
-            for output in block.outputs
-            if output.hash is not None
-        }
-    )
-
-
-def _npz(arrays: Mapping[str, Array]) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
-                np.lib.format.write_array(stream, np.ascontiguousarray(array), allow_pickle=False)
-    return buffer.getvalue()
+    found = {
+        f"{block.block}.{output.name}".replace("/", "."): tensors.open(output.hash)
+        for block in run.blocks
+        for output in block.outputs
+        if output.hash is not None
+    }
+    return bytes(tensor_files.npz_bytes(found))

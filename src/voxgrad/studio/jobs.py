@@ -31,7 +31,6 @@ KEPT_SESSIONS = 8
 SHOWN_SECONDS = 0.2
 """In a loop, results are shown this often; scalars more often, for the trend charts."""
 SCALAR_SECONDS = 0.01
-STATES = {"queued": "queued", "started": "started", "done": "done", "cached": "cached", "failed": "failed"}
 
 
 class Jobs:
@@ -219,12 +218,11 @@ class _Report:
 
     def progress(self, told: Progress) -> None:
         """A block has changed its state."""
-        if told.state == "dead":
-            self._send(told.block, "done", told.seconds, told.message)
-        elif told.state == "failed":
+        if told.state == "failed":
             self._send(told.block, "failed", told.seconds, error=told.message)
         elif self._shown:
-            self._send(told.block, STATES[told.state], told.seconds, told.message)
+            # A block on a branch that was not taken is done, without results; its reason says why.
+            self._send(told.block, "done" if told.state == "dead" else told.state, told.seconds, told.message)
 
     def _send(self, name: str, state: str, seconds: float, reason: str = "", error: str = "") -> None:
         outputs = self._outputs.pop(name, []) if state in ("done", "cached") else []

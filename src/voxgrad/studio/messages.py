@@ -761,19 +761,12 @@ class RunEvent(Told):
     error: ErrorData | None = None
 
 
-class BlockEvent(Told):
-    """A block of a run has changed its state."""
+class BlockEvent(BlockRun):
+    """A block of a run has changed its state; `fraction` says how far a long one is."""
 
     type: Literal["block"] = "block"
     run: str
-    cycle: int
-    block: str
-    state: BlockState
-    seconds: float | None = None
     fraction: float | None = None
-    reason: str = ""
-    outputs: list[OutputData] = []
-    error: ErrorData | None = None
 
 
 class ScalarEvent(Told):

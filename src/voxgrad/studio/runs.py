@@ -9,7 +9,7 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -132,7 +132,7 @@ class Runs:
             raise no_such_run(name)
         return found
 
-    def list(self, page: str | None, limit: int) -> Sequence[messages.RunData]:
+    def recent(self, page: str | None, limit: int) -> list[messages.RunData]:
         """The newest runs, those under way as they are now."""
         known = self._history.runs(page, limit)
         active = {name: job.run for name, job in self._active.items() if job.run is not None}
@@ -151,8 +151,8 @@ class Runs:
             if event.state in ("done", "cached", "failed"):
                 # The newest comes last, so that the history has the order of the run.
                 job.blocks.pop(event.block, None)
-                job.blocks[event.block] = messages.BlockRun.model_validate(
-                    event.model_dump(include={"block", "cycle", "state", "seconds", "reason", "outputs", "error"})
+                job.blocks[event.block] = messages.BlockRun(
+                    **event.model_dump(include=set(messages.BlockRun.model_fields))
                 )
             self._publish(event)
         elif data["type"] == "scalar":

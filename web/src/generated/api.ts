@@ -98,18 +98,18 @@ export interface BlockCost {
   flops: number | null;
 }
 
-/** A block of a run has changed its state. */
+/** A block of a run has changed its state; `fraction` says how far a long one is. */
 export interface BlockEvent {
-  type: "block";
-  run: string;
-  cycle: number;
   block: string;
+  cycle: number;
   state: "queued" | "started" | "progress" | "done" | "cached" | "failed";
   seconds: number | null;
-  fraction: number | null;
   reason: string;
   outputs: OutputData[];
   error: ErrorData | null;
+  type: "block";
+  run: string;
+  fraction: number | null;
 }
 
 /** What a run did with a block. */
