@@ -18,7 +18,7 @@ from voxgrad.catalog import registry
 from voxgrad.catalog.describe import shown_default, type_names
 from voxgrad.catalog.model import Input, Op
 from voxgrad.catalog.semantics import SEMANTICS, semantics
-from voxgrad.cli import exits
+from voxgrad.cli import chunked, exits
 from voxgrad.cli.show import describe
 from voxgrad.errors import Fault, Faults, InvalidArgumentError, VoxgradError
 from voxgrad.formats.tensor_files import NIFTI, bad_file, read_array, write_array, write_npz
@@ -54,6 +54,10 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
         return exits.OK if {"-h", "--help"} & set(rest) else exits.USAGE
     op = registry.find(arguments.op)
     given = make_parser(op).parse_args(rest)
+    if given.chunks:
+        with semantics(given.semantics):
+            chunked.run(op, given, _sources(op, given))
+        return exits.OK
     values = read_arguments(op, given)
     start = time.perf_counter()
     with semantics(given.semantics):
@@ -105,6 +109,7 @@ def make_parser(op: Op) -> argparse.ArgumentParser:
     parser.add_argument("--output", metavar="FILE", help="where the result goes; without it, it is printed")
     parser.add_argument("--dtype", metavar="TYPE", help="convert the tensor inputs to this type first")
     parser.add_argument("--semantics", choices=list(SEMANTICS), default="documented")
+    chunked.add_arguments(parser)
     return parser
 
 

@@ -104,8 +104,9 @@ def _wire(page: Page, blocks: dict[str, Block], node: Message, report: Report) -
 
 
 def _pins(op: Op | None, count: int) -> list[str]:
-    """The pin of every input in the row. The one list that an op has takes what the others leave."""
+    """The pin of every input in the row. Lists share evenly what the others leave."""
     if op is None:
         return [f"input_{index}" for index in range(count)]
-    single = sum(not item.many for item in op.inputs)
-    return [item.name for item in op.inputs for _ in range(max(0, count - single) if item.many else 1)]
+    lists = sum(item.many for item in op.inputs)
+    share = max(0, count - (len(op.inputs) - lists)) // max(lists, 1)
+    return [item.name for item in op.inputs for _ in range(share if item.many else 1)]
