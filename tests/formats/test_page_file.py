@@ -322,9 +322,9 @@ def test_a_thousand_blocks_load_and_infer_quickly() -> None:
     text = page_file.dumps(page)
     took = []
     for _ in range(5):
-        start = time.perf_counter()
+        start = time.process_time()
         assert page_file.loads(text).problems() == []
-        took.append(time.perf_counter() - start)
+        took.append(time.process_time() - start)
     assert min(took) < 0.3
 
 

@@ -86,6 +86,15 @@ def test_blocks_are_named_for_people() -> None:
     assert again is not None and again.block.name == "gradients_1/pool_grad/MaxPool3DGrad"
 
 
+def test_only_what_was_asked_for_is_left_on_the_page() -> None:
+    page = Page("lean")
+    x, w = ops.Const(page, np.ones((1, 2, 2, 2, 1), np.float32)), ops.Const(page, np.ones((1, 1, 1, 1, 1), np.float32))
+    y = ops.Conv3D(page, x, w, **CONV, name="conv")
+    vg.gradients([y], [x])
+    added = [block.op_name for block in page.sub("gradients")]
+    assert added == ["OnesLike", "Shape", "Conv3DBackpropInputV2"]
+
+
 def test_paths_are_summed_and_missing_ones_are_none() -> None:
     page = Page("paths")
     x, z = ops.Const(page, [1.0, 2.0], name="x"), ops.Const(page, [1.0], name="z")
@@ -143,9 +152,10 @@ def test_the_family_passes_its_check_on_both_sides() -> None:
     page = Page("family")
     given = inputs()
     x = ops.Placeholder(page, dtype="float32", shape=list(given["x"].shape), name="x")
-    y = ops.MaxPool3D(page, ops.Conv3D(page, x, given["w1"], **CONV, name="conv"), **OVERLAP, name="max")
+    w = ops.Const(page, given["w1"], name="w")
+    y = ops.MaxPool3D(page, ops.Conv3D(page, x, w, **CONV, name="conv"), **OVERLAP, name="max")
     z = ops.AvgPool3D(page, y, ksize=[1, 2, 2, 2, 1], strides=[1] * 5, padding="SAME", name="avg")
-    vg.gradients([ops.Square(page, z)], [x])
+    vg.gradients([ops.Square(page, z)], [x, w])
     checks = vg.check_gradients(page, feeds={"x": given["x"]}, steps=[1e-2, 1e-4, 1e-6])
     assert {one.op for one in checks} >= {
         "Conv3D", "MaxPool3D", "AvgPool3D", "MaxPool3DGrad", "AvgPool3DGrad", "Conv3DBackpropInputV2",

@@ -322,3 +322,17 @@ def test_estimates() -> None:
     # x, filter and the result of the convolution are held together; then the result and its negative.
     assert known.peak_bytes == max(2 * 4096 + 27 * 32 + 2 * 8192, 4 * 8192)
     assert known.as_dict()["blocks"]["neg"] == {"bytes": 16384, "flops": 4096}
+
+
+def test_estimates_of_planes_and_matrices() -> None:
+    page = Page("cost")
+    x = ops.Const(page, np.ones((2, 8, 8, 3), np.float32))
+    y = ops.Conv2D(page, x, np.ones((3, 3, 3, 5), np.float32), strides=[1, 1, 1, 1], padding="SAME", name="conv")
+    dx, dw = vg.gradients([y], [x, page["conv/filter"].output(0)])
+    ops.MaxPool(page, y, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME", name="pool")
+    ops.MatMul(page, np.ones((4, 6), np.float32), np.ones((6, 7), np.float32), name="product")
+    flops = {name: cost.flops for name, cost in page.estimate().blocks.items()}
+    multiplied = 2 * (2 * 8 * 8 * 5) * (3 * 3 * 3)
+    assert dx is not None and dw is not None
+    assert flops["conv"] == flops[dx.block.name] == flops[dw.block.name] == multiplied
+    assert flops["pool"] == 2 * 4 * 4 * 5 * 4 and flops["product"] == 2 * 4 * 6 * 7

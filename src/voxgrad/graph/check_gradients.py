@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -189,6 +190,9 @@ def _error(bench: _Bench, pin: str, step: float, rng: np.random.Generator) -> fl
     analytic = float(np.sum(np.float64(bench.session.run(bench.grads[pin], bench.feeds)) * direction))
     ahead, behind = (_objective(bench, pin, x + np.asarray(sign * step, x.dtype) * direction) for sign in (1, -1))
     numeric = (ahead - behind) / (2 * step)
+    if not (math.isfinite(numeric) and math.isfinite(analytic)):
+        # The step leaves the domain of the op, as that of a logarithm.
+        return math.inf
     return abs(analytic - numeric) / max(abs(analytic), abs(numeric), 1e-8 if numeric == analytic else 1e-3)
 
 

@@ -111,6 +111,8 @@ def _flops(call: Call, specs: Sequence[Spec]) -> Amount:
     written = sum(_product(shape) for shape in shapes if shape is not None)
     if "MatMul" in call.op.name:
         return _matrix_flops(call, written)
+    if "strides" in call.attrs and "padding" in call.attrs:
+        return _plane_flops(call, written)
     read = [_product(spec.shape) for spec in _inputs(call) if spec.shape is not None]
     known = [amount for amount in (*read, written) if isinstance(amount, int)]
     return max(known) if len(known) == len(read) + 1 else written
@@ -126,6 +128,21 @@ def _matrix_flops(call: Call, written: Amount) -> Amount:
         return None
     turned = any(call.attrs.get(name) for name in ("transpose_a", "adj_x"))
     return 2 * written * left[-2 if turned else -1]
+
+
+def _plane_flops(call: Call, written: Amount) -> Amount:
+    """The 2-D windows: what one window costs, times the cells on the side of the windows."""
+    small = next(
+        (call.inputs[name].shape for name in ("out_backprop", "orig_output", "grad") if name in call.inputs), None
+    )
+    cells = written if small is None else _product(small)
+    if "ksize" in call.attrs:
+        return cells * math.prod(call.attrs["ksize"])
+    sizes = call.inputs.get("filter_sizes")
+    taps = sizes.value if sizes is not None else call.inputs["filter"].shape
+    if taps is None:
+        return None
+    return 2 * cells * _product(taps[:2] if call.op.name.startswith("Depthwise") else taps[:-1])
 
 
 def _window_flops(call: Call) -> Amount:

@@ -42,10 +42,14 @@ def gradients(ys: Output | Sequence[Output], xs: Output | Sequence[Output], grad
         )
     before = len(page.blocks)
     try:
-        return _Backward(page, targets, sources).go(seeds)
+        found = _Backward(page, targets, sources).go(seeds)
     except Exception:
         page.remove(*page.blocks[before:])
         raise
+    # Rules make the gradients of all inputs of a block; those that nobody asked for are not left for people to read.
+    needed = set(order([output.block for output in found if output is not None]).blocks)
+    page.remove(*(block for block in page.blocks[before:] if block not in needed))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
