@@ -110,12 +110,21 @@ def test_a_link_from_another_site_may_open_the_page(server: Server) -> None:
     assert ask(server, path="/", sec_fetch_site="cross-site").status_code == 200
 
 
-@pytest.mark.parametrize(
-    "kind", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]
-)
-def test_writes_of_forms_are_refused(server: Server, kind: str | None) -> None:
+FORMS = ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""]
+
+
+@pytest.mark.parametrize("kind", FORMS)
+def test_writes_of_forms_are_refused(server: Server, kind: str) -> None:
     for method in ("POST", "PUT", "DELETE"):
         assert ask(server, method, "/api/pages/x", content_type=kind).status_code == 415
+
+
+def test_a_write_without_a_body_needs_a_type_unless_it_comes_from_a_program(server: Server) -> None:
+    cookie = f"voxgrad_{server.port}={server.token}"
+    assert ask(server, "DELETE", "/api/pages/x", authorization=None, cookie=cookie).status_code == 415
+    assert ask(server, "POST", "/api/gallery/x/open", authorization=None, cookie=cookie).status_code == 415
+    assert ask(server, "DELETE", "/api/pages/x").status_code == 404
+    assert ask(server, "DELETE", "/api/pages/x", authorization="Bearer wrong", cookie=cookie).status_code == 401
 
 
 def test_headers_that_decide_must_not_come_twice(server: Server) -> None:

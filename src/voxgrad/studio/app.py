@@ -485,7 +485,7 @@ async def import_file(
 ) -> messages.Imported:
     """Bring in a page file, a picture of a page, an enuSpace page or a volume."""
     body = await request.body()
-    if request.headers["content-type"].partition(";")[0].strip().lower() == "application/json":
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json":
         try:
             files = exchange.decoded(messages.AskImport.model_validate_json(body))
         except ValueError as error:

@@ -165,9 +165,17 @@ def _check_method(scope: Scope, headers: dict[str, str]) -> None:
         return
     if scope["method"] not in WRITES:
         raise Refusal(405, "The method is not known here.")
+    if "authorization" in headers and _is_bare(headers):
+        # A program that has nothing to say need not say how it says it; no other site can send this header.
+        return
     # Browsers send forms and beacons of other sites without asking, but never with these types.
     if headers.get("content-type", "").partition(";")[0].strip().lower() not in CONTENT_TYPES:
         raise Refusal(415, f"A write must be of type {' or '.join(CONTENT_TYPES)}.")
+
+
+def _is_bare(headers: dict[str, str]) -> bool:
+    """True for a request without a body."""
+    return not {"content-type", "transfer-encoding"} & headers.keys() and headers.get("content-length", "0") == "0"
 
 
 def _check_site(headers: dict[str, str]) -> None:
