@@ -17,6 +17,7 @@ struct FilterPlan : Cut {
     bool in_place;                        // x and dy are read where they are
     int64_t in_part, in_parts;            // input channels of a task
     int64_t vectors, out_part, out_parts; // vectors of output channels: of a group, of a task
+    int64_t slice;                        // depth of a block's slices
     int64_t rows;                         // rows of the sums of a task: taps x input channels
     int64_t chunks, blocks, segments;     // tasks of a segment; blocks of the volume
     int64_t slab, gradient, sums;         // elements of scratch
@@ -26,6 +27,33 @@ struct FilterPlan : Cut {
 // dy of one block and vector pair: to stay in the first cache; with few channels, there are so many taps to a voxel
 // that the second will do and larger blocks are cheaper to bring in.
 inline constexpr int64_t near_bytes = 24 << 10, far_bytes = 96 << 10;
+
+// Channels are split among tasks first, as that needs no second pass, but not so far that copying dominates; and a task's
+// sums should stay in the cache.
+inline void split_channels(const Correlation &c, FilterPlan &p, int64_t size) {
+    constexpr int64_t sums_bytes = 512 << 10;
+    const int64_t taps = c.taps(), lane = pieces(c.out, p.vectors), floor = taps >= 8 ? 32 : 128;
+    p.in_part = c.in, p.out_part = p.vectors;
+    for (;;) {
+        const int64_t tasks = c.groups * pieces(c.in, p.in_part) * pieces(p.vectors, p.out_part);
+        if (taps * p.in_part * p.out_part * lane * size <= sums_bytes && tasks >= enough_tasks) break;
+        const bool can_in = p.in_part > floor, can_out = p.out_part > 2 && p.out_part * lane > floor;
+        if (!can_in && !can_out) break;
+        if (can_in && (!can_out || p.in_part >= p.out_part * lane)) p.in_part = pieces(p.in_part, 32) * 16;
+        else p.out_part = pieces(p.out_part, 4) * 2;
+    }
+}
+
+// Blocks are worked off in slices of some depth that stay in the cache; a deeper block brings in less of its surroundings.
+inline void deepen(const Correlation &c, int64_t slice, int64_t cell, FilterPlan &p) {
+    p.slice = most(1, slice / most(1, p.block[1] * p.block[2]));
+    int64_t deeper[3] = {p.block[0], p.block[1], p.block[2]};
+    const int64_t depth = c.line(0, 0).count;
+    while (deeper[0] < depth && slab_cells(c, deeper) * cell <= slab_bytes) p.block[0] = deeper[0]++;
+    if (deeper[0] == depth && slab_cells(c, deeper) * cell <= slab_bytes) p.block[0] = depth;
+    p.grid[0] = pieces(depth, p.block[0]);
+    if (p.grid[0]) p.block[0] = pieces(depth, p.grid[0]);
+}
 
 template <class S>
 FilterPlan filter_plan(const Correlation &c) {
@@ -43,22 +71,15 @@ FilterPlan filter_plan(const Correlation &c) {
     for (int a = 0; a < 3; ++a) voxels *= c.axis[a].out;
     p.work = voxels * c.groups * c.in * c.out * taps;
 
-    // Channels are split among tasks first, as that needs no second pass, but not so far that copying dominates.
-    p.in_part = c.in, p.out_part = p.vectors;
-    const auto tasks = [&] { return c.groups * pieces(c.in, p.in_part) * pieces(p.vectors, p.out_part); };
-    const int64_t least_in = taps >= 8 ? 32 : 128, least_out = (taps >= 8 ? 32 : 128) / lanes<A>;
-    while (taps * p.in_part * p.out_part * lanes<A> * size > (512 << 10) || tasks() < enough_tasks) {
-        if (p.in_part > least_in && p.in_part >= p.out_part * lanes<A>) p.in_part = pieces(p.in_part, 32) * 16;
-        else if (p.out_part > least_out && p.out_part > 2) p.out_part = pieces(p.out_part, 4) * 2;
-        else if (p.in_part > least_in) p.in_part = pieces(p.in_part, 32) * 16;
-        else break;
-    }
+    split_channels(c, p, size);
     p.in_parts = pieces(c.in, p.in_part);
     p.out_parts = pieces(p.vectors, p.out_part);
     p.chunks = c.groups * p.in_parts * p.out_parts;
 
-    choose_block(c, {1, 1, 1}, static_cast<double>((p.spacing < 16 ? far_bytes : near_bytes) / (pair * size)),
-                 p.spacing * pieces(p.in_part, p.spacing) * size, p);
+    const int64_t cell = p.spacing * pieces(p.in_part, p.spacing) * size;
+    const int64_t slice = (p.spacing < 16 ? far_bytes : near_bytes) / (pair * size);
+    choose_block(c, {1, 1, 1}, static_cast<double>(slice), cell, p);
+    deepen(c, slice, cell, p);
     p.blocks = c.batch * p.grid[0] * p.grid[1] * p.grid[2];
     p.rows = taps * p.in_part;
     p.sums = p.rows * p.out_part * lanes<A>;
@@ -112,11 +133,15 @@ public:
             }
             Slab<S>(b, c.from, space.slab).fill(from, part.ins, p.spacing < 16, p.spacing < 16);
             bring_gradient(b, part, rest, space.gradient);
-            for (int64_t v = 0; v < part.vectors; v += most_vectors) {
-                A *to = sums + v * lanes<A> * p.rows;
-                const A *gradient = space.gradient + v * lanes<A> * b.count[0] * b.count[1] * b.count[2];
-                if (p.spacing < 16) add_listed(b, part, least(most_vectors, part.vectors - v), gradient, space, to);
-                else add_channels(b, part, least(most_vectors, part.vectors - v), gradient, space, to);
+            for (int64_t d = b.from[0]; d < b.from[0] + b.count[0]; d += p.slice) {
+                const Range depths = {d, least(d + p.slice, b.from[0] + b.count[0])};
+                for (int64_t v = 0; v < part.vectors; v += most_vectors) {
+                    const int64_t vectors = least(most_vectors, part.vectors - v);
+                    A *to = sums + v * lanes<A> * p.rows;
+                    const A *gradient = space.gradient + v * lanes<A> * b.count[0] * b.count[1] * b.count[2];
+                    if (p.spacing < 16) add_listed(b, depths, part, vectors, gradient, space, to);
+                    else add_channels(b, depths, part, vectors, gradient, space, to);
+                }
             }
         }
     }
@@ -175,7 +200,10 @@ private:
             int64_t i = 0;
             const int64_t here = least(n, channels - o);
             if (here == n && channel == 1) {
-                for (; i < voxels; ++i) store(to + i * width + o, load(from + i * voxel + o));
+                for (; i < voxels; ++i) {
+                    __builtin_prefetch(from + i * voxel + o + c.to.space[1]);
+                    store(to + i * width + o, load(from + i * voxel + o));
+                }
             } else if (here == n && voxel == 1) {
                 for (; i + n <= voxels; i += n) transpose(from + i + o * channel, channel, to + i * width + o, width);
             }
@@ -185,7 +213,8 @@ private:
     }
 
     // All taps of sixteens of channels: per tap, the box of voxels that meets data.
-    void add_channels(const Block &b, const Part &part, int64_t vectors, const A *gradient, FilterWorkspace<A> &space, A *sums) const {
+    void add_channels(const Block &b, Range depths, const Part &part, int64_t vectors, const A *gradient,
+                      FilterWorkspace<A> &space, A *sums) const {
         OuterInput<A> in = box_of(b, vectors);
         for (int64_t c0 = 0; c0 < part.ins; c0 += 16) {
             const int64_t channels = least(16, part.ins - c0);
@@ -194,7 +223,8 @@ private:
                 in.x = space.slab + c0 / 16 * b.slot[3], in.dy = gradient;
                 bool any = true;
                 for (int a = 0; a < 3; ++a) {
-                    const Range q = b.line[a].cells(t[a], b.from[a], b.from[a] + b.count[a]);
+                    const Range all = a == 0 ? depths : Range{b.from[a], b.from[a] + b.count[a]};
+                    const Range q = b.line[a].cells(t[a], all.from, all.to);
                     in.count[a] = q.to - q.from;
                     any = any && q.to > q.from;
                     in.x += space.taps[a][t[a]] + (q.from - b.from[a]) * in.x_step[a];
@@ -246,11 +276,12 @@ private:
     }
 
     // All taps of a few channels: each (tap, channel) is a row of its own; cells beyond the input are zero in the slab,
-    // and depths at which the whole block lies beyond it are left out.
-    void add_listed(const Block &b, const Part &part, int64_t vectors, const A *gradient, FilterWorkspace<A> &space, A *sums) const {
-        const Range depths = b.line[0].valid(b.from[0], b.from[0] + b.count[0]);
+    // and taps for which the whole slice lies beyond it are left out.
+    void add_listed(const Block &b, Range depths, const Part &part, int64_t vectors, const A *gradient,
+                    FilterWorkspace<A> &space, A *sums) const {
+        const Range taps = b.line[0].valid(depths.from, depths.to);
         int64_t m = 0;
-        for (int64_t d = depths.from; d < depths.to; ++d)
+        for (int64_t d = taps.from; d < taps.to; ++d)
             for (int64_t h = 0; h < c.window[1]; ++h)
                 for (int64_t t = 0; t < c.window[2]; ++t)
                     for (int64_t i = 0; i < part.ins; ++i)
@@ -258,8 +289,10 @@ private:
         if (m == 0) return;
         const int64_t width = vectors * lanes<A>, rows = pieces(m, pieces(m, most_outer_rows<true>(static_cast<int>(vectors))));
         OuterInput<A> in = box_of(b, vectors);
-        in.x = space.slab, in.dy = gradient;
-        sums += depths.from * c.window[1] * c.window[2] * part.ins * width;
+        in.x = space.slab + (depths.from - b.from[0]) * in.x_step[0];
+        in.dy = gradient + (depths.from - b.from[0]) * in.dy_step[0];
+        in.count[0] = depths.to - depths.from;
+        sums += taps.from * c.window[1] * c.window[2] * part.ins * width;
         for (int64_t r = 0; r < m; r += rows) {
             in.rows = space.rows + r;
             outer_of<A, true>(vectors, least(rows, m - r))(in, sums + r * width);

@@ -103,9 +103,9 @@ Plan plan_of(const Correlation &c) {
     p.filter = p.local ? p.w_block * p.chunk * p.part : 0;
     p.packed = p.local ? 0 : p.w_vector * p.vectors * c.groups;
     p.slab = p.direct ? 0 : slab_cells(c, p.block) * p.chunk * p.spacing + lanes<A>;  // the last strip reads past its end
-    // A single pass needs room for the tile at hand only.
+    // A single pass needs room for the tile at hand only; in any case, writing may read a square more.
     const int64_t block_sums = p.block[0] * p.block[1] * p.block[2] * p.part * p.unit * p.phases * p.jobs;
-    p.sums = p.chunk < p.in_blocks ? block_sums : sum_registers * lanes<A>;
+    p.sums = (p.chunk < p.in_blocks ? block_sums : sum_registers * lanes<A>) + most_vectors * lanes<A> * lanes<A>;
     p.work = voxels * p.phases * c.in * c.out * c.taps();
     return p;
 }
@@ -340,6 +340,7 @@ private:
 
     static void emit_strip(const A *sums, int64_t voxels, int64_t column, S *to) {
         if (column == 1 && voxels == lanes<A>) return store(to, load(sums));
+        if (column == 1) return store_part(to, load(sums), static_cast<int>(voxels));
         for (int64_t i = 0; i < voxels; ++i) narrow(sums[i], to + i * column);
     }
 
@@ -353,8 +354,7 @@ private:
     }
 
     // Rounds and writes a tile whose sums are [row][column][lane].
-    void emit(const Job &b, const A *sums, int64_t rows, int64_t columns, int64_t width, int64_t channels,
-              S *to) const {
+    void emit(const Job &b, const A *sums, int64_t rows, int64_t columns, int64_t width, int64_t channels, S *to) const {
         const int64_t row = b.line[1].step * c.to.space[1], column = b.line[2].step * c.to.space[2];
         for (int64_t r = 0; r < rows; ++r, sums += columns * width, to += row) {
             if (c.to.channel == 1) {
@@ -364,8 +364,20 @@ private:
                     for (; o < channels; ++o) narrow(sums[i * width + o], to + i * column + o);
                 }
             } else {
-                for (int64_t o = 0; o < channels; ++o)
-                    for (int64_t i = 0; i < columns; ++i) narrow(sums[i * width + o], to + o * c.to.channel + i * column);
+                emit_planes(sums, columns, width, channels, column, to);
+            }
+        }
+    }
+
+    // Turns [column][lane] into one line per channel. The squares may reach past the last column, into sums of no use.
+    void emit_planes(const A *sums, int64_t columns, int64_t width, int64_t channels, int64_t column, S *to) const {
+        constexpr int n = lanes<A>;
+        A square[n * n];
+        for (int64_t i = 0; i < columns; i += n) {
+            for (int64_t o = 0; o < channels; o += n) {
+                transpose(sums + i * width + o, width, square, n);
+                for (int64_t k = 0; k < least(n, channels - o); ++k)
+                    emit_strip(square + k * n, least(n, columns - i), column, to + (o + k) * c.to.channel + i * column);
             }
         }
     }

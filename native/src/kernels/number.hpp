@@ -144,7 +144,13 @@ inline vec<sum_t<S>> load_part(const S *p, int n) {
 }
 template <class S>
 inline void store_part(S *p, vec<sum_t<S>> v, int n) {
-    for (int i = 0; i < n; ++i) narrow(v[i], p + i);
+#if VG_VECTOR_BYTES == 64
+    if constexpr (__is_same(S, float)) return _mm512_mask_storeu_ps(p, (1u << n) - 1, (__m512)v);
+    if constexpr (__is_same(S, double)) return _mm512_mask_storeu_pd(p, (1u << n) - 1, (__m512d)v);
+#endif
+    S whole[lanes<sum_t<S>>];
+    store(whole, v);
+    std::memcpy(p, whole, n * sizeof(S));
 }
 
 }  // namespace VG_NAMESPACE
