@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from voxgrad import reference
-from voxgrad.arrays import deferred, fast, memory
+from voxgrad.arrays import deferred, fast, gpu, memory
 from voxgrad.arrays.kinds import NUMPY, numpy_type
 from voxgrad.arrays.plan import Plan, dense, make_plan
 from voxgrad.catalog.model import Op
@@ -26,6 +26,8 @@ def execute(op: Op, arguments: Mapping[str, Any], cancel: cpu.CancelFlag | None 
     later = deferred.planner(arguments)
     if later is not None:
         return later(op, arguments)
+    if gpu.is_for_gpu(op, arguments):
+        return gpu.execute_on_gpu(op, arguments)
     plan = make_plan(op, arguments)
     result = plan.intake.kind.wrap(run_plan(plan, cancel), plan.intake.like)
     if plan.intake.kind is NUMPY and cpu.library() is not None:

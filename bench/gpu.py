@@ -1,0 +1,417 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The family on one GPU: ours against cuDNN (both layouts) and XLA, on the same tensors, in one run.
+
+    python bench/gpu.py --out bench/results/gpu.json           # everything
+    python bench/gpu.py --warm 0/14                            # compile a share of the kernels, time nothing
+    python bench/gpu.py --only MaxPool3DGrad,p3s2 --no-xla
+
+A result is compared with a float64 (or torch) reference first; a wrong one has no time. Times are medians of
+triton.testing.do_bench. Ceilings are measured in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+import triton
+from triton.testing import do_bench
+
+from voxgrad.catalog import dtypes, geometry
+from voxgrad.catalog.problem import Problem
+from voxgrad.kernels.cuda import cudnn, dispatch, tune
+
+CONVS = {  # batch, sizes, in, out, window, stride
+    "unet128_32": (2, (128, 128, 128), 32, 32, 3, 1),
+    "unet64_64": (2, (64, 64, 64), 64, 64, 3, 1),
+    "unet32_128": (2, (32, 32, 32), 128, 128, 3, 1),
+    "unet16_256": (2, (16, 16, 16), 256, 256, 3, 1),
+    "unet8_320": (2, (8, 8, 8), 320, 320, 3, 1),
+    "down128_32_64": (2, (128, 128, 128), 32, 64, 3, 2),
+    "down32_128_256": (2, (32, 32, 32), 128, 256, 3, 2),
+    "stem128_1_32": (2, (128, 128, 128), 1, 32, 3, 1),
+    "c3d16x56_128": (8, (16, 56, 56), 128, 128, 3, 1),
+    "r3d16x112_64": (4, (16, 112, 112), 64, 64, 3, 1),
+    "i3d_stem7": (4, (16, 224, 224), 3, 64, 7, 2),
+    "pw_1x1x1": (8, (16, 28, 28), 512, 512, 1, 1),
+}
+CONV_ROWS = {
+    "bfloat16": list(CONVS),
+    "float16": ["unet64_64", "down32_128_256"],
+    "float32": ["down128_32_64", "i3d_stem7", "stem128_1_32", "unet128_32", "unet16_256", "unet64_64"],
+    "float32_tf32": ["down128_32_64", "i3d_stem7", "stem128_1_32", "unet128_32", "unet16_256", "unet64_64"],
+    "float64": ["down32_128_256", "unet64_64"],
+}
+POOLS = {  # batch, sizes, channels, window, stride
+    "p2s2_128c32": (2, (128, 128, 128), 32, 2, 2),
+    "p3s2_128c32": (2, (128, 128, 128), 32, 3, 2),
+    "p3s1_64c64": (4, (64, 64, 64), 64, 3, 1),
+    "p2s2_vid": (8, (16, 112, 112), 64, 2, 2),
+    "p3s2_vid": (8, (16, 112, 112), 64, 3, 2),
+}
+OPS = {
+    "conv3d": "Conv3D",
+    "conv3d_input": "Conv3DBackpropInputV2",
+    "conv3d_filter": "Conv3DBackpropFilterV2",
+    "avg_pool": "AvgPool3D",
+    "avg_pool_grad": "AvgPool3DGrad",
+    "max_pool": "MaxPool3D",
+    "max_pool_grad": "MaxPool3DGrad",
+    "max_pool_grad_grad": "MaxPool3DGradGrad",
+}
+TOLERANCE = {"bfloat16": 8e-3, "float16": 2e-3, "float32": 3e-6, "float32_tf32": 2e-3, "float64": 1e-12}
+TORCH = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float64": torch.float64}
+
+
+@dataclass
+class Row:
+    """One line of the table: op, type, shape; milliseconds by engine and layout."""
+
+    op: str
+    dtype: str
+    shape: str
+    work: float
+    unit: str
+    error: float = float("nan")
+    same_bits: bool = False
+    chosen: dict[str, str] = field(default_factory=dict)
+    ours: dict[str, float] = field(default_factory=dict)
+    peers: dict[str, float] = field(default_factory=dict)
+
+    def line(self, ceilings: dict[str, float]) -> str:
+        """The row as text."""
+        mine, best = min(self.ours.values(), default=float("nan")), min(self.peers.values(), default=float("nan"))
+        peer = min(self.peers, key=lambda name: self.peers[name]) if self.peers else "-"
+        ceiling = ceilings["copy"] if self.unit == "GB/s" else ceilings[self.dtype]
+        rate = self.work / mine / (1e6 if self.unit == "GB/s" else 1e9)
+        layouts = " ".join(f"{name}={value:.4f}" for name, value in self.ours.items())
+        return (
+            f"{self.op:22} {self.dtype:12} {self.shape:15} {mine:8.4f} ms {rate:7.0f} {self.unit:8} "
+            f"{100 * rate / ceiling:4.0f}% | {peer:11} {best:8.4f} ms x{best / mine:6.2f} | err {self.error:.1e} "
+            f"{'same bits' if self.same_bits else 'BITS DIFFER'} | {layouts} | {'; '.join(set(self.chosen.values()))}"
+        )
+
+
+def problem_of(kernel: str, shape: str, dtype: str, last: bool) -> Problem:
+    """The problem of a row; SAME padding."""
+    if shape in CONVS:
+        n, sizes, ci, co, k, s = CONVS[shape]
+    else:
+        n, sizes, ci, k, s = POOLS[shape]
+        co = ci
+    axes = [geometry.axis(size, k, s, 1, geometry.SAME) for size in sizes]
+    declared = dtypes.named(dtype.removesuffix("_tf32"))
+    assert declared is not None
+    return Problem(OPS[kernel], kernel, declared, declared, (), last, n, ci, co, 1, (axes[0], axes[1], axes[2]))
+
+
+def tensors_of(problem: Problem, dtype: torch.dtype) -> list[torch.Tensor]:
+    """Fresh random inputs in the layout of the problem."""
+    made = [torch.randn(extent, device="cuda", dtype=torch.float32).to(dtype) for extent in _extents(problem)]
+    if problem.kernel in ("max_pool_grad", "max_pool_grad_grad"):
+        made[1] = dispatch.run(problem_like(problem, "max_pool"), made[0])
+    return made
+
+
+def problem_like(problem: Problem, kernel: str) -> Problem:
+    """The same windows under another op."""
+    return Problem(
+        OPS[kernel],
+        kernel,
+        *(getattr(problem, name) for name in Problem.__dataclass_fields__ if name not in ("op", "kernel")),
+    )
+
+
+def _extents(problem: Problem) -> list[tuple[int, ...]]:
+    large, small, taps = problem.input_extent, problem.output_extent, problem.filter_shape
+    return {
+        "conv3d": [large, taps], "conv3d_input": [taps, small], "conv3d_filter": [large, small], "avg_pool": [large],
+        "avg_pool_grad": [small], "max_pool": [large], "max_pool_grad": [large, small, small],
+        "max_pool_grad_grad": [large, small, large],
+    }[problem.kernel]  # fmt: skip
+
+
+def turned(x: torch.Tensor, problem: Problem, first: bool = True) -> torch.Tensor:
+    """Data of a problem as torch sees it, channels first."""
+    return x.permute(0, 4, 1, 2, 3) if problem.channels_last else x
+
+
+def reference(problem: Problem, tensors: list[torch.Tensor]) -> torch.Tensor:
+    """The result by other means, in float64 where that is affordable: cuDNN for convolutions, torch for pools."""
+    exact = [tensor.double() for tensor in tensors]
+    if problem.kernel.startswith("conv"):
+        result: torch.Tensor = getattr(cudnn, problem.kernel)(problem, *exact)
+        return result
+    x = turned(exact[0], problem)
+    if problem.kernel == "avg_pool_grad":
+        x = torch.zeros(turned(torch.empty(problem.input_extent, device="meta"), problem).shape, device="cuda").double()
+    x = x.detach().requires_grad_()
+    result = _pooled(problem, x)
+    if problem.kernel in ("avg_pool_grad", "max_pool_grad"):
+        (result,) = torch.autograd.grad(result, x, turned(exact[-1], problem))
+    if problem.kernel == "max_pool_grad_grad":
+        _, where = F.max_pool3d(_padded(problem, x, float("-inf")), *_window(problem), return_indices=True)
+        padded = _padded(problem, turned(exact[2], problem), 0.0)
+        result = padded.flatten(2).gather(2, where.flatten(2)).view(where.shape)
+    return (result.permute(0, 2, 3, 4, 1) if problem.channels_last else result).detach()
+
+
+def _window(problem: Problem) -> tuple[list[int], list[int]]:
+    return [axis.window for axis in problem.axes], [axis.stride for axis in problem.axes]
+
+
+def _padded(problem: Problem, x: torch.Tensor, value: float) -> torch.Tensor:
+    pads = []
+    for axis in reversed(problem.axes):
+        missing = geometry.missing_cells(axis.size, axis.out, axis.window, axis.stride, axis.dilation)
+        pads += [axis.before, max(0, missing - axis.before)]
+    return F.pad(x, pads, value=value)
+
+
+def _pooled(problem: Problem, x: torch.Tensor) -> torch.Tensor:
+    if problem.kernel.startswith("max"):
+        return F.max_pool3d(_padded(problem, x, float("-inf")), *_window(problem))
+    ones = _padded(problem, torch.ones_like(x[:1, :1]), 0.0)
+    return F.avg_pool3d(_padded(problem, x, 0.0), *_window(problem)) / F.avg_pool3d(ones, *_window(problem))
+
+
+def peer(problem: Problem, tensors: list[torch.Tensor]) -> Callable[[], Any]:
+    """The torch call for a row. Pools pad symmetrically there, which costs torch no copy."""
+    if problem.kernel.startswith("conv"):
+        run = getattr(cudnn, problem.kernel)
+        return lambda: run(problem, *tensors)
+    window, strides = _window(problem)
+    pad = [axis.window // 2 if axis.window % 2 else 0 for axis in problem.axes]
+    aten = torch.ops.aten
+    data = [turned(tensor, problem) for tensor in tensors]
+    if problem.kernel == "avg_pool":
+        return lambda: F.avg_pool3d(data[0], window, strides, pad, False, False)
+    if problem.kernel == "max_pool":
+        return lambda: F.max_pool3d(data[0], window, strides, pad)
+    if problem.kernel == "avg_pool_grad":
+        x = turned(torch.empty(problem.input_extent, device="cuda", dtype=data[0].dtype), problem)
+        return lambda: aten.avg_pool3d_backward(data[0], x, window, strides, pad, False, False, None)
+
+    def find() -> torch.Tensor:
+        found: torch.Tensor = F.max_pool3d(data[0], window, strides, pad, return_indices=True)[1]
+        return found
+
+    if problem.kernel == "max_pool_grad":
+        again = aten.max_pool3d_with_indices_backward
+        return lambda: again(data[2], data[0], window, strides, pad, [1, 1, 1], False, find())
+    return lambda: data[2].flatten(2).gather(2, find().flatten(2))
+
+
+def xla(problem: Problem, tensors: list[torch.Tensor]) -> Callable[[], Any] | None:
+    """The JAX call for a pool row in NDHWC, on the same memory; None where there is no JAX."""
+    try:
+        import jax
+        from jax import lax
+    except ImportError:
+        return None
+    data = [jax.dlpack.from_dlpack(tensor) for tensor in tensors]
+    window, strides = ((1, *values, 1) for values in _window(problem))
+    maximum = problem.kernel.startswith("max")
+
+    def pool(x: Any) -> Any:
+        # Plain Python numbers as start values: only then JAX recognises a maximum or a sum, which it can differentiate.
+        if maximum:
+            return lax.reduce_window(x, -float("inf"), lax.max, window, strides, "SAME")
+        return lax.reduce_window(x, 0.0, lax.add, window, strides, "SAME") / (problem.axes[0].window ** 3)
+
+    def call(*arrays: Any) -> Any:
+        if problem.kernel in ("avg_pool", "max_pool"):
+            return pool(arrays[0])
+        if problem.kernel == "avg_pool_grad":
+            zeros = jax.ShapeDtypeStruct(problem.input_extent, arrays[0].dtype)
+            return jax.linear_transpose(pool, zeros)(arrays[0])[0]
+        if problem.kernel == "max_pool_grad":
+            return jax.vjp(pool, arrays[0])[1](arrays[2])[0]
+        return jax.jvp(pool, (arrays[0],), (arrays[2],))[1]
+
+    compiled = jax.jit(call)
+    compiled(*data).block_until_ready()
+    return lambda: compiled(*data)
+
+
+def wall(call: Callable[[], Any]) -> float:
+    """Milliseconds per call of a library that launches on its own stream: the best of 5 batches of 10."""
+    import time
+
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        for _ in range(9):
+            call()
+        call().block_until_ready()
+        times.append((time.perf_counter() - start) * 100)
+    return min(times)
+
+
+def rows(only: list[str]) -> Iterator[tuple[str, str, str]]:
+    """Kernel, type and shape of every row."""
+    listed = [
+        (kernel, dtype, shape) for kernel in list(OPS)[3:] for dtype in ("bfloat16", "float32") for shape in POOLS
+    ]
+    listed += [
+        (kernel, dtype, shape) for dtype, shapes in CONV_ROWS.items() for shape in shapes for kernel in list(OPS)[:3]
+    ]
+    for row in listed:
+        if all(any(part in (OPS[row[0]], *row) for part in word.split("|")) for word in only):
+            yield row
+
+
+def measure(kernel: str, dtype: str, shape: str, with_xla: bool) -> Row:
+    """Check a row, then time it."""
+    plain = TORCH.get(dtype, torch.float32)
+    torch.set_float32_matmul_precision("high" if dtype == "float32_tf32" else "highest")
+    problem = problem_of(kernel, shape, dtype, True)
+    pool = shape in POOLS
+    large, small, size = 1.0, 1.0, torch.empty(0, dtype=plain).element_size()
+    for value in problem.input_extent:
+        large *= value
+    for value in problem.output_extent:
+        small *= value
+    copies = 2 if kernel in ("max_pool_grad", "max_pool_grad_grad") else 1
+    work = copies * (large + small) * size if pool else tune.operations(problem)
+    row = Row(OPS[kernel], dtype, shape, work, "GB/s" if pool else "TFLOP/s")
+    tensors = tensors_of(problem, plain)
+    wanted = reference(problem, tensors)
+    for last in (True, False) if pool else (True,):
+        one = problem if last else problem_of(kernel, shape, dtype, False)
+        mine = tensors if last else [tensor.permute(0, 4, 1, 2, 3).contiguous() for tensor in tensors]
+        result = dispatch.run(one, *mine)
+        plainly = result if last else result.permute(0, 2, 3, 4, 1)
+        row.error = float((plainly.double() - wanted).norm() / wanted.norm())
+        if not row.error <= TOLERANCE[dtype]:
+            print(f"WRONG {row.op} {dtype} {shape} {'NDHWC' if last else 'NCDHW'}: error {row.error:.1e}", flush=True)
+            continue
+        row.same_bits = all(torch.equal(dispatch.run(one, *mine), result) for _ in range(10))
+        layout = "NDHWC" if last else "NCDHW"
+        row.chosen[layout] = dispatch.describe(one, *mine)
+        row.ours[layout] = do_bench(lambda one=one, mine=mine: dispatch.run(one, *mine), 10, 60, return_mode="median")
+    del wanted
+    time_peers(row, problem, tensors, with_xla and pool)
+    return row
+
+
+def time_peers(row: Row, problem: Problem, tensors: list[torch.Tensor], with_xla: bool) -> None:
+    """Torch in both layouts, XLA in NDHWC."""
+    flags = torch.backends.cudnn.flags(enabled=True, benchmark=True, deterministic=False, allow_tf32=tune.allows_tf32())
+    with flags:
+        for last in (True, False):
+            one = problem if last else problem_of(problem.kernel, row.shape, row.dtype, False)
+            mine = [
+                t if last or tuple(t.shape) == problem.filter_shape else t.permute(0, 4, 1, 2, 3).contiguous()
+                for t in tensors
+            ]
+            try:
+                call = peer(one, mine)
+                row.peers["torch NDHWC" if last else "torch NCDHW"] = do_bench(call, 5, 40, return_mode="median")
+            except RuntimeError as error:
+                print(f"torch refuses {row.op} {row.dtype} {row.shape}: {str(error)[:80]}", flush=True)
+    call_xla = xla(problem, tensors) if with_xla else None
+    if call_xla is not None:
+        row.peers["xla NDHWC"] = wall(call_xla)
+
+
+def ceilings() -> dict[str, float]:
+    """Copy bandwidth in GB/s and matrix rates in TFLOP/s, measured now."""
+    source = torch.randn(2**28, device="cuda")
+    target = torch.empty_like(source)
+    made = {"copy": 2 * source.numel() * 4 / do_bench(lambda: target.copy_(source), return_mode="median") / 1e6}
+    for name, dtype, n in (
+        ("bfloat16", torch.bfloat16, 8192), ("float16", torch.float16, 8192), ("float32", torch.float32, 4096),
+        ("float32_tf32", torch.float32, 8192), ("float64", torch.float64, 4096),
+    ):  # fmt: skip
+        torch.set_float32_matmul_precision("high" if name.endswith("tf32") else "highest")
+        a = torch.randn(n, n, device="cuda").to(dtype)
+        made[name] = 2 * n**3 / do_bench(lambda a=a: a @ a, return_mode="median") / 1e9
+    return made
+
+
+def launch_overhead() -> float:
+    """Microseconds of a tiny call from Python."""
+    import time
+
+    problem = Problem(
+        "MaxPool3D", "max_pool", dtypes.FLOAT32, dtypes.FLOAT32, (), True, 1, 8, 8, 1,
+        tuple(geometry.axis(4, 2, 2, 1, geometry.SAME) for _ in range(3)),  # type: ignore[arg-type]
+    )  # fmt: skip
+    x = torch.randn(problem.input_extent, device="cuda")
+    for _ in range(100):
+        dispatch.run(problem, x)
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(2000):
+        dispatch.run(problem, x)
+    elapsed = time.perf_counter() - start
+    torch.cuda.synchronize()
+    return elapsed / 2000 * 1e6
+
+
+def warm(share: str, only: list[str]) -> None:
+    """Compile what a share of the rows needs, so that the timing run finds it in Triton's cache."""
+    index, count = map(int, share.split("/"))
+    for kernel, dtype, shape in list(rows(only))[index::count]:
+        for last in (True, False) if shape in POOLS else (True,):
+            problem = problem_of(kernel, shape, dtype, last)
+            tensors = tensors_of(problem, TORCH.get(dtype, torch.float32))
+            if shape in POOLS:
+                dispatch.run(problem, *tensors)
+                continue
+            for choice in tune.candidates(problem, tensors[0].dtype):
+                if choice.engine == "voxgrad":
+                    tune.run_choice(choice, problem, tuple(tensors))
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", default="", help="JSON file to write")
+    parser.add_argument("--only", default="", help="words, comma-separated, that a row's op, type or shape must be")
+    parser.add_argument("--warm", default="", help="i/n: compile a share and leave")
+    parser.add_argument("--no-xla", action="store_true")
+    arguments = parser.parse_args()
+    only = [word for word in arguments.only.split(",") if word]
+    if arguments.warm:
+        warm(arguments.warm, only)
+        return
+    tops = ceilings()
+    print(" ".join(f"{name} {value:.0f}" for name, value in tops.items()), flush=True)
+    overhead = launch_overhead()
+    print(f"launch overhead {overhead:.1f} us", flush=True)
+    made = []
+    for kernel, dtype, shape in rows(only):
+        row = measure(kernel, dtype, shape, not arguments.no_xla and dtype == "bfloat16")
+        made.append(row)
+        print(row.line(tops), flush=True)
+        write(arguments.out, tops, overhead, made)
+
+
+def write(path: str, tops: dict[str, float], overhead: float, made: list[Row]) -> None:
+    """Results so far, with device, versions and date."""
+    if not path:
+        return
+    about = {
+        "device": torch.cuda.get_device_name(), "torch": torch.__version__, "triton": triton.__version__,
+        "cudnn": torch.backends.cudnn.version(), "python": platform.python_version(),
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), "ceilings": tops,
+        "launch_overhead_us": overhead,
+    }  # fmt: skip
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(about | {"rows": [asdict(row) for row in made]}, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

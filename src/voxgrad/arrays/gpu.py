@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays on a GPU: torch CUDA tensors, and CuPy and JAX arrays through DLPack, without a copy.
+
+A call whose tensors live on a GPU is answered there, with an array of the same kind on the same device and stream.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from voxgrad.arrays.intake import host_spec
+from voxgrad.catalog import dtypes
+from voxgrad.catalog import problem as door
+from voxgrad.catalog.model import Op, Spec
+from voxgrad.catalog.problem import Problem
+from voxgrad.catalog.semantics import current_semantics
+from voxgrad.errors import Faults
+
+
+def kind_on_gpu(array: Any) -> str:
+    """The library of an array on a GPU: "torch", "cupy", "jax"; "" for every other value."""
+    module = type(array).__module__.partition(".")[0]
+    if module == "torch" and "torch" in sys.modules:
+        return "torch" if getattr(array, "is_cuda", False) else ""
+    if module == "cupy":
+        return "cupy"
+    if module in ("jax", "jaxlib") and not isinstance(array, sys.modules["jax"].core.Tracer):
+        return "jax" if any(device.platform in ("gpu", "cuda") for device in array.devices()) else ""
+    return ""
+
+
+def is_for_gpu(op: Op, arguments: Mapping[str, Any]) -> bool:
+    """Does a tensor of the call live on a GPU?"""
+    return any(kind_on_gpu(arguments[item.name]) for item in op.inputs if not item.host)
+
+
+@dataclass(frozen=True)
+class GpuPlan:
+    """A call on a GPU, validated; `print(plan)` says what it does."""
+
+    op: Op
+    problem: Problem
+    kind: str
+    tensors: tuple[Any, ...]
+    semantics: str
+
+    @property
+    def kernel(self) -> str:
+        """The kernel that runs it."""
+        from voxgrad.kernels.cuda import dispatch
+
+        return dispatch.describe(self.problem, *self.tensors)
+
+    def __str__(self) -> str:
+        problem = self.problem
+        copies = [
+            f"  copy:      {item.name}, {tensor.numel() * tensor.element_size():,} bytes (strides)"
+            for item, tensor in zip((item for item in self.op.inputs if not item.host), self.tensors, strict=True)
+            if not tensor.is_contiguous()
+        ]
+        head = f"{self.op.name} -> {self.kind} {problem.output_dtype} {list(problem.output_shape)}"
+        lines = [f"{head}, {problem.output_bytes:,} bytes", f"  device:    {self.tensors[0].device}"]
+        return "\n".join([*lines, f"  kernel:    {self.kernel}", f"  semantics: {self.semantics}", *copies])
+
+
+def plan_on_gpu(op: Op, arguments: Mapping[str, Any]) -> GpuPlan:
+    """Validate a call whose tensors are on a GPU, or raise all that is wrong with it."""
+    faults = Faults(op.name)
+    kind = next(kind for item in op.inputs if (kind := "" if item.host else kind_on_gpu(arguments[item.name])))
+    specs: dict[str, Spec] = {}
+    tensors = []
+    for item in op.inputs:
+        value = arguments[item.name]
+        if item.host:
+            specs[item.name] = host_spec(op, item.name, value)
+        elif (tensor := _tensor(item.name, value, kind, faults)) is None:
+            specs[item.name] = Spec()
+        else:
+            tensors.append(tensor)
+            name = str(tensor.dtype).removeprefix("torch.")
+            specs[item.name] = Spec(dtypes.named(name), tuple(tensor.shape))
+    _check_devices(tensors, faults)
+    faults.raise_if_any()
+    attrs = {attr.name: arguments[attr.name] for attr in op.attrs if attr.name in arguments}
+    semantics = current_semantics()
+    return GpuPlan(op, door.parse(op, specs, attrs, semantics), kind, tuple(tensors), semantics)
+
+
+def execute_on_gpu(op: Op, arguments: Mapping[str, Any]) -> Any:
+    """The result of a call whose tensors are on a GPU, as an array of their kind."""
+    plan = plan_on_gpu(op, arguments)
+    import torch
+
+    from voxgrad.kernels.cuda import dispatch
+
+    try:
+        with torch.no_grad():
+            result = dispatch.run(plan.problem, *plan.tensors)
+    except torch.cuda.OutOfMemoryError:
+        faults = Faults(op.name)
+        wanted = f"fit into the memory of {plan.tensors[0].device}"
+        faults.add("VG020", "output", wanted=wanted, got=f"a result of {plan.problem.output_bytes:,} bytes")
+        raise faults.error() from None
+    return _back(result, plan.kind)
+
+
+def _tensor(name: str, value: Any, kind: str, faults: Faults) -> Any:
+    """The array as a torch tensor that shares its memory, or None after noting why not."""
+    if kind_on_gpu(value) != kind:
+        remedy = "Move it there: nothing is copied between devices or kinds silently."
+        faults.add("VG032", name, wanted=f"be a {kind} array on the GPU", got=type(value).__name__, remedy=remedy)
+        return None
+    try:
+        import torch
+    except ImportError:
+        remedy = "Install voxgrad[cuda]."
+        faults.add("VG032", name, wanted="find torch for the GPU kernels", got="no torch", remedy=remedy)
+        return None
+    if kind != "torch":
+        return torch.utils.dlpack.from_dlpack(value)
+    if value.requires_grad and torch.is_grad_enabled():
+        remedy = f"Use voxgrad.torch, which differentiates, or pass {name}.detach()."
+        got = "a tensor with requires_grad=True"
+        faults.add("VG031", name, wanted="not require a gradient", got=got, remedy=remedy)
+        return None
+    return value.detach()
+
+
+def _check_devices(tensors: list[Any], faults: Faults) -> None:
+    devices = {str(tensor.device) for tensor in tensors}
+    if len(devices) > 1:
+        faults.add("VG032", "inputs", wanted="be on one device", got=" and ".join(sorted(devices)))
+
+
+def _back(result: Any, kind: str) -> Any:
+    if kind == "torch":
+        return result
+    if kind == "cupy":
+        return sys.modules["cupy"].from_dlpack(result)
+    return sys.modules["jax"].dlpack.from_dlpack(result)

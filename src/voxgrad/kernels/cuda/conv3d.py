@@ -1,0 +1,468 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Conv3D, Conv3DBackpropInputV2 and Conv3DBackpropFilterV2 on a GPU with the kernels of `conv_gemm`.
+
+Every function here runs voxgrad's own kernels with a given configuration; `tune` chooses it, or cuDNN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+from voxgrad.catalog.geometry import Axis
+from voxgrad.catalog.problem import Problem
+from voxgrad.kernels.cuda.conv_gemm import (
+    add_splits,
+    conv_direct,
+    conv_filter_rows,
+    conv_filter_sums,
+    conv_positions,
+    conv_rows,
+    gather_taps,
+    split_parts,
+)  # fmt: skip
+from voxgrad.kernels.cuda.launch import Launch, per_problem
+
+MOST_PRODUCTS = 2**30
+"""The most products of taps with dy that are kept at once, 4 bytes each."""
+
+FEW_CHANNELS = 4
+"""Up to this many channels an input gradient is one product per position, and a gather of its taps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Tile of a product (positions or filter rows, output channels, inner), warps, pipeline stages, splits.
+
+    `kind` is the kernel: "taps" takes tap by tap, "rows" the three width taps of a row at once (stride 1), "strip"
+    one row of taps of few channels per step, "direct" sums outer products without tensor cores.
+    """
+
+    bm: int = 128
+    bn: int = 64
+    bk: int = 32
+    warps: int = 4
+    stages: int = 3
+    splits: int = 0
+    kind: str = "taps"
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """The taps of one axis that reach the cells of one phase, and where they read."""
+
+    taps: int
+    first: int
+    tap_step: int
+    offset: int
+    offset_step: int
+    extent: int
+    shift: int
+
+
+def forward_phases(axis: Axis) -> list[Phase]:
+    """A forward convolution has one phase: all taps."""
+    return [Phase(axis.window, 0, 1, -axis.before, axis.dilation, axis.out, 0)]
+
+
+def input_phases(axis: Axis) -> list[Phase]:
+    """Cell q * stride + r is read by window q + (r + before - t * dilation) / stride, for the taps t that divide."""
+    stride, dilation = axis.stride, axis.dilation
+    step = stride // math.gcd(stride, dilation)
+    phases = []
+    for r in range(min(stride, axis.size)):
+        taps = [t for t in range(axis.window) if (r + axis.before - t * dilation) % stride == 0]
+        first = taps[0] if taps else 0
+        offset = (r + axis.before - first * dilation) // stride
+        phases.append(
+            Phase(len(taps), first, step, offset, -(step * dilation // stride), -(-(axis.size - r) // stride), r)
+        )
+    return phases
+
+
+def row_phase(axis: Axis, forward: bool) -> Phase:
+    """The three taps of an axis of stride 1 in the order of the cells they read."""
+    if forward:
+        return Phase(3, 0, 1, -axis.before, 1, axis.out, 0)
+    return Phase(3, 2, -1, axis.before - 2, 1, axis.size, 0)
+
+
+def _table(per_axis: list[list[Phase]], device: torch.device) -> tuple[torch.Tensor, int, int]:
+    """All phases as 21 integers each, their number, and the positions of the largest."""
+    rows = [
+        [value for phase in (a, b, c) for value in _numbers(phase)]
+        for a in per_axis[0] for b in per_axis[1] for c in per_axis[2]
+    ]  # fmt: skip
+    largest = max(math.prod(row[at] for at in (5, 12, 19)) for row in rows)
+    return torch.tensor(rows, dtype=torch.int32, device=device), len(rows), largest
+
+
+def _numbers(phase: Phase) -> tuple[int, ...]:
+    return (phase.taps, phase.first, phase.tap_step, phase.offset, phase.offset_step, phase.extent, phase.shift)
+
+
+def data_strides(shape: tuple[int, ...], channels_last: bool) -> tuple[int, int, int, int, int]:
+    """Element strides of a contiguous tensor in the order batch, depth, height, width, channels."""
+    if channels_last:
+        _, d, h, w, c = shape
+        return d * h * w * c, h * w * c, w * c, c, 1
+    _, c, d, h, w = shape
+    return c * d * h * w, h * w, w, 1, d * h * w
+
+
+def sum_type(dtype: torch.dtype) -> Any:
+    """The type to accumulate in."""
+    return tl.float64 if dtype == torch.float64 else tl.float32
+
+
+def in_parts(x: torch.Tensor) -> torch.Tensor:
+    """Float32 as three bfloat16 planes; other types as they are."""
+    if x.dtype != torch.float32:
+        return x
+    parts = torch.empty((3, *x.shape), dtype=torch.bfloat16, device=x.device)
+    _splitter(x.numel())(x, parts)
+    return parts
+
+
+@lru_cache(maxsize=4096)
+def _splitter(count: int) -> Launch:
+    return Launch(split_parts, (triton.cdiv(count, 2048),), (count,), {"BLOCK": 2048})
+
+
+def channels_last_copy(problem: Problem, x: torch.Tensor) -> torch.Tensor:
+    """NDHWC data; the products want the inner index contiguous, which pays for one transposing copy."""
+    return x if problem.channels_last else x.permute(0, 2, 3, 4, 1).contiguous()
+
+
+Run = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], None]
+"""Fills the last tensor from the first two."""
+
+
+def conv3d(problem: Problem, x: torch.Tensor, w: torch.Tensor, config: Config) -> torch.Tensor:
+    """y = correlation of x with the filter."""
+    y = x.new_empty(problem.output_extent)
+    if y.numel() and not problem.in_channels:
+        y.zero_()
+    elif y.numel():
+        _forward(problem, config, x.dtype, x.device)(x, w, y)
+    return y
+
+
+def conv3d_input(problem: Problem, w: torch.Tensor, dy: torch.Tensor, config: Config) -> torch.Tensor:
+    """dx = the transpose of `conv3d` in x, applied to dy."""
+    dx = dy.new_empty(problem.input_extent)
+    if not dy.numel() or not w.numel():
+        dx.zero_()
+    elif dx.numel():
+        _input(problem, config, dy.dtype, dy.device)(channels_last_copy(problem, dy), w, dx)
+    return dx
+
+
+def conv3d_filter(problem: Problem, x: torch.Tensor, dy: torch.Tensor, config: Config) -> torch.Tensor:
+    """dw = the transpose of `conv3d` in the filter, applied to dy. Splits of the positions are added in order."""
+    dw = x.new_empty(problem.filter_shape)
+    if not x.numel() or not dy.numel():
+        dw.zero_()
+    elif dw.numel():
+        _filter(problem, config, x.dtype, x.device)(x, dy, dw)
+    return dw
+
+
+@per_problem
+def _forward(problem: Problem, config: Config, dtype: torch.dtype, device: torch.device) -> Run:
+    few = problem.in_channels <= FEW_CHANNELS
+    strides = _strides(problem.input_extent, problem.channels_last, turned=not few)
+    if config.kind == "direct":
+        return _direct(problem, config, strides, dtype)
+    make = _rows if config.kind == "rows" else _positions
+    launch = make(problem, config, strides, dtype, device, forward=True)
+
+    def run(x: torch.Tensor, w: torch.Tensor, y: torch.Tensor) -> None:
+        source = x if few else channels_last_copy(problem, x)
+        launch(in_parts(source), in_parts(w), y)
+
+    return run
+
+
+@per_problem
+def _input(problem: Problem, config: Config, dtype: torch.dtype, device: torch.device) -> Run:
+    strides = _strides(problem.output_extent, problem.channels_last, turned=True)
+    if problem.in_channels <= FEW_CHANNELS and problem.groups == 1 and _products(problem) <= MOST_PRODUCTS:
+        return _input_of_few(problem, config, strides, dtype, device)
+    make = _rows if config.kind == "rows" else _positions
+    launch = make(problem, config, strides, dtype, device, forward=False)
+    return lambda dy, w, dx: launch(in_parts(dy), in_parts(w), dx)
+
+
+def _strides(shape: tuple[int, ...], channels_last: bool, *, turned: bool) -> tuple[int, int, int, int, int]:
+    """Strides of the data as the kernels get it: `turned` data has its channels last whatever came."""
+    if turned and not channels_last:
+        shape = (shape[0], *shape[2:], shape[1])
+    return data_strides(shape, channels_last or turned)
+
+
+def _parts(dtype: torch.dtype) -> int:
+    return 3 if dtype == torch.float32 else 1
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    return math.prod(shape)
+
+
+def _big(problem: Problem) -> bool:
+    return max(_count(problem.input_extent), _count(problem.output_extent)) >= 2**31
+
+
+def _positions(problem: Problem, config: Config, s: tuple[int, ...], dtype: torch.dtype, device: torch.device, *,
+               forward: bool) -> Callable[..., None]:  # fmt: skip
+    """Tap by tap: the forward convolution, or all phases of its transpose."""
+    groups, axes = problem.groups, problem.axes
+    inner, outer = problem.in_channels // groups, problem.out_channels // groups
+    ci, co = (inner, outer) if forward else (outer, inner)
+    table, phases, largest = _table([forward_phases(axis) if forward else input_phases(axis) for axis in axes], device)
+    source, out = (problem.input_extent, problem.output_extent)[:: 1 if forward else -1]
+    o = data_strides(out, problem.channels_last)
+    parts, total, strides = _parts(dtype), problem.out_channels, [axis.stride for axis in axes]
+    w_strides = (inner * total, total, 1) if forward else (inner * total, 1, total)
+    columns = triton.cdiv(co, config.bn)
+    reading, writing = (strides, [1, 1, 1])[:: 1 if forward else -1]
+    strip = axes[2].window if config.kind == "strip" else 0
+    scalars = (
+        problem.batch, *(axis.size if forward else axis.out for axis in axes), *s, *o, *w_strides,
+        _count(problem.filter_shape), co, axes[1].window, axes[2].window, ci * s[4], outer, co * o[4], columns, phases,
+    )  # fmt: skip
+    constants = {
+        "src_part": _count(source) if parts == 3 else 0, "CI": ci, "STEP_D": reading[0], "STEP_H": reading[1],
+        "STEP_W": reading[2], "OUT_D": writing[0], "OUT_H": writing[1], "OUT_W": writing[2], "BM": config.bm,
+        "BN": config.bn, "BK": triton.next_power_of_2(max(16, strip * ci)) if strip else config.bk, "PARTS": parts,
+        "STRIP": strip, "ACC": sum_type(dtype), "BIG": _big(problem), "num_warps": config.warps,
+        "num_stages": config.stages,
+    }  # fmt: skip
+    grid = (triton.cdiv(largest * problem.batch, config.bm) * columns * phases, groups)
+    launch = Launch(conv_positions, grid, scalars, constants)
+    return lambda source, w, out: launch(source, w, out, table)
+
+
+def fits_rows(problem: Problem, *, channels: int) -> bool:
+    """Can "rows" do it? Windows 3 wide, stride 1, no dilation in width, `channels` of the source in whole blocks."""
+    axes = problem.axes
+    thin = axes[2].window == 3 and axes[2].dilation == 1 and all(axis.stride == 1 for axis in axes)
+    return thin and problem.groups == 1 and channels % 16 == 0 and not _big(problem) and axes[2].out > 0
+
+
+def _rows(problem: Problem, config: Config, s: tuple[int, ...], dtype: torch.dtype, device: torch.device, *,
+          forward: bool) -> Callable[..., None]:  # fmt: skip
+    """The three width taps at once."""
+    axes, total = problem.axes, problem.out_channels
+    ci, co = (problem.in_channels, total) if forward else (total, problem.in_channels)
+    table, _, _ = _table(
+        [
+            *([(forward_phases if forward else input_phases)(axis)[0]] for axis in axes[:2]),
+            [row_phase(axes[2], forward)],
+        ],
+        device,
+    )
+    source, out = (problem.input_extent, problem.output_extent)[:: 1 if forward else -1]
+    extents = [axis.size if forward else axis.out for axis in axes]
+    made = [axis.out if forward else axis.size for axis in axes]
+    whole = extents[2] <= 128 and made[2] <= 128
+    bw = triton.next_power_of_2(max(extents[2], made[2])) if whole else 128
+    step, origin = (bw, 0) if whole else (bw - 2, row_phase(axes[2], forward).offset)
+    rows = problem.batch * made[0] * made[1]
+    tiles = triton.cdiv(made[2], step)
+    bm = max(config.bm, bw)
+    scalars = (
+        *extents, *s[:4], *data_strides(out, problem.channels_last), problem.in_channels * total,
+        *((total, 1) if forward else (1, total)), _count(source), _count(problem.filter_shape), co, axes[1].window,
+        rows, tiles, step, origin,
+    )  # fmt: skip
+    constants = {
+        "CI": ci, "BW": bw, "BM": bm, "BN": config.bn, "BK": config.bk, "PARTS": _parts(dtype),
+        "ACC": sum_type(dtype), "num_warps": config.warps, "num_stages": config.stages,
+    }  # fmt: skip
+    launch = Launch(conv_rows, (triton.cdiv(rows, bm // bw) * tiles, triton.cdiv(co, config.bn)), scalars, constants)
+    return lambda source, w, out: launch(source, w, out, table)
+
+
+def _direct(problem: Problem, config: Config, s: tuple[int, ...], dtype: torch.dtype) -> Run:
+    axes = problem.axes
+    o = data_strides(problem.output_extent, problem.channels_last)
+    bm = min(config.bm, triton.next_power_of_2(axes[2].out))
+    tiles, columns = triton.cdiv(axes[2].out, bm), triton.cdiv(problem.out_channels, config.bn)
+    scalars = (
+        axes[1].size, axes[2].size, *s, *o, problem.out_channels, *(axis.out for axis in axes), axes[0].size,
+        *(axis.before for axis in axes), tiles, columns,
+    )  # fmt: skip
+    constants = _window_constants(problem) | {
+        "CI": problem.in_channels, "ACC": sum_type(dtype), "BM": bm, "BN": config.bn, "num_warps": config.warps,
+    }  # fmt: skip
+    grid = (problem.batch * axes[0].out * axes[1].out * tiles * columns,)
+    return Launch(conv_direct, grid, scalars, constants)
+
+
+def _window_constants(problem: Problem) -> dict[str, int]:
+    names = ("D", "H", "W")
+    return {f"K_{name}": axis.window for name, axis in zip(names, problem.axes, strict=True)} | {
+        f"{letter}_{name}": value
+        for name, axis in zip(names, problem.axes, strict=True)
+        for letter, value in (("S", axis.stride), ("L", axis.dilation))
+    }
+
+
+def _products(problem: Problem) -> int:
+    """How many products `_input_of_few` keeps."""
+    taps = math.prod(axis.window for axis in problem.axes) * problem.in_channels
+    if taps <= 32:
+        return taps * _count(problem.output_extent) // problem.out_channels
+    rows = problem.batch * problem.axes[0].size * problem.axes[1].size * problem.axes[2].out
+    return rows * problem.axes[2].window * problem.in_channels
+
+
+def _input_of_few(
+    problem: Problem, config: Config, s: tuple[int, ...], dtype: torch.dtype, device: torch.device
+) -> Run:
+    """dx over few channels: products with dy for many taps at once as columns, then every cell gathers its own.
+
+    Where all taps make few columns, dy is read once for all of them. Otherwise the taps of one row of the window are
+    the columns, and depth and height are summed in the product.
+    """
+    axes, ci, co = problem.axes, problem.in_channels, problem.out_channels
+    once = math.prod(axis.window for axis in axes) * ci <= 32
+    point = [Phase(1, 0, 1, 0, 0, 1, 0)]
+    out_w = axes[2].out
+    strides: tuple[int, ...] = s
+    if once:
+        positions = problem.batch * math.prod(axis.out for axis in axes)
+        phases, sizes = [point, point, [Phase(1, 0, 1, 0, 0, positions, 0)]], (1, 1, positions)
+        strides, outs, steps, images, taps = (0, 0, 0, co, 1), (0, 0, 0, 1), [1, 1, 1], 1, axes
+    else:
+        extents = (axes[0].size, axes[1].size, out_w)
+        positions = problem.batch * math.prod(extents)
+        phases = [input_phases(axes[0]), input_phases(axes[1]), [Phase(1, 0, 1, 0, 0, out_w, 0)]]
+        sizes = (axes[0].out, axes[1].out, out_w)
+        outs = (math.prod(extents), extents[1] * out_w, out_w, 1)
+        steps, images = [axes[0].stride, axes[1].stride, 1], problem.batch
+        taps = (Axis(axes[0].size, axes[0].size, 1), Axis(axes[1].size, axes[1].size, 1), axes[2])
+    columns = math.prod(axis.window for axis in taps) * ci
+    table, count, largest = _table(phases, device)
+    parts, blocks = _parts(dtype), triton.cdiv(columns, config.bn)
+    scalars = (
+        images, *sizes, *strides, *outs, positions, columns * co, 1, co, _count(problem.filter_shape), columns,
+        1 if once else axes[1].window, 1, 0, 0, 0, blocks, count,
+    )  # fmt: skip
+    # Read once, dy is taken apart on the way; read for every row of taps, that is done before.
+    constants = {
+        "src_part": 0 if once or parts == 1 else _count(problem.output_extent), "CI": co, "STEP_D": 1, "STEP_H": 1,
+        "STEP_W": 1, "OUT_D": steps[0], "OUT_H": steps[1], "OUT_W": 1, "BM": config.bm, "BN": config.bn,
+        "BK": config.bk, "PARTS": parts, "STRIP": 0, "ACC": sum_type(dtype),
+        "BIG": positions * columns >= 2**31 or _big(problem), "num_warps": config.warps, "num_stages": config.stages,
+    }  # fmt: skip
+    grid = (triton.cdiv(largest * images, config.bm) * blocks * count,)
+    product = Launch(conv_positions, grid, scalars, constants)
+    gather = _gather(problem, taps, positions, dtype)
+    acc = torch.float64 if dtype == torch.float64 else torch.float32
+
+    def run(dy: torch.Tensor, w: torch.Tensor, dx: torch.Tensor) -> None:
+        z = torch.empty((columns, positions), dtype=acc, device=dy.device)
+        product(dy if once else in_parts(dy), in_parts(w), z, table)
+        gather(z, dx)
+
+    return run
+
+
+def _gather(problem: Problem, taps: tuple[Axis, Axis, Axis], positions: int, dtype: torch.dtype) -> Launch:
+    """Every cell adds the products of the taps that fall on it."""
+    d, h, w = problem.axes
+    bw = min(128, triton.next_power_of_2(w.size))
+    bh = max(1, min(512 // bw, triton.next_power_of_2(h.size)))
+    tiles = (triton.cdiv(h.size, bh), triton.cdiv(w.size, bw))
+    scalars = (
+        positions, d.size, h.size, w.size, *(axis.out for axis in taps), *(axis.before for axis in taps),
+        problem.in_channels, *tiles, *data_strides(problem.input_extent, problem.channels_last),
+    )  # fmt: skip
+    windows = _window_constants(replace(problem, axes=taps))
+    grid = (problem.batch * d.size * tiles[0] * tiles[1], problem.in_channels)
+    return Launch(gather_taps, grid, scalars, windows | {"ACC": sum_type(dtype), "BH": bh, "BW": bw})
+
+
+@per_problem
+def _filter(problem: Problem, config: Config, dtype: torch.dtype, device: torch.device) -> Run:
+    few = problem.in_channels <= FEW_CHANNELS
+    make = _filter_rows if config.kind == "rows" else _filter_sums
+    launch, splits, rows, co = make(problem, config, dtype, few)
+    groups = problem.groups
+    acc = torch.float64 if dtype == torch.float64 else torch.float32
+    count = rows * co
+    scalars = (count, splits, co, problem.out_channels, splits * count)
+    add = Launch(add_splits, (triton.cdiv(count, 256), groups), scalars, {"ACC": sum_type(dtype), "BLOCK": 256})
+
+    def run(x: torch.Tensor, dy: torch.Tensor, dw: torch.Tensor) -> None:
+        source = x if few else channels_last_copy(problem, x)
+        sums = torch.empty((groups, splits, rows, co), dtype=acc, device=x.device)
+        launch(in_parts(source), in_parts(channels_last_copy(problem, dy)), sums)
+        add(sums, dw)
+
+    return run
+
+
+def _filter_sums(problem: Problem, config: Config, dtype: torch.dtype, few: bool) -> tuple[Launch, int, int, int]:
+    """The partial sums of all splits: the launch, splits, filter rows and columns of one group."""
+    groups, axes = problem.groups, problem.axes
+    ci, co = problem.in_channels // groups, problem.out_channels // groups
+    s = _strides(problem.input_extent, problem.channels_last, turned=not few)
+    y = _strides(problem.output_extent, problem.channels_last, turned=True)
+    rows = math.prod(axis.window for axis in axes) * ci
+    positions = problem.batch * math.prod(axis.out for axis in axes)
+    columns = triton.cdiv(co, config.bn)
+    blocks = triton.cdiv(rows, config.bm) * columns
+    splits, per_split = _split(positions, blocks * groups, config)
+    scalars = (
+        *(axis.size for axis in axes), *s, *y, _count(problem.input_extent), _count(problem.output_extent), positions,
+        per_split, rows, co, *(axis.before for axis in axes), ci * s[4], co, splits * rows * co, columns,
+    )  # fmt: skip
+    windows = {name: value for name, value in _window_constants(problem).items() if name != "K_D"}
+    windows["KH"], windows["KW"] = windows.pop("K_H"), windows.pop("K_W")
+    constants = windows | {
+        "CI": ci, "OD": axes[0].out, "OH": axes[1].out, "OW": axes[2].out, "BM": config.bm, "BN": config.bn,
+        "BK": config.bk, "PARTS": _parts(dtype), "ACC": sum_type(dtype), "BIG": _big(problem),
+        "num_warps": config.warps, "num_stages": config.stages,
+    }  # fmt: skip
+    return Launch(conv_filter_sums, (blocks, splits, groups), scalars, constants), splits, rows, co
+
+
+def _filter_rows(problem: Problem, config: Config, dtype: torch.dtype, few: bool) -> tuple[Launch, int, int, int]:
+    """`_filter_sums` with the three width taps at once."""
+    axes, ci, co = problem.axes, problem.in_channels, problem.out_channels
+    s = _strides(problem.input_extent, problem.channels_last, turned=True)
+    y = _strides(problem.output_extent, problem.channels_last, turned=True)
+    rows = axes[0].window * axes[1].window * ci
+    positions = problem.batch * axes[0].out * axes[1].out * axes[2].size
+    columns = triton.cdiv(co, config.bn)
+    blocks = triton.cdiv(rows, config.bm) * columns
+    splits, per_split = _split(positions, blocks, config)
+    scalars = (
+        *(axis.size for axis in axes), *s[:4], *y[:4], _count(problem.input_extent), _count(problem.output_extent),
+        positions, per_split, rows, co, *(axis.before for axis in axes), axes[2].out, columns,
+    )  # fmt: skip
+    constants = {
+        "CI": ci, "KH": axes[1].window, "L_D": axes[0].dilation, "L_H": axes[1].dilation, "S_D": 1, "S_H": 1,
+        "OD": axes[0].out, "OH": axes[1].out, "WIDTH": axes[2].size, "BM": config.bm, "BN": config.bn,
+        "BK": config.bk, "PARTS": _parts(dtype), "ACC": sum_type(dtype), "num_warps": config.warps,
+        "num_stages": config.stages,
+    }  # fmt: skip
+    return Launch(conv_filter_rows, (blocks, splits), scalars, constants), splits, 3 * rows, co
+
+
+def _split(positions: int, blocks: int, config: Config) -> tuple[int, int]:
+    """How many splits fill the machine, and positions per split, a whole number of inner tiles."""
+    wanted = config.splits or max(1, (4 * 132) // blocks)
+    steps = triton.cdiv(positions, config.bk)
+    per = triton.cdiv(steps, min(wanted, steps))
+    return triton.cdiv(steps, per), per * config.bk

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: N803 - Triton: capitals are compile-time constants, and branches on them are no expressions
+# mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False
+# mypy: disallow-untyped-calls=False, disallow-untyped-decorators=False
+"""AvgPool3D and AvgPool3DGrad.
+
+The gradient gathers: a cell sums the windows that cover it. Programs walk along depth over the lattice of windows; a
+plane of weighted gradients is summed once and serves all cells of its stride and, where windows overlap, the next.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+from voxgrad.catalog.problem import Problem
+from voxgrad.kernels.cuda.launch import Launch, per_problem
+from voxgrad.kernels.cuda.pool_common import (
+    UNROLLED_TAPS,
+    Pool,
+    Tile,
+    canonical,
+    choose_tile,
+    compute_type,
+    covered,
+    inside,
+    level,
+    locate,
+    steps,
+    tile_rows,
+)  # fmt: skip
+from voxgrad.kernels.cuda.pool_windows import pool_windows
+
+
+@triton.jit
+def _window_row(row, d_ok, oh, ow, c, OH, OW, C, ACC: tl.constexpr):
+    """The gradients of windows (oh, ow) of a plane, 0 where there is no such window."""
+    mask = d_ok & inside(oh, OH) & inside(ow, OW) & (c < C)
+    return tl.load(row + (oh * OW + ow) * C + c, mask=mask, other=0.0).to(ACC)
+
+
+@triton.jit
+def _share(acc, plane, d_ok, qh, ph, qw, pw, c, j, H, W, C, OH, OW, bh, bw, KH: tl.constexpr, KW: tl.constexpr,
+           SH: tl.constexpr, SW: tl.constexpr, JW: tl.constexpr, ACC: tl.constexpr):  # fmt: skip
+    """The sum after window (qh - jh, qw - jw) of every cell, j = jh * JW + jw, divided by its height and width."""
+    jh = j // JW
+    jw = j % JW
+    oh = tl.where(ph + jh * SH < KH, qh - jh, -1)
+    ow = tl.where(pw + jw * SW < KW, qw - jw, -1)
+    cells = covered(oh * SH - bh, KH, H) * covered(ow * SW - bw, KW, W)
+    weight = 1.0 / tl.maximum(cells, 1).to(ACC)
+    return acc + _window_row(plane, d_ok, oh, ow, c, OH, OW, C, ACC) * weight
+
+
+@triton.jit
+def _plane(dy, q, h, w, c, D, H, W, C, OD, OH, OW, bd, bh, bw, KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr,
+           SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr, JH: tl.constexpr, JW: tl.constexpr,
+           ACC: tl.constexpr, R: tl.constexpr, BC: tl.constexpr, UNROLL: tl.constexpr):  # fmt: skip
+    """What the windows of depth q give to one cell of each of the rows, [R, BC]."""
+    plane = dy + q.to(tl.int64) * OH * OW * C
+    d_ok = inside(level(q, h), OD)
+    qh = (h + bh) // SH
+    ph = (h + bh) % SH
+    qw = (w + bw) // SW
+    pw = (w + bw) % SW
+    acc = tl.zeros([R, BC], ACC)
+    if UNROLL:
+        for j in tl.static_range(JH * JW):
+            acc = _share(acc, plane, d_ok, qh, ph, qw, pw, c, j, H, W, C, OH, OW, bh, bw, KH, KW, SH, SW, JW, ACC)
+    else:
+        for j in range(JH * JW):
+            acc = _share(acc, plane, d_ok, qh, ph, qw, pw, c, j, H, W, C, OH, OW, bh, bw, KH, KW, SH, SW, JW, ACC)
+    return acc / tl.maximum(covered(q * SD - bd, KD, D), 1).to(ACC)
+
+
+@triton.jit
+def spread_windows(dy, dx, D, H, W, C, OD, OH, OW, bd, bh, bw, tiles_h, tiles_w, tiles_c, chunks,
+                   KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr,
+                   SW: tl.constexpr, JD: tl.constexpr, JH: tl.constexpr, JW: tl.constexpr, ACC: tl.constexpr,
+                   BH: tl.constexpr, BW: tl.constexpr, BC: tl.constexpr, CHUNK: tl.constexpr, KEEP: tl.constexpr,
+                   UNROLL: tl.constexpr, BIG: tl.constexpr):  # fmt: skip
+    """dx = every window's gradient over its count, summed over the windows of a cell. KEEP = JD - 1 planes stay."""
+    image, chunk, th, tw, tc = locate(tiles_h, tiles_w, tiles_c, chunks)
+    h, w = tile_rows(th, tw, BH, BW, BIG)
+    c = tc * BC + tl.arange(0, BC)[None, :]
+    dy += image * OD * OH * OW * C
+    dx += image * D * H * W * C
+    rows = (h < H) & (w < W) & (c < C)
+    first = bd // SD + chunk * CHUNK
+    R: tl.constexpr = BH * BW
+    p0 = tl.zeros([R, BC], ACC)
+    p1 = p0
+    p2 = p0
+    for j in tl.static_range(KEEP):
+        p1 = p0
+        p0 = _plane(dy, first - KEEP + j, h, w, c, D, H, W, C, OD, OH, OW, bd, bh, bw, KD, KH, KW, SD, SH, SW, JH, JW,
+                    ACC, R, BC, UNROLL)  # fmt: skip
+    for i in range(CHUNK):
+        q = first + i
+        p2 = p1
+        p1 = p0
+        p0 = _plane(dy, q, h, w, c, D, H, W, C, OD, OH, OW, bd, bh, bw, KD, KH, KW, SD, SH, SW, JH, JW, ACC, R, BC,
+                    UNROLL)  # fmt: skip
+        for p in range(SD):
+            acc = tl.where(p < KD, p0, 0.0)
+            if JD <= 3:
+                if KEEP >= 1:
+                    acc += tl.where(p + SD < KD, p1, 0.0)
+                if KEEP == 2:
+                    acc += tl.where(p + 2 * SD < KD, p2, 0.0)
+            else:
+                for j in range(1, JD):
+                    more = _plane(dy, q - j, h, w, c, D, H, W, C, OD, OH, OW, bd, bh, bw, KD, KH, KW, SD, SH, SW, JH,
+                                  JW, ACC, R, BC, UNROLL)  # fmt: skip
+                    acc += tl.where(p + j * SD < KD, more, 0.0)
+            d = q * SD + p - bd
+            at = dx + d.to(tl.int64) * H * W * C + (h * W + w) * C + c
+            tl.store(at, acc.to(dx.dtype.element_ty), mask=rows & inside(level(d, h), D))
+
+
+@per_problem
+def _plan(problem: Problem, acc: Any, tile: Tile | None) -> Launch:
+    """The launch of a gradient."""
+    pool = canonical(problem)
+    (kd, kh, kw), (sd, sh, sw) = pool.windows, pool.strides
+    jd, jh, jw = triton.cdiv(kd, sd), triton.cdiv(kh, sh), triton.cdiv(kw, sw)
+    unroll = jh * jw <= UNROLLED_TAPS
+    keep = jd - 1 if jd <= 3 else 0
+    tile = tile or _tile(pool, keep)
+    lattice = (pool.sizes[0] - 1 + pool.befores[0]) // sd - pool.befores[0] // sd + 1
+    chunk = min(tile.chunk, lattice)
+    tiles = (steps(pool.sizes[1], tile.bh), steps(pool.sizes[2], tile.bw), steps(pool.channels, tile.bc))
+    chunks = steps(lattice, chunk)
+    scalars = (*pool.sizes, pool.channels, *pool.outs, *pool.befores, *tiles, chunks)
+    constants = {
+        "KD": kd, "KH": kh, "KW": kw, "SD": sd, "SH": sh, "SW": sw, "JD": jd, "JH": jh, "JW": jw, "ACC": acc,
+        "BH": tile.bh, "BW": tile.bw, "BC": tile.bc, "CHUNK": chunk, "KEEP": keep, "UNROLL": unroll,
+        "BIG": not pool.plane_fits, "num_warps": tile.warps,
+    }  # fmt: skip
+    return Launch(spread_windows, (pool.images * chunks * tiles[0] * tiles[1] * tiles[2],), scalars, constants)
+
+
+def _tile(pool: Pool, keep: int) -> Tile:
+    """Tiles as measured on an H200."""
+    if not keep:
+        return choose_tile(pool.channels, pool.sizes[1:], 1024 if pool.channels == 1 else 2048, 1)
+    if pool.channels == 1:
+        return choose_tile(1, pool.sizes[1:], 512, 16)
+    return choose_tile(pool.channels, pool.sizes[1:], 1024, 8 if pool.strides[0] > 1 else 16, square=True)
+
+
+def avg_pool(problem: Problem, x: torch.Tensor) -> torch.Tensor:
+    """The mean of every window of a contiguous tensor."""
+    return pool_windows(problem, x, maximum=False)
+
+
+def avg_pool_grad(problem: Problem, dy: torch.Tensor, tile: Tile | None = None) -> torch.Tensor:
+    """The transpose of `avg_pool`, applied to a contiguous tensor."""
+    dx = dy.new_empty(problem.input_extent)
+    if dx.numel():
+        _plan(problem, compute_type(dy.dtype), tile)(dy, dx)
+    return dx

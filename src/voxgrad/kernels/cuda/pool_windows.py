@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: N803 - Triton: capitals are compile-time constants, and branches on them are no expressions
+# mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False
+# mypy: disallow-untyped-calls=False, disallow-untyped-decorators=False
+"""The reduction of windows to their mean or maximum: AvgPool3D and MaxPool3D are one kernel.
+
+Where windows overlap along depth a program keeps the plane sums that the next window needs in registers, so every
+plane of a tile is read once; the overlap inside a plane comes out of the first-level cache.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+from voxgrad.catalog.problem import Problem
+from voxgrad.kernels.cuda.launch import Launch, per_problem
+from voxgrad.kernels.cuda.pool_common import (
+    UNROLLED_TAPS,
+    Pool,
+    Tile,
+    canonical,
+    choose_tile,
+    compute_type,
+    covered,
+    inside,
+    level,
+    locate,
+    steps,
+    tile_rows,
+)  # fmt: skip
+
+
+@triton.jit
+def _reduced(acc, value, MAX: tl.constexpr):
+    return tl.maximum(acc, value) if MAX else acc + value
+
+
+@triton.jit
+def _tap(acc, plane, d_ok, h0, w0, c, t, H, W, C, KW: tl.constexpr, MAX: tl.constexpr, ACC: tl.constexpr):
+    """The accumulator after tap t = kh * KW + kw of every window of the tile."""
+    h = h0 + t // KW
+    w = w0 + t % KW
+    mask = d_ok & inside(h, H) & inside(w, W) & (c < C)
+    value = tl.load(plane + (h * W + w) * C + c, mask=mask, other=float("-inf") if MAX else 0.0)
+    return _reduced(acc, value.to(ACC), MAX)
+
+
+@triton.jit
+def _pair(acc, plane, d, D, th, tw, kh, H, W, OH, bh, bw, SH: tl.constexpr, P: tl.constexpr, MAX: tl.constexpr,
+          ACC: tl.constexpr, BH: tl.constexpr, BW: tl.constexpr, BIG: tl.constexpr):  # fmt: skip
+    """The accumulator after row kh of every window; P adjacent cells of one channel are one wide load."""
+    h, w = tile_rows(th, tw, BH, BW * P, BIG)
+    mask = inside(level(d, h), D) & (h < OH) & inside(h * SH - bh + kh, H) & inside(w - bw, W)
+    value = tl.load(plane + (h * SH - bh + kh) * W + (w - bw), mask=mask, other=float("-inf") if MAX else 0.0).to(ACC)
+    value = tl.reshape(value, [BH * BW, P])
+    row = tl.max(value, axis=1) if MAX else tl.sum(value, axis=1)
+    return _reduced(acc, row[:, None], MAX)
+
+
+@triton.jit
+def _plane(x, d, th, tw, h0, w0, c, D, H, W, C, OH, bh, bw, KH: tl.constexpr, KW: tl.constexpr, SH: tl.constexpr,
+           MAX: tl.constexpr, ACC: tl.constexpr, BH: tl.constexpr, BW: tl.constexpr, BC: tl.constexpr,
+           UNROLL: tl.constexpr, PAIR: tl.constexpr, BIG: tl.constexpr):  # fmt: skip
+    """The windows of the tile reduced over one depth plane, [BH * BW, BC]."""
+    plane = x + d.to(tl.int64) * H * W * C
+    d_ok = inside(level(d, h0), D)
+    acc = tl.full([BH * BW, BC], float("-inf") if MAX else 0.0, ACC)
+    if PAIR:
+        for kh in tl.static_range(KH):
+            acc = _pair(acc, plane, d, D, th, tw, kh, H, W, OH, bh, bw, SH, KW, MAX, ACC, BH, BW, BIG)
+    elif UNROLL:
+        for t in tl.static_range(KH * KW):
+            acc = _tap(acc, plane, d_ok, h0, w0, c, t, H, W, C, KW, MAX, ACC)
+    else:
+        for t in range(KH * KW):
+            acc = _tap(acc, plane, d_ok, h0, w0, c, t, H, W, C, KW, MAX, ACC)
+    return acc
+
+
+@triton.jit
+def reduce_windows(x, y, D, H, W, C, OD, OH, OW, bd, bh, bw, tiles_h, tiles_w, tiles_c, chunks,
+                   KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr,
+                   SW: tl.constexpr, MAX: tl.constexpr, ACC: tl.constexpr, BH: tl.constexpr, BW: tl.constexpr,
+                   BC: tl.constexpr, CHUNK: tl.constexpr, KEEP: tl.constexpr, UNROLL: tl.constexpr,
+                   PAIR: tl.constexpr, BIG: tl.constexpr):  # fmt: skip
+    """y = mean or maximum over every window. KEEP planes are shared with the next window along depth."""
+    image, chunk, th, tw, tc = locate(tiles_h, tiles_w, tiles_c, chunks)
+    oh, ow = tile_rows(th, tw, BH, BW, BIG)
+    c = tc * BC + tl.arange(0, BC)[None, :]
+    h0 = oh * SH - bh
+    w0 = ow * SW - bw
+    x += image * D * H * W * C
+    y += image * OD * OH * OW * C
+    mask = (oh < OH) & (ow < OW) & (c < C)
+    cells = covered(h0, KH, H) * covered(w0, KW, W)
+    start = chunk * CHUNK * SD - bd
+    p0 = tl.full([BH * BW, BC], float("-inf") if MAX else 0.0, ACC)
+    p1 = p0
+    for j in tl.static_range(KEEP):
+        p0 = p1
+        p1 = _plane(x, start + j, th, tw, h0, w0, c, D, H, W, C, OH, bh, bw, KH, KW, SH, MAX, ACC, BH, BW, BC,
+                    UNROLL, PAIR, BIG)  # fmt: skip
+    for i in range(CHUNK):
+        od = chunk * CHUNK + i
+        acc = tl.full([BH * BW, BC], float("-inf") if MAX else 0.0, ACC)
+        if KEEP == 2:
+            acc = _reduced(p0, p1, MAX)
+        elif KEEP == 1:
+            acc = p1
+        if UNROLL:
+            for j in tl.static_range(KD - KEEP):
+                p0 = p1
+                p1 = _plane(x, od * SD - bd + KEEP + j, th, tw, h0, w0, c, D, H, W, C, OH, bh, bw, KH, KW, SH, MAX, ACC,
+                            BH, BW, BC, UNROLL, PAIR, BIG)  # fmt: skip
+                acc = _reduced(acc, p1, MAX)
+        else:
+            for j in range(KD):
+                plane = _plane(x, od * SD - bd + j, th, tw, h0, w0, c, D, H, W, C, OH, bh, bw, KH, KW, SH, MAX, ACC,
+                               BH, BW, BC, UNROLL, PAIR, BIG)  # fmt: skip
+                acc = _reduced(acc, plane, MAX)
+        if not MAX:
+            acc = acc / tl.maximum(cells * covered(od * SD - bd, KD, D), 1).to(ACC)
+        at = y + od.to(tl.int64) * OH * OW * C + (oh * OW + ow) * C + c
+        tl.store(at, acc.to(y.dtype.element_ty), mask=mask & (level(od, oh) < OD))
+
+
+@per_problem
+def _plan(problem: Problem, maximum: bool, acc: Any, tile: Tile | None) -> Launch:
+    """The launch of a pool."""
+    pool = canonical(problem)
+    (kd, kh, kw), (sd, sh, sw) = pool.windows, pool.strides
+    unroll = kh * kw <= UNROLLED_TAPS and kd <= 8
+    keep = kd - sd if unroll and 0 < kd - sd <= 2 else 0
+    tile = tile or _tile(pool, keep)
+    chunk = min(tile.chunk, pool.outs[0])
+    tiles = (steps(pool.outs[1], tile.bh), steps(pool.outs[2], tile.bw), steps(pool.channels, tile.bc))
+    chunks = steps(pool.outs[0], chunk)
+    pair = unroll and pool.channels == 1 and kw == sw and kw in (2, 4)
+    scalars = (*pool.sizes, pool.channels, *pool.outs, *pool.befores, *tiles, chunks)
+    constants = {
+        "KD": kd, "KH": kh, "KW": kw, "SD": sd, "SH": sh, "SW": sw, "MAX": maximum, "ACC": acc, "BH": tile.bh,
+        "BW": tile.bw, "BC": tile.bc, "CHUNK": chunk, "KEEP": keep, "UNROLL": unroll, "PAIR": pair,
+        "BIG": not pool.plane_fits, "num_warps": tile.warps,
+    }  # fmt: skip
+    return Launch(reduce_windows, (pool.images * chunks * tiles[0] * tiles[1] * tiles[2],), scalars, constants)
+
+
+def _tile(pool: Pool, keep: int) -> Tile:
+    """Tiles as measured on an H200: small where one channel makes every lane compute its own addresses."""
+    if pool.channels == 1:
+        return choose_tile(1, pool.outs[1:], 512, 16 if keep else 1)
+    if keep and pool.strides[0] > 1:
+        return choose_tile(pool.channels, pool.outs[1:], 2048, 8, warps=8, square=True)
+    return choose_tile(pool.channels, pool.outs[1:], 1024, 16 if keep else 1, square=keep > 0)
+
+
+def pool_windows(problem: Problem, x: torch.Tensor, *, maximum: bool, tile: Tile | None = None) -> torch.Tensor:
+    """The mean or the maximum of every window of a contiguous tensor."""
+    y = x.new_empty(problem.output_extent)
+    if y.numel():
+        _plan(problem, maximum, compute_type(x.dtype), tile)(x, y)
+    return y

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The family in PyTorch: functions and modules with TensorFlow's padding, differentiable to any order.
+
+import voxgrad.torch as vt
+y = vt.max_pool3d(x, 3, 2)                      # NCDHW, SAME, deterministic gradients
+layer = vt.Conv3dSame(32, 64, 3, stride=2)      # the weights of nn.Conv3d, the padding of TensorFlow
+"""
+
+from voxgrad.torch.functions import avg_pool3d, conv3d, max_pool3d
+from voxgrad.torch.modules import AvgPool3dSame, Conv3dSame, MaxPool3dSame, from_torch
+
+__all__ = ["AvgPool3dSame", "Conv3dSame", "MaxPool3dSame", "avg_pool3d", "conv3d", "from_torch", "max_pool3d"]

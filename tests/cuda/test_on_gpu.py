@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What only a GPU can show: raw ops on its arrays, the same bits every time, volumes past 2**31 elements."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="the GPU kernels need torch")
+pytest.importorskip("triton", reason="the GPU kernels need Triton")
+if not torch.cuda.is_available() or os.environ.get("TRITON_INTERPRET") == "1":
+    pytest.skip("needs a GPU", allow_module_level=True)
+
+import voxgrad as vg  # noqa: E402
+
+POOL = {"ksize": [1, 3, 3, 3, 1], "strides": [1, 2, 2, 2, 1], "padding": "SAME"}
+CONV = {"strides": [1, 2, 1, 1, 1], "padding": "SAME"}
+
+
+def calls(module: Any = torch) -> list[tuple[str, dict[str, Any]]]:
+    """One call of every op, as names and arguments on the GPU."""
+    made = torch.randn(1, 6, 7, 8, 4, device="cuda", generator=torch.Generator("cuda").manual_seed(0))
+    w = torch.randn(3, 3, 3, 4, 6, device="cuda")
+    y = vg.raw_ops.MaxPool3D(input=made, **POOL)
+    z = vg.raw_ops.Conv3D(input=made, filter=w, **CONV)
+    x = [1, 6, 7, 8, 4]
+    return [
+        ("AvgPool3D", {"input": made, **POOL}),
+        ("AvgPool3DGrad", {"orig_input_shape": x, "grad": y, **POOL}),
+        ("MaxPool3D", {"input": made, **POOL}),
+        ("MaxPool3DGrad", {"orig_input": made, "orig_output": y, "grad": y, **POOL}),
+        ("MaxPool3DGradGrad", {"orig_input": made, "orig_output": y, "grad": made, **POOL}),
+        ("Conv3D", {"input": made, "filter": w, **CONV}),
+        ("Conv3DBackpropInputV2", {"input_sizes": x, "filter": w, "out_backprop": z, **CONV}),
+        ("Conv3DBackpropFilterV2", {"input": made, "filter_sizes": [3, 3, 3, 4, 6], "out_backprop": z, **CONV}),
+    ]
+
+
+def test_raw_ops_on_cuda_tensors() -> None:
+    """Every raw op answers on the device, with the numbers of the CPU, ten times the same bits."""
+    for name, arguments in calls():
+        op = getattr(vg.raw_ops, name)
+        result = op(**arguments)
+        assert result.is_cuda
+        host = {key: value.cpu() if isinstance(value, torch.Tensor) else value for key, value in arguments.items()}
+        wanted = op(**host)
+        torch.testing.assert_close(result.cpu(), wanted, rtol=0, atol=1e-6 * float(wanted.abs().max()))
+        assert all(torch.equal(op(**arguments), result) for _ in range(10)), name
+        assert "kernel" in str(vg.explain(op, **arguments))
+
+
+@pytest.mark.parametrize("module", ["cupy", "jax"])
+def test_arrays_through_dlpack(module: str) -> None:
+    """CuPy and JAX arrays give CuPy and JAX arrays on the same device."""
+    library = pytest.importorskip(module, reason=f"needs {module}")
+    for name, arguments in calls():
+        there = {
+            key: library.from_dlpack(value) if module == "cupy" else library.dlpack.from_dlpack(value)
+            for key, value in arguments.items() if isinstance(value, torch.Tensor)
+        }  # fmt: skip
+        result = getattr(vg.raw_ops, name)(**{**arguments, **there})
+        assert type(result).__module__.partition(".")[0] in (module, "jaxlib")
+        plain = getattr(vg.raw_ops, name)(**arguments)
+        torch.testing.assert_close(torch.from_dlpack(result), plain)
+
+
+def test_misaligned_tensors() -> None:
+    """A view that starts off a 16-byte boundary runs another compilation, not a wrong one."""
+    whole = torch.randn(1 + 2 * 4 * 4 * 4 * 8, device="cuda")
+    aligned, shifted = whole[:-1].clone().view(2, 4, 4, 4, 8), whole[:-1].view(2, 4, 4, 4, 8)
+    odd = whole[1:].view(2, 4, 4, 4, 8)
+    for x in (aligned, shifted, odd, aligned):
+        y = vg.raw_ops.AvgPool3D(input=x, **POOL)
+        torch.testing.assert_close(y.cpu(), vg.raw_ops.AvgPool3D(input=x.cpu().clone(), **POOL))
+
+
+@pytest.mark.slow
+def test_more_than_two_to_the_31_elements() -> None:
+    """The far end of a huge volume is computed like a small one."""
+    sizes = [1, 1040, 1024, 1024, 2]
+    x = torch.randn(sizes, device="cuda", dtype=torch.bfloat16)
+    assert x.numel() > 2**31
+    tail = x[:, -8:].contiguous()
+    pool = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 2, 2, 2, 1], "padding": "VALID"}
+    y, small = (vg.raw_ops.MaxPool3D(input=data, **pool) for data in (x, tail))
+    assert torch.equal(y[:, -4:], small)
+    assert torch.equal(vg.raw_ops.AvgPool3D(input=x, **pool)[:, -4:], vg.raw_ops.AvgPool3D(input=tail, **pool))
+    dx = vg.raw_ops.MaxPool3DGrad(orig_input=x, orig_output=y, grad=y, **pool)
+    assert torch.equal(dx[:, -8:], vg.raw_ops.MaxPool3DGrad(orig_input=tail, orig_output=small, grad=small, **pool))
+    dx = vg.raw_ops.AvgPool3DGrad(orig_input_shape=sizes, grad=y, **pool)
+    assert torch.equal(dx[:, -8:], vg.raw_ops.AvgPool3DGrad(orig_input_shape=list(tail.shape), grad=small, **pool))
+    second = vg.raw_ops.MaxPool3DGradGrad(orig_input=x, orig_output=y, grad=x, **pool)
+    assert torch.equal(second, y)
+    del dx, second
+    w = torch.randn(2, 2, 2, 2, 2, device="cuda", dtype=torch.bfloat16)
+    conv = {"strides": [1, 1, 1, 1, 1], "padding": "VALID"}
+    y, small = (vg.raw_ops.Conv3D(input=data, filter=w, **conv) for data in (x, tail))
+    torch.testing.assert_close(y[:, -7:], small)
+    dx = vg.raw_ops.Conv3DBackpropInputV2(input_sizes=sizes, filter=w, out_backprop=y, **conv)
+    near = vg.raw_ops.Conv3DBackpropInputV2(input_sizes=list(tail.shape), filter=w, out_backprop=small, **conv)
+    torch.testing.assert_close(dx[:, -6:], near[:, -6:])
+    dw = vg.raw_ops.Conv3DBackpropFilterV2(input=x, filter_sizes=[2, 2, 2, 2, 2], out_backprop=y, **conv)
+    assert torch.isfinite(dw.float()).all()
