@@ -297,8 +297,11 @@ def _aliases(page: Page, prefix: str) -> dict[str, list[Alias]]:
 
 
 def roots_of(page: Page) -> list[str]:
-    """The blocks that a run of the whole page executes: its targets and outputs, or everything that is on it."""
-    if page.targets:
+    """The blocks that a run of the whole page executes: its targets and outputs, or everything that is on it.
+
+    An editor shows the value of every block; but where blocks change a state, only those run that the page names.
+    """
+    if page.targets or (page.outputs and _keeps_state(page)):
         wanted = [*page.targets, *(output.block for output in page.outputs.values())]
         return list(dict.fromkeys(block.name for block in wanted))
     first = set(page.initializers)
