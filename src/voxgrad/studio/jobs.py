@@ -197,7 +197,9 @@ class _Report:
         return data
 
     def _scalar(self, name: str, block: Block, results: list[Array | None]) -> None:
-        """Numbers for the trend charts; not more of them than a chart can show."""
+        """Numbers for the trend charts: those that can change, and not more of them than a chart can show."""
+        if block.op is not None and not block.op.inputs and not block.op.stateful:
+            return
         now = time.monotonic()
         if not self._shown and now - self._last_scalar.get(name, -math.inf) < SCALAR_SECONDS:
             return
