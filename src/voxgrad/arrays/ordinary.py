@@ -143,7 +143,8 @@ def _from_python(op: Op, item: Input, value: Any, bound: dict[str, DType], fault
         return _text(array if array.dtype.kind == "U" else np.array(value, dtype=object))
     allowed = op.allowed(item.type)
     wanted = _wanted_type(op, item, bound) or _default_type(array, allowed)
-    if array.dtype.kind == "f" and wanted.kind in ("int", "uint") and array.size:
+    unfit = wanted.kind in ("string", "resource") or (array.dtype.kind == "f" and wanted.kind in ("int", "uint"))
+    if unfit and array.size:
         faults.add("VG011", item.name, wanted=f"hold values of type {wanted}", got=f"{value!r:.60}")
         return None
     if isinstance(item.type, str) and not item.mixed:

@@ -10,7 +10,7 @@ from voxgrad.catalog import dtypes
 from voxgrad.catalog.dims import differ
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Attr, Call, Input, Law, Node, Op, Output, Spec
-from voxgrad.catalog.shapes import has_rank, specs, text, unknown
+from voxgrad.catalog.shapes import has_rank, same_shapes, specs, text, unknown
 from voxgrad.errors import Faults
 
 _EPSILON = Attr("epsilon", "float", "Added to the variance.", 1e-4)
@@ -42,7 +42,8 @@ def _channels(call: Call, name: str, faults: Faults) -> Any:
     for item in call.op.inputs:
         given = call.inputs[item.name].shape
         if item.shape == "[channels]" and given is not None and (len(given) != 1 or differ(given[0], channels)):
-            if given == (0,) and call.attrs.get("is_training") and item.name in ("mean", "variance"):
+            unused = call.attrs.get("is_training") and call.attrs.get("exponential_avg_factor") == 1
+            if given == (0,) and unused and item.name in ("mean", "variance"):
                 continue
             faults.add("VG013", item.name, wanted=f"have one entry per channel, {channels}", got=text(given))
     return channels
@@ -56,6 +57,7 @@ def _forward_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
 
 def _gradient_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
     channels = (_channels(call, "x", faults),)
+    same_shapes(call, ("x", "y_backprop"), faults)
     return None if faults else specs(call, call.inputs["x"].shape, channels, channels, (0,), (0,))
 
 

@@ -403,9 +403,11 @@ def _select_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
     condition = call.inputs["condition"].shape
     if faults:
         return None
-    if shape is not None and condition is not None and len(condition) not in (0, len(shape), 1):
-        faults.add("VG012", "condition", wanted=f"be a scalar, a vector, or like x, {text(shape)}", got=text(condition))
-        return None
+    if shape is not None and condition is not None and condition != ():
+        rows = len(condition) == 1 and len(shape) > 1
+        wanted = "the first size of x" if rows else "the shape of x"
+        if not check_same("condition", condition, tuple(shape[:1]) if rows else shape, wanted, faults):
+            return None
     whole = condition is not None and shape is None and len(condition) > 1
     return specs(call, merged(shape, condition) if whole else shape)
 
@@ -447,8 +449,8 @@ def _clip_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
     shape = call.inputs["t"].shape
     for name in ("clip_value_min", "clip_value_max"):
         bound = call.inputs[name].shape
-        if bound is not None and shape is not None and len(bound) not in (0, len(shape)):
-            faults.add("VG012", name, wanted=f"be a scalar or have the shape of t, {text(shape)}", got=text(bound))
+        if bound != ():
+            check_same(name, bound, shape, "the shape of t, or none", faults)
     return None if faults else specs(call, shape)
 
 

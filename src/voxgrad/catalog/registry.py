@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import replace
 
 from voxgrad.catalog import (
     array,
@@ -31,13 +32,14 @@ from voxgrad.catalog import (
     windows2d,
 )  # fmt: skip
 from voxgrad.catalog.model import Op
+from voxgrad.catalog.shapes import after_scalars
 from voxgrad.errors import Fault, InvalidArgumentError
 
 FAMILY: tuple[Op, ...] = (*conv3d.OPS, *avg_pool3d.OPS, *max_pool3d.OPS)
 """The 3-D windowed family, closed under differentiation."""
 
 ORDINARY: tuple[Op, ...] = tuple(
-    op
+    replace(op, infer=after_scalars(op.infer))
     for module in (
         core, array, slicing, spaces, math, special, matrix, reductions, nn, batch_norm, windows2d, sparse, state,
         training, random, control_flow, data_flow, io, string, logging,

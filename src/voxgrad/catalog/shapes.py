@@ -144,6 +144,26 @@ def scalar(call: Call, name: str, faults: Faults) -> None:
     has_rank(call, name, 0, faults)
 
 
+def after_scalars(infer: Infer | None) -> Infer | None:
+    """The inference of an op after a check that inputs declared as scalars, [], are such and that no list is empty.
+
+    Every rule after it may read such an input as one number.
+    """
+    if infer is None:
+        return None
+
+    def checked(call: Call, faults: Faults) -> tuple[Any, ...] | None:
+        before = len(faults.found)
+        for item in call.op.inputs:
+            if item.shape == "[]" and not item.many:
+                has_rank(call, item.name, 0, faults)
+            if item.many and not item.mixed and not call.inputs[item.name]:
+                faults.add("VG004", item.name, wanted="hold a tensor at least", got="none")
+        return None if len(faults.found) > before else infer(call, faults)
+
+    return checked
+
+
 def axis_in(call: Call, name: str, axis: Any, rank: int, faults: Faults) -> int | None:
     """An axis counted from the front, or None after noting that there is none such."""
     if not known(axis) or -rank <= axis < rank:

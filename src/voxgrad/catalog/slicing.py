@@ -170,8 +170,13 @@ def _pad_rule(call: Call, faults: Faults) -> Shape | None:
 def _unpad_rule(call: Call, faults: Faults) -> Shape | None:
     shape = call.inputs["input"].shape
     amounts = _grown(call, call.inputs["paddings"], "paddings", faults)
-    if shape is None or amounts is None or len(amounts) != len(shape):
+    if shape is None or amounts is None:
         return None if shape is None else unknowns(call, len(shape), "size")
+    edge = 1 if call.attrs.get("mode") == "REFLECT" else 0
+    pairs = zip(amounts, shape, strict=False)
+    if len(amounts) != len(shape) or any(size - sum(pair) < max(pair) + edge for pair, size in pairs if any(pair)):
+        faults.add("VG012", "paddings", wanted=f"fit a padded tensor of shape {text(shape)}", got=text(amounts))
+        return None
     return tuple(size - before - after for (before, after), size in zip(amounts, shape, strict=True))
 
 
@@ -237,6 +242,10 @@ def _concat_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any
 def _offset_infer(call: Call, faults: Faults) -> tuple[Any, ...] | None:
     given, axis = call.inputs["shape"], scalar_value(call.inputs["concat_dim"])
     shapes = [elements(spec) for spec in given]
+    lengths = {length(spec) for spec in given} - {None}
+    if len(lengths) > 1 or (known(axis) and lengths and not -min(lengths) <= axis < min(lengths)):
+        faults.add("VG012", "shape", wanted=f"hold shapes of one rank that have axis {axis}", got=text(sorted(lengths)))
+        return None
     if axis is None or None in shapes or not all(known(axis) and shape for shape in shapes):
         return (tuple(Spec(spec.dtype, spec.shape) for spec in given),)
     made, at = [], 0
@@ -461,6 +470,7 @@ def _gather_params(build: Any, node: Node, dy: Any, axis: Any, batch: int) -> An
 
 
 def _gather_nd_rule(call: Call, faults: Faults) -> Shape | None:
+    has_rank(call, "indices", 1, faults, at_least=True)
     params, indices = call.inputs["params"].shape, call.inputs["indices"].shape
     if params is None or indices is None or not indices or not known(indices[-1]):
         return None
@@ -486,6 +496,7 @@ def _tensor_scatter_rule(name: str) -> Any:
 
 
 def _check_updates(call: Call, shape: Shape | None, faults: Faults) -> None:
+    has_rank(call, "indices", 1, faults, at_least=True)
     indices, updates = call.inputs["indices"].shape, call.inputs["updates"].shape
     if shape is None or indices is None or updates is None or not indices or not known(indices[-1]):
         return
@@ -511,6 +522,7 @@ def _one_hot_rule(call: Call, faults: Faults) -> Shape | None:
 
 
 def _where_rule(call: Call, faults: Faults) -> Shape | None:
+    has_rank(call, "condition", 1, faults, at_least=True)
     shape = call.inputs["condition"].shape
     return (unknown(call, "found"), unknown(call, "rank") if shape is None else len(shape))
 
@@ -590,6 +602,9 @@ def _partition_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[
 
 def _stitch_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
     places, data = call.inputs["indices"], call.inputs["data"]
+    if len(places) != len(data) or not places:
+        faults.add("VG004", "data", wanted=f"have one tensor for each of {len(places)} indices", got=len(data))
+        return None
     rest: Shape | None = None
     if len(places) != len(data):
         faults.add("VG004", "data", wanted=f"have {len(places)} entries, as indices", got=len(data))
@@ -604,7 +619,9 @@ def _stitch_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
             "the first sizes of its indices",
             faults,
         )
-        rest = merged(rest, tuple(spec.shape[len(where.shape) :]))
+        tail = tuple(spec.shape[len(where.shape) :])
+        check_same(f"data[{index}]", tail, rest, "rows of one shape", faults)
+        rest = merged(rest, tail)
     known_places = [elements(spec) for spec in places]
     if faults or rest is None:
         return None if faults else specs(call, None)

@@ -9,7 +9,7 @@ from typing import Any
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.dims import known
 from voxgrad.catalog.model import Attr, Call, Gradient, Input, Node, Op, Output, Shape
-from voxgrad.catalog.shapes import elements, has_rank, shaped, text, unknowns
+from voxgrad.catalog.shapes import check_same, elements, has_rank, shaped, text, unknowns
 from voxgrad.errors import Faults
 
 _ANY = {"T": dtypes.ALL}
@@ -67,12 +67,29 @@ def _batch_rule(into_batch: bool, name: str) -> Any:
             blocks = elements(call.inputs["block_shape"])
         if shape is None or blocks is None or faults:
             return None
+        _check_blocks(call, shape, blocks, name, faults)
+        if faults:
+            return None
         amounts = _amounts(call, name, len(blocks))
         if amounts is None or len(shape) <= len(blocks):
             return unknowns(call, len(shape), "size")
         return _moved(call, shape, blocks, (name, amounts), into_batch, faults)
 
     return rule
+
+
+def _check_blocks(call: Call, shape: Shape, blocks: Sequence[int], name: str, faults: Faults) -> None:
+    """As many blocks as spatial dimensions, and two amounts for each."""
+    if len(shape) <= len(blocks) or any(block < 1 for block in blocks):
+        faults.add(
+            "VG012",
+            "block_shape",
+            wanted=f"hold positive sizes for fewer than {len(shape)} dimensions",
+            got=text(blocks),
+        )
+    check_same(name, call.inputs[name].shape, (len(blocks), 2), "two amounts per spatial dimension", faults)
+    if any(known(value) and value < 0 for value in elements(call.inputs[name]) or ()):
+        faults.add("VG003", name, wanted="hold no negative amounts", got=text(elements(call.inputs[name]) or ()))
 
 
 def _moved(call: Call, shape: Shape, blocks: Sequence[int], grown: tuple[str, list[tuple[Any, Any]]], into_batch: bool,

@@ -9,7 +9,7 @@ from typing import Any
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.dims import differ, known
 from voxgrad.catalog.model import Attr, Call, Input, Law, Node, Op, Output, Shape, Spec
-from voxgrad.catalog.shapes import elements, has_rank, length, shaped, specs, stated_shape, text, unknown
+from voxgrad.catalog.shapes import check_same, elements, has_rank, length, shaped, specs, stated_shape, text, unknown
 from voxgrad.errors import Faults
 
 
@@ -45,15 +45,31 @@ def _dense_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]
     return None, None, picked, build.Sub(*totals)
 
 
+def _check_positions(call: Call, indices: str, values: str | None, rank: Any, faults: Faults) -> None:
+    """Positions are a matrix with a row per value and a column per dimension."""
+    fine = has_rank(call, indices, 2, faults)
+    if values is not None:
+        fine = has_rank(call, values, 1, faults) and fine
+    if not fine:
+        return
+    rows, columns = call.inputs[indices].shape
+    if rank is not None and differ(columns, rank):
+        faults.add("VG012", indices, wanted=f"have {rank} columns, one per dimension", got=text((rows, columns)))
+    if values is not None:
+        check_same(values, call.inputs[values].shape, (rows,), "one value per position", faults)
+
+
 def _product_rule(call: Call, faults: Faults) -> Shape | None:
     sizes, right = elements(call.inputs["a_shape"]), call.inputs["b"].shape
-    has_rank(call, "a_indices", 2, faults)
-    has_rank(call, "a_values", 1, faults)
+    _check_positions(call, "a_indices", "a_values", 2, faults)
     if not has_rank(call, "b", 2, faults) or faults:
+        return None
+    if sizes is not None and len(sizes) != 2:
+        faults.add("VG014", "a_shape", wanted="hold 2 sizes", got=text(sizes))
         return None
     flip_a, flip_b = call.attrs.get("adjoint_a"), call.attrs.get("adjoint_b")
     inner, columns = (right[1], right[0]) if flip_b else (right[0], right[1])
-    if sizes is None or len(sizes) != 2:
+    if sizes is None:
         return unknown(call, "rows"), columns
     rows, other = (sizes[1], sizes[0]) if flip_a else (sizes[0], sizes[1])
     if known(inner) and known(other) and inner != other:
@@ -75,13 +91,13 @@ def _product_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[An
 
 
 def _reorder_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
-    has_rank(call, "input_indices", 2, faults)
-    has_rank(call, "input_values", 1, faults)
+    _check_positions(call, "input_indices", "input_values", length(call.inputs["input_shape"]), faults)
     return None if faults else specs(call, call.inputs["input_indices"].shape, call.inputs["input_values"].shape)
 
 
 def _reshape_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
-    has_rank(call, "input_indices", 2, faults)
+    has_rank(call, "input_shape", 1, faults)
+    _check_positions(call, "input_indices", None, length(call.inputs["input_shape"]), faults)
     rows, rank = call.inputs["input_indices"].shape, length(call.inputs["new_shape"])
     size = unknown(call, "rank") if rank is None else rank
     return None if faults else specs(call, (unknown(call, "values") if rows is None else rows[0], size), (size,))

@@ -14,6 +14,7 @@ from voxgrad.catalog.shapes import (
     elements,
     like,
     merged,
+    same_shapes,
     shaped,
     unknown,
     unknowns,
@@ -46,6 +47,7 @@ def _join_rule(call: Call, faults: Faults) -> Shape | None:
 
 
 def _substr_rule(call: Call, faults: Faults) -> Shape | None:
+    same_shapes(call, ("pos", "len"), faults)
     return broadcast(call, ("input", "pos"), faults)
 
 

@@ -4,19 +4,23 @@
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from voxgrad.catalog.dtypes import BFLOAT16, FLOAT32, HALF, DType
 from voxgrad.catalog.model import Op
-from voxgrad.errors import Faults
+from voxgrad.errors import Fault, Faults, InvalidArgumentError, VoxgradError
 from voxgrad.kernels.arraywise import namespace
 from voxgrad.kernels.arraywise.context import DEAD, Context, Ref
 from voxgrad.kernels.element_types import numpy_type
+
+UNFORESEEN = "arguments"
+"""What a fault names where no rule of the declaration foresaw it."""
 
 _LOW = (HALF, BFLOAT16)
 _LOW_NUMPY = frozenset(numpy_type(dtype) for dtype in _LOW)
@@ -41,11 +45,17 @@ class Run:
         """The namespace's type object for an element type."""
         return namespace.native_type(self.xp, dtype)
 
-    def fail(self, argument: str, *, wanted: str, got: object, code: str = "VG043", remedy: str = "") -> None:
+    def fail(self, argument: str, *, wanted: str, got: object, code: str = "VG043", remedy: str = "") -> NoReturn:
         """Raise the fault of a value that only a run can see."""
         faults = Faults(self.op.name)
         faults.add(code, argument, wanted=wanted, got=got, remedy=remedy)
-        faults.raise_if_any()
+        raise faults.error()
+
+    def room(self, argument: str, shape: Sequence[int], like: Any) -> None:
+        """Fail before a result whose size the data decide takes more memory than the session allows."""
+        size = math.prod(shape) * getattr(like.dtype, "itemsize", 8)
+        if size > self.context.most_bytes:
+            self.fail(argument, wanted=f"need at most {self.context.most_bytes:,} bytes", got=f"{size:,}", code="VG020")
 
 
 Function = Callable[..., Any]
@@ -101,8 +111,16 @@ def evaluate(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], context: C
         values = [_beside(value, like) for value in values]
     run = Run(op, xp, like, attrs, context)
     widen = found.widen and (not plain or any(value.dtype in _LOW_NUMPY for value in values))
-    with np.errstate(all="ignore"):
-        results = _widened(found, run, values) if widen else found.function(run, *values)
+    try:
+        with np.errstate(all="ignore"):
+            results = _widened(found, run, values) if widen else found.function(run, *values)
+    except MemoryError as error:
+        run.fail("output", wanted="fit into memory", got=str(error) or "no memory left", code="VG020")
+    except (ValueError, TypeError, IndexError, OverflowError) as error:
+        if isinstance(error, VoxgradError):
+            raise
+        # The rules of the declaration let a call through that the arrays cannot follow: still no foreign exception.
+        raise InvalidArgumentError(Fault("VG043", op.name, UNFORESEEN, "fit together", str(error))) from error
     if type(results) is np.ndarray:
         return (results,)
     outs = (results,) if len(op.outputs) == 1 else tuple(results or ())

@@ -45,7 +45,7 @@ def path_in(run: Run, name: str) -> Path:
             code="VG051",
             remedy=remedy,
         )
-    base = Path(folder).resolve()  # type: ignore[arg-type]
+    base = Path(folder).resolve()
     found = (base / name).resolve()
     if not found.is_relative_to(base) or "\0" in name:
         run.fail("filename", wanted=f"lie inside {base}", got=name, code="VG051")

@@ -148,6 +148,7 @@ _SCATTER = {
 def scattered(run: Run, data: Array, ids: Array, count: int, kind: str) -> Array:
     """Rows of `data` combined by id into `count` rows; rows with a negative id are dropped."""
     ufunc, empty, reduce = _SCATTER[kind]
+    run.room("segment_ids", (count, *data.shape[len(ids.shape) :]), data)
     if isinstance(empty, str):
         low = lowest(data, empty)
         if element_type(data).kind == "float":

@@ -217,6 +217,7 @@ def mirror_pad_grad(run: Run, dy: Array, paddings: Array) -> Array:
     """Every mirrored cell added back to the one that it shows."""
     from voxgrad.kernels.arraywise.reductions import scattered
 
+    _refuse_text(run, "input", dy)
     for axis, (before, after) in enumerate(to_numpy(paddings).reshape(-1, 2).tolist()):
         size = dy.shape[axis] - before - after
         shown = _mirrored(size, before, after, run.attrs["mode"] == "SYMMETRIC")
@@ -287,11 +288,22 @@ def gather_v2(run: Run, params: Array, indices: Array, axis: Array) -> Array:
     return run.xp.reshape(made, (*lead, *made.shape[1:]))
 
 
+def _places(indices: Array) -> np.ndarray[Any, Any]:
+    """Positions as a matrix, one a row."""
+    return to_numpy(indices).reshape(math.prod(indices.shape[:-1]), indices.shape[-1]).astype(np.int64)
+
+
+def _refuse_text(run: Run, argument: str, x: Array) -> None:
+    """Text and handles cannot be added up."""
+    if element_type(x).kind in ("string", "resource"):
+        run.fail(argument, wanted="hold numbers", got=element_type(x).name, code="VG011")
+
+
 @kernel()
 def gather_nd(run: Run, params: Array, indices: Array) -> Array:
     """Slices by position."""
     depth = indices.shape[-1]
-    places = to_numpy(indices).reshape(-1, depth).astype(np.int64)
+    places = _places(indices)
     check_positions(run, places, tuple(params.shape))
     shape = (*indices.shape[:-1], *params.shape[depth:])
     if depth == 0:
@@ -305,7 +317,7 @@ def _placed(
     run: Run, start: np.ndarray[Any, Any], indices: Array, updates: Array, *, add: bool
 ) -> np.ndarray[Any, Any]:
     depth = indices.shape[-1]
-    places = to_numpy(indices).reshape(-1, depth).astype(np.int64)
+    places = _places(indices)
     check_positions(run, places, start.shape)
     values = to_numpy(updates).reshape(len(places), *start.shape[depth:])
     if depth == 0:
@@ -320,6 +332,7 @@ def _placed(
 @kernel(widen=True)
 def scatter_nd(run: Run, indices: Array, updates: Array, shape: Array) -> Array:
     """Values at positions of zeros, added up."""
+    _refuse_text(run, "updates", updates)
     start = np.zeros(tuple(integers(shape)), dtype=to_numpy(updates).dtype)
     return moved_to(_placed(run, start, indices, updates, add=True), updates)
 
@@ -333,6 +346,7 @@ def tensor_scatter_update(run: Run, x: Array, indices: Array, updates: Array) ->
 @kernel(widen=True)
 def tensor_scatter_add(run: Run, x: Array, indices: Array, updates: Array) -> Array:
     """A tensor with values added at positions."""
+    _refuse_text(run, "updates", updates)
     return moved_to(_placed(run, to_numpy(x).copy(), indices, updates, add=True), x)
 
 
@@ -455,6 +469,7 @@ def dynamic_stitch(run: Run, indices: list[Array], data: list[Array]) -> Array:
     rows = run.xp.concat([run.xp.reshape(one, (-1 if rest and math.prod(rest) else place.size, *rest))
                           for one, place in zip(data, places, strict=True)], axis=0)  # fmt: skip
     count = int(flat.max()) + 1 if flat.size else 0
+    run.room("indices", (count, *rest), data[0])
     if flat.size and int(flat.min()) < 0:
         run.fail("indices", wanted="be 0 or more", got=int(flat.min()))
     out = zeros_like(run, run.xp.broadcast_to(run.xp.reshape(rows, (-1,))[:1], (count, *rest)) if math.prod(rows.shape)

@@ -74,6 +74,7 @@ def reshape(run: Run, indices: Array, shape: Array, new_shape: Array) -> Any:
     if math.prod(new) != math.prod(old):
         run.fail("new_shape", wanted=f"hold {math.prod(old)} elements", got=new, code="VG012")
     places = to_numpy(indices)
+    check_positions(run, places, tuple(old))
     if not len(places):
         return run.make(np.zeros((0, len(new))), INT64), run.make(new, INT64)
     flat = np.ravel_multi_index(tuple(places.T), tuple(old))

@@ -68,6 +68,10 @@ def to_number(run: Run, texts: Array) -> Array:
 def decode_csv(run: Run, records: Array, defaults: list[Array]) -> Any:
     """Columns of comma-separated values."""
     attrs, source = run.attrs, to_numpy(records)
+    if len(attrs["field_delim"]) != 1 or attrs["field_delim"] in '"\r\n':
+        run.fail("field_delim", wanted="be one character, no quote or line end", got=repr(attrs["field_delim"]))
+    if attrs["select_cols"] and len(attrs["select_cols"]) != len(defaults):
+        run.fail("select_cols", wanted=f"name {len(defaults)} columns", got=len(attrs["select_cols"]), code="VG004")
     quote: dict[str, Any] = {"quotechar": '"'} if attrs["use_quote_delim"] else {"quoting": csv.QUOTE_NONE}
     chosen = list(attrs["select_cols"]) or list(range(len(defaults)))
     columns: list[list[Any]] = [[] for _ in defaults]
@@ -120,6 +124,11 @@ def _written(run: Run, dtype: DType) -> Callable[[Any], bytes]:
 @kernel()
 def as_string(run: Run, values: Array) -> Array:
     """Numbers as text."""
+    for name in ("precision", "width"):
+        if run.attrs[name] > 512:
+            run.fail(name, wanted="be at most 512", got=run.attrs[name])
+    if len(run.attrs["fill"]) > 1 or run.attrs["fill"] not in "0 +-":
+        run.fail("fill", wanted="be one of 0, +, - or a blank", got=repr(run.attrs["fill"]))
     return _mapped(_written(run, element_type(values)), values)
 
 

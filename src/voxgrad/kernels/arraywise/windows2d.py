@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from voxgrad.catalog.dtypes import FLOAT64
 from voxgrad.catalog.registry import FAMILY
 from voxgrad.catalog.windows2d import explicit_paddings, spatial_axes
+from voxgrad.errors import VoxgradError
 from voxgrad.kernels.arraywise.evaluation import Run, kernel
 from voxgrad.kernels.arraywise.namespace import Array, cast, element_type, integers, is_numpy
 
@@ -49,7 +51,11 @@ def _windowed(run: Run, name: str, **inputs: Any) -> Array:
         if kind.itemsize > 4:
             run.fail("input", wanted="be of a type of at most 32 bits, or a float", got=kind.name, code="VG032")
         arrays = {key: cast(value, FLOAT64) for key, value in arrays.items()}
-    made = run.context.run_windowed(_BY_NAME[name], {**inputs, **arrays, **_attrs(run)})
+    try:
+        made = run.context.run_windowed(_BY_NAME[name], {**inputs, **arrays, **_attrs(run)})
+    except VoxgradError as error:
+        # The caller knows the 2-D op only.
+        raise type(error)([replace(fault, op=run.op.name) for fault in error.faults]) from None
     return made if kind.is_floating else cast(made, kind)
 
 
