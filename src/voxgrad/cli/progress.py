@@ -57,7 +57,9 @@ class ProgressLine:
         text = f"{where}block {event.index + 1}/{event.total}: {event.block}"
         if self._rich is not None:
             done = (self.cycle + event.index / max(event.total, 1)) / max(self.cycles, 1)
-            self._rich.update(self._task, completed=done, description=text)
+            # A name with brackets is a name, not markup.
+            shown = importlib.import_module("rich.markup").escape(text)
+            self._rich.update(self._task, completed=done, description=shown)
             return
         sys.stderr.write("\r" + text.ljust(self._width))
         sys.stderr.flush()
