@@ -85,6 +85,28 @@ def test_a_scan_comes_in_depth_height_width_order(server: Server, tmp_path: Path
     assert value.shape == (1, 4, 3, 2, 1) and (value[0, ..., 0] == volume.T).all()
 
 
+def test_a_folder_of_zarr_and_a_tiff_come_as_volumes(server: Server, tmp_path: Path) -> None:
+    zarr, tifffile = pytest.importorskip("zarr"), pytest.importorskip("tifffile")
+    volume = np.random.default_rng(4).standard_normal((6, 7, 8)).astype(np.float32)
+    made = zarr.create_array(store=str(tmp_path / "brain.zarr"), shape=volume.shape, dtype="float32", chunks=(4, 4, 4))
+    made[:] = volume
+    files = [
+        {"name": path.relative_to(tmp_path).as_posix(), "base64": base64.b64encode(path.read_bytes()).decode()}
+        for path in (tmp_path / "brain.zarr").rglob("*")
+        if path.is_file()
+    ]
+    found = [server.post("import", {"files": files})]
+    tifffile.imwrite(tmp_path / "brain.tif", volume)
+    found.append(bring(server, "brain.tif", (tmp_path / "brain.tif").read_bytes()))
+    for one in found:
+        value = page_file.load(server.folder / one["page"]["file"]).blocks[0].attrs["value"]
+        assert value.shape == (1, 6, 7, 8, 1) and (value[0, ..., 0] == volume).all()
+    for name in ("brain.zarr/../../evil", "brain.zarr//etc/passwd", "../brain.zarr/zarr.json", "brain.zarr/a\\b"):
+        files[0]["name"] = name
+        answer = server.client.post("/api/import", json={"files": files})
+        assert answer.status_code == 422, name
+
+
 SAMPLES = ROOT / "tests" / "formats" / "enuspace"
 
 
@@ -134,6 +156,7 @@ def hostile_files() -> list[tuple[str, bytes]]:
         ("bomb.npz", bomb.getvalue()),
         ("cut.npy", npy(np.zeros(100))[:200]),
         ("noise.npy", bytes(range(256)) * 10),
+        ("noise.tif", b"II*\0" + bytes(range(256))),
         ("noise.png", b"\x89PNG\r\n\x1a\n" + bytes(range(256))),
         ("laughs.svg", laughs.encode()),
         ("noise.vox.json", b'{"format": "voxgrad-page", "version": 1, "blocks": [' + b"[" * 5000),

@@ -6,6 +6,8 @@ from __future__ import annotations
 import base64
 import binascii
 import io
+import math
+import re
 import secrets
 import shutil
 import zipfile
@@ -17,6 +19,7 @@ import numpy as np
 from starlette.responses import Response
 
 from voxgrad.arrays.kinds import dtype_of
+from voxgrad.arrays.limits import current_limit
 from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
 from voxgrad.formats import page_file, tensor_files
 from voxgrad.formats.picture import draw_png, draw_svg
@@ -25,7 +28,8 @@ from voxgrad.studio import messages
 from voxgrad.studio.project import file_stem
 from voxgrad.studio.tensors import Array, TensorStore
 
-VOLUMES = (".npy", ".npz", ".nii.gz", ".nii", ".tiff", ".tif")
+PLAIN = (".npy", ".npz", ".nii.gz", ".nii")
+VOLUMES = (*PLAIN, ".tiff", ".tif", ".zarr")
 PAGES = (page_file.SUFFIX, ".json", ".svg", ".png")
 BESIDE = (".dat",)
 
@@ -43,6 +47,8 @@ def read_files(files: Mapping[str, bytes], uploads: Path) -> tuple[Page, list[st
     folder = uploads / secrets.token_hex(8)
     folder.mkdir()
     try:
+        if all(_ZARR.match(name) for name in files):
+            return _read(_place_store(folder, files))
         placed = [path for name, data in files.items() if (path := _place(folder, name, data)).suffix not in BESIDE]
         if len(placed) != 1:
             wanted = "be one page or volume, with what belongs to it"
@@ -62,6 +68,27 @@ def _place(folder: Path, name: str, data: bytes) -> Path:
     path = folder / f"{file_stem(plain[: -len(suffix)])}{suffix}"
     path.write_bytes(data)
     return path
+
+
+_ZARR = re.compile(r"([^/\\]+)\.zarr/(.+)", re.IGNORECASE)
+_PART = re.compile(r"\.?[A-Za-z0-9_-][A-Za-z0-9._-]*")
+
+
+def _place_store(folder: Path, files: Mapping[str, bytes]) -> Path:
+    """Write the files of a Zarr folder, whose names say where in it they belong."""
+    stem = ""
+    for name, data in files.items():
+        match = _ZARR.fullmatch(name)
+        parts = match[2].split("/") if match is not None else []
+        # Old versions of Zarr let an array name pickle as its codec.
+        coded = bool(parts) and parts[-1] in (".zarray", ".zmetadata", "zarr.json") and b"pickle" in data
+        if match is None or len(parts) > 16 or coded or not all(_PART.fullmatch(part) for part in parts):
+            raise InvalidArgumentError(Fault("VG053", "studio", "name", "be a part of a Zarr folder", repr(name[-60:])))
+        stem = stem or file_stem(match[1])
+        path = folder.joinpath(f"{stem}.zarr", *parts)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return folder / f"{stem}.zarr"
 
 
 def _read(path: Path) -> tuple[Page, list[str]]:
@@ -97,18 +124,22 @@ def _volume_page(path: Path) -> tuple[Page, list[str]]:
 
 
 def _volume(path: Path) -> Array:
-    if path.suffix not in (".tif", ".tiff"):
+    if path.name.endswith(PLAIN):
         return np.ascontiguousarray(tensor_files.read_array(str(path)))
+    from voxgrad.volumes.stores import open_volume
+
     try:
-        import tifffile
-    except ImportError:
-        raise tensor_files.bad_file(
-            path.name, "be read by tifffile", "no such package", "pip install tifffile"
-        ) from None
-    try:
-        return np.ascontiguousarray(tifffile.imread(path))
-    except (ValueError, OSError, tifffile.TiffFileError) as error:
-        raise tensor_files.bad_file(path.name, "be a TIFF file", str(error)[:120]) from None
+        store = open_volume(path)
+        size = math.prod(store.shape) * store.dtype.itemsize
+        if store.dtype.hasobject or size > current_limit():
+            raise tensor_files.bad_file(path.name, f"need at most {current_limit():,} bytes", f"{size:,} bytes")
+        return np.ascontiguousarray(store.read((slice(None),) * 5))
+    except VoxgradError:
+        raise
+    except Exception as error:
+        # The libraries that read these formats raise whatever comes to them.
+        got = f"{type(error).__name__}: {str(error)[:120]}"
+        raise tensor_files.bad_file(path.name, "be a volume that can be read", got) from None
 
 
 def _sizes(shape: tuple[int, ...]) -> str:

@@ -718,7 +718,7 @@ class FileData(Asked):
 class AskImport(Asked):
     """Files that belong together."""
 
-    files: Annotated[list[FileData], Field(min_length=1, max_length=64)]
+    files: Annotated[list[FileData], Field(min_length=1, max_length=10_000)]
 
 
 class Imported(Told):
