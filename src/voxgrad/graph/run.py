@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from voxgrad.arrays.execute import execute
 from voxgrad.errors import CancelledError, Fault, VoxgradError, show
 from voxgrad.graph import report as states
 from voxgrad.graph.block import Output
@@ -219,7 +218,7 @@ class Run:
 
     def _compute_windowed(self, step: Step, inputs: list[Any]) -> tuple[Any, ...]:
         arguments = {item.name: value_of(value) for item, value in zip(step.op.inputs, inputs, strict=True)}
-        return (execute(step.op, {**arguments, **step.attrs}, self.context.cancel),)
+        return (self.context.run_windowed(step.op, {**arguments, **step.attrs}),)
 
     def _fail(self, index: int, step: Step, error: Exception) -> None:
         """Tell which block failed; errors of ours get the block's name, others become ours."""

@@ -177,6 +177,10 @@ class ClientSession:
         return self._fetched(outputs, plan, slots)
 
     def _windowed(self, op: Op, arguments: Mapping[str, Any]) -> Any:
+        if self.device.place is not None:
+            # Sizes decide shapes, so they are read on the host, wherever they were computed.
+            sizes = {item.name: self.device.to_host(arguments[item.name]) for item in op.inputs if item.host}
+            arguments = {**arguments, **sizes}
         return execute(op, arguments, self._flag)
 
     def _resolve(self, fetches: Sequence[Fetch], targets: Sequence[Fetch]) -> tuple[list[Output], list[Block]]:
