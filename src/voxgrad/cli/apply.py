@@ -171,8 +171,13 @@ def _sources(op: Op, given: argparse.Namespace) -> dict[str, list[str]]:
 
 def _read_input(op: Op, item: Input, text: str, dtype: str | None) -> Any:
     is_file = text.endswith((".npy", ".npz", *NIFTI)) or ".npz:" in text
+    if item.host and not is_file:
+        values = list(parse_ints(text, item.name, op.name))
+        # One number without a list around it is a scalar, where the op can mean one.
+        scalar = len(values) == 1 and text.strip().lstrip("+-").isdecimal() and item.shape[:2] in ("", "[]")
+        return values[0] if scalar else values
     if item.host:
-        return read_array(text) if is_file else list(parse_ints(text, item.name, op.name))
+        return read_array(text)
     if not is_file and text[:1] in "{[-+.0123456789":
         return parse_value(text, parse_type(dtype) if dtype else None, item.name, op.name)
     array = read_array(text)
