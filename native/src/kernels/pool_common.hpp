@@ -61,6 +61,14 @@ inline int64_t extent(const vg_span &axis, int64_t window) {
 struct Comb {
     int64_t start = 0, step = 0, taps = 0;
     int64_t at(int64_t o) const { return start + o * step; }
+    // The windows that are not cut.
+    Range inside(int64_t cells, int64_t windows) const {
+        Range inner{0, 0};
+        while (inner.lo < windows && at(inner.lo) < 0) ++inner.lo;
+        inner.hi = inner.lo;
+        while (inner.hi < windows && at(inner.hi) + taps <= cells) ++inner.hi;
+        return inner;
+    }
 };
 
 inline Comb comb_of(const vg_span &axis) {
@@ -90,7 +98,7 @@ inline Comb comb_of(const vg_span &axis) {
 // Whether to treat cells x channels as one run in which windows start at every cell (most of them unwanted where the
 // step is over 1), rather than each cell's channels as a run of its own, whose last vector may be mostly empty.
 inline bool prefers_flat(const Comb &comb, int64_t channels, int lane_count) {
-    if (comb.taps == 0) return false;
+    if (comb.taps == 0 || comb.taps > 64) return false;
     const int64_t padded = (channels + lane_count - 1) / lane_count * lane_count;
     if (comb.step == 1) return padded != channels && channels < 8 * lane_count;
     return comb.step * channels * 5 < padded * 4;
@@ -144,10 +152,11 @@ inline auto with_number(int32_t dtype, Body &&body) -> decltype(body(Type<float>
     }
 }
 
-// Whether to write around the caches: outputs so large that nobody would find them there, if all vectors are aligned.
+// Whether to write around the caches: outputs so large that nobody would find them there, with all vectors aligned.
 inline constexpr int64_t kPastBytes = 8 << 20;
 inline bool goes_past(const void *out, int64_t bytes, int64_t unit) {
-    return bytes >= kPastBytes && (reinterpret_cast<uintptr_t>(out) | static_cast<uintptr_t>(unit)) % VG_VECTOR_BYTES == 0;
+    const uintptr_t places = reinterpret_cast<uintptr_t>(out) | static_cast<uintptr_t>(unit);
+    return bytes >= kPastBytes && places % VG_VECTOR_BYTES == 0;
 }
 
 inline int64_t at_least_one(int64_t n) { return std::max<int64_t>(n, 1); }
@@ -188,9 +197,10 @@ struct Blocks {
     }
     // No more heights than that fit somewhere; but few heights would mean that much is computed twice.
     void limit_heights(double fitting) {
-        heights = std::clamp<int64_t>(static_cast<int64_t>(std::min(fitting, 1e9)), std::min<int64_t>(8, heights), heights);
+        const int64_t fit = static_cast<int64_t>(std::clamp(fitting, 0.0, 1e9));
+        heights = std::clamp<int64_t>(fit, std::min<int64_t>(8, heights), heights);
     }
-    // Cut finer until every thread has several blocks to take; where planes are shared between depths, halve those last.
+    // Cut finer until every thread has several blocks to take; where depths share planes, halve those last.
     void refine(int64_t wanted, bool keep_depth) {
         while (count() < wanted) {
             if (depths > 1 && !(keep_depth && heights > 4)) {

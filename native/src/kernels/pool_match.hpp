@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding the cell of each window that equals its output. A window is scanned from its last cell to its first, and every
-// match replaces the one before: what remains at the end is the first.
+// Finding the cell of each window that equals its output. A window is scanned from its last cell to its first, and
+// every match replaces the one before: what remains at the end is the first.
 #pragma once
 
 #include <utility>
@@ -86,10 +86,7 @@ struct Volume {
     Volume(const vg_pool *p, int lane_count)
         : D(cells_of(p->axis[0])), H(cells_of(p->axis[1])), W(cells_of(p->axis[2])), C(p->channels),
           comb(comb_of(p->axis[2])), flat(prefers_flat(comb, p->channels, lane_count)) {
-        if (comb.taps == 0) return;
-        while (inner.lo < W.count && comb.at(inner.lo) < 0) ++inner.lo;
-        inner.hi = inner.lo;
-        while (inner.hi < W.count && comb.at(inner.hi) + comb.taps <= W.cells) ++inner.hi;
+        if (comb.taps) inner = comb.inside(W.cells, W.count);
     }
     int64_t cell(int64_t n, int64_t d, int64_t h, int64_t w) const {
         return (((n * D.cells + d) * H.cells + h) * W.cells + w) * C;
@@ -118,7 +115,6 @@ struct Taps {
     int64_t first;              // element offset of the first cell
     int64_t plane, line, cell;  // element strides
     int64_t d, h, w;            // cells along each axis
-    int64_t pitch, shift;       // the code of a cell is (its row's number) * pitch + shift + w
     Stride stride;              // from the windows to their first cells
 
     template <class Visit>
@@ -127,30 +123,35 @@ struct Taps {
         for (int64_t i = d - 1; i >= 0; --i)
             for (int64_t j = h - 1; j >= 0; --j) {
                 int64_t at = first + i * plane + j * line + (w - 1) * cell;
-                int64_t code = --row * pitch + shift + w - 1;
+                int64_t code = row-- * w - 1;
                 for (int64_t k = w; k > 0; --k, at -= cell, --code) visit(at, code);
             }
     }
 };
 
-// run(taps, ow, length, many): a row of windows from `ow` on: one window, or all inner ones together. `lane_count` is the
-// vector the caller works with.
+// run(taps, ow, length, many): a row of windows from `ow` on: one window, or all inner ones together. `lane_count` is
+// the vector the caller works with.
 template <class Run>
 inline void each_run(const Volume &v, int64_t n, int64_t od, int64_t oh, Range channel, int lane_count, Run &&run) {
     const Range rd = v.D.at(od), rh = v.H.at(oh);
-    const auto taps = [&](Range w, int64_t pitch, int64_t shift, Stride stride) {
+    const auto taps = [&](Range w, Stride stride) {
         return Taps{v.cell(n, rd.lo, rh.lo, w.lo) + channel.lo, v.H.cells * v.W.cells * v.C, v.W.cells * v.C, v.C,
-                    rd.size(), rh.size(), w.size(), pitch, shift, stride};
+                    rd.size(), rh.size(), w.size(), stride};
     };
-    const bool together = v.runs(lane_count, channel);
     for (int64_t ow = 0; ow < v.W.count; ++ow) {
-        if (together && ow == v.inner.lo) {
+        if (v.inner.size() > 0 && ow == v.inner.lo) {
             const int64_t start = v.comb.at(ow);
-            run(taps({start, start + v.comb.taps}, v.comb.taps, 0, v.stride()), ow, v.inner_run(), true);
+            Taps inner = taps({start, start + v.comb.taps}, v.stride());
+            if (v.runs(lane_count, channel)) {
+                run(inner, ow, v.inner_run(), true);
+            } else {
+                inner.stride = {};
+                for (; ow < v.inner.hi; ++ow, inner.first += v.comb.step * v.C) run(inner, ow, channel.size(), false);
+            }
             ow = v.inner.hi - 1;
         } else {
             const Range w = v.W.at(ow);
-            run(taps(w, w.size(), 0, {}), ow, channel.size(), false);
+            run(taps(w, {}), ow, channel.size(), false);
         }
     }
 }
@@ -189,7 +190,7 @@ inline RowPlan plan_rows(const vg_pool *p, const Volume &v, int64_t bytes, int32
                  useful_threads(work, threads), v.flat ? (v.inner_run() + 63) / 64 * 64 : 0};
     const int64_t rows = v.D.longest() * pieces(v.H.cells, at_least_one(v.H.count));
     plan.blocks.limit_heights((1 << 19) / static_cast<double>(at_least_one(rows * v.W.cells * v.C * bytes)));
-    plan.blocks.refine(plan.threads * 8, true);
+    plan.blocks.refine(plan.threads > 1 ? plan.threads * 8 : 1, true);
     return plan;
 }
 

@@ -3,8 +3,10 @@
 #pragma once
 
 #include "pool_match.hpp"
-#include "pool_max_grad.hpp"
+#include "pool_near.hpp"
 #include "pool_reduce.hpp"
+#include "pool_scatter.hpp"
+#include "pool_tiles.hpp"
 
 namespace VG_NAMESPACE::pool {
 
@@ -14,32 +16,42 @@ inline int32_t max_pool(const vg_pool *p, const void *x, void *y, const vg_run *
     return reduce<Largest>(p, x, y, run);
 }
 
-// body(MaxGrad type) for the rule and the size of codes that the problem asks for.
+// body(Scatter type) for the size of codes that the problem asks for.
 template <class S, class Body>
-auto with_gather(const vg_pool *p, Body &&body) {
-    if (p->near_ties) return body(Type<MaxGrad<S, ByNearness<S>>>{});
-    const int64_t cells = cells_of(p->axis[0]).longest() * cells_of(p->axis[1]).longest() * cells_of(p->axis[2]).longest();
-    if (cells <= 254) return body(Type<MaxGrad<S, ByCode<S, uint8_t>>>{});
-    return body(Type<MaxGrad<S, ByCode<S, uint32_t>>>{});
+auto with_scatter(const vg_pool *p, Body &&body) {
+    if (Volume(p, 1).largest_window() <= 254) return body(Type<Scatter<S, uint8_t>>{});
+    return body(Type<Scatter<S, uint32_t>>{});
 }
 
-template <class Gather>
-int32_t gather(const vg_pool *p, const typename Gather::Arrays &arrays, const vg_run *run) {
-    const GatherPlan plan = Gather::plan(p, arrays.keys != nullptr, run->threads);
-    const Gather gather(plan, arrays, p->batch, run);
+template <class How>
+int32_t scatter(const vg_pool *p, const typename How::Arrays &arrays, const vg_run *run) {
+    const ScatterPlan plan = How::plan(p, run->threads);
+    const How how(plan, arrays, p->batch, run);
     return each_block(plan.blocks, plan.threads, run, [&](const Blocks::Block &b, int worker) {
-        gather.block(b, static_cast<char *>(run->scratch) + worker * plan.bytes);
+        how.block(b, static_cast<char *>(run->scratch) + worker * plan.bytes);
     });
 }
 
 inline int64_t max_pool_grad_scratch(const vg_pool *p, int32_t threads) {
     return with_float(p->dtype, [&](auto t) -> int64_t {
         using S = typename decltype(t)::type;
-        if (by_tiles<S>(p)) return 0;
-        return with_gather<S>(p, [&](auto gather_type) {
-            const GatherPlan plan = decltype(gather_type)::type::plan(p, false, threads);
+        if (p->near_ties || by_tiles<S>(p)) return 0;
+        return with_scatter<S>(p, [&](auto how) {
+            const ScatterPlan plan = decltype(how)::type::plan(p, threads);
             return plan.bytes * plan.threads;
         });
+    });
+}
+
+template <class S>
+int32_t max_pool_grad_of(const vg_pool *p, const S *x, const S *y, const S *dy, S *dx, const vg_run *run) {
+    if (p->near_ties) {
+        const NearGrad<S> near(p, x, y, dy, dx, run);
+        return each_block(near.blocks(p), run->threads, run, [&](const Blocks::Block &b, int) { near.block(b); });
+    }
+    if (by_tiles<S>(p)) return max_grad_of_tiles(p, x, y, dy, dx, run);
+    return with_scatter<S>(p, [&](auto how) {
+        return scatter<typename decltype(how)::type>(p, {x, y, nullptr, dy, dx}, run);
     });
 }
 
@@ -47,11 +59,8 @@ inline int32_t max_pool_grad(const vg_pool *p, const void *x, const void *y, con
                              const vg_run *run) {
     return with_float(p->dtype, [&](auto t) -> int32_t {
         using S = typename decltype(t)::type;
-        const S *in = static_cast<const S *>(x), *out = static_cast<const S *>(y), *given = static_cast<const S *>(dy);
-        if (by_tiles<S>(p)) return max_grad_of_tiles(p, in, out, given, static_cast<S *>(dx), run);
-        return with_gather<S>(p, [&](auto gather_type) {
-            return gather<typename decltype(gather_type)::type>(p, {in, out, nullptr, given, static_cast<S *>(dx)}, run);
-        });
+        return max_pool_grad_of(p, static_cast<const S *>(x), static_cast<const S *>(y), static_cast<const S *>(dy),
+                                static_cast<S *>(dx), run);
     });
 }
 

@@ -76,7 +76,7 @@ inline int32_t max_pool_positions(const vg_pool *p, const void *x, void *y, uint
 
 inline int64_t max_pool_grad_positions_scratch(const vg_pool *p, int32_t threads) {
     return with_float(p->dtype, [&](auto t) -> int64_t {
-        const GatherPlan plan = MaxGrad<typename decltype(t)::type, ByCode<typename decltype(t)::type, uint8_t>>::plan(p, true, threads);
+        const ScatterPlan plan = Scatter<typename decltype(t)::type, uint8_t>::plan(p, threads);
         return plan.bytes * plan.threads;
     });
 }
@@ -84,7 +84,7 @@ inline int32_t max_pool_grad_positions(const vg_pool *p, const uint8_t *position
                                        const vg_run *run) {
     return with_float(p->dtype, [&](auto t) -> int32_t {
         using S = typename decltype(t)::type;
-        return gather<MaxGrad<S, ByCode<S, uint8_t>>>(
+        return scatter<Scatter<S, uint8_t>>(
             p, {nullptr, nullptr, positions, static_cast<const S *>(dy), static_cast<S *>(dx)}, run);
     });
 }

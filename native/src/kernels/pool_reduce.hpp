@@ -56,8 +56,9 @@ inline constexpr int64_t kPlaneBytes = 1 << 18;  // the source rows under a bloc
 // Rows of the tiles: how many outputs fit, and the cells under them.
 inline void plan_tiles(ReducePlan &plan, const Reach &W, int64_t channels, bool backward) {
     const double cells_per_output = static_cast<double>(W.cells) / static_cast<double>(at_least_one(W.count));
-    const int64_t per_output = at_least_one(static_cast<int64_t>(std::max(cells_per_output, 1.0) * static_cast<double>(channels)));
-    plan.tile = at_least_one(std::min(W.count, kRowElements / per_output));
+    const double per_output = std::max(cells_per_output, 1.0) * static_cast<double>(channels);
+    const int64_t fitting = static_cast<int64_t>(kRowElements / std::max(per_output, 1.0));
+    plan.tile = std::clamp<int64_t>(fitting, 1, at_least_one(W.count));
     int64_t cells = 0;
     for (int64_t o = 0; o < W.count; o += plan.tile)
         cells = std::max(cells, W.at(Range{o, std::min(W.count, o + plan.tile)}).size());
@@ -87,18 +88,19 @@ inline ReducePlan plan_reduce(const vg_pool *p, bool backward, int64_t bytes, in
     plan.blocks = {p->batch, D.count, H.count, C, at_least_one(D.count), at_least_one(H.count), at_least_one(channels)};
     const bool shared = D.overlap() > 1.2;
     if (shared) {
-        const double rows_per_output = std::max(1.0, static_cast<double>(H.cells) / static_cast<double>(at_least_one(H.count)));
-        const double height_bytes = static_cast<double>(depth_taps * W.cells * C * bytes) * rows_per_output;
+        const double rows_per_output = static_cast<double>(H.cells) / static_cast<double>(at_least_one(H.count));
+        const double row_bytes = static_cast<double>(depth_taps * W.cells * C * bytes);
+        const double height_bytes = row_bytes * std::max(1.0, rows_per_output);
         plan.blocks.limit_heights(static_cast<double>(kPlaneBytes) / height_bytes);
     } else {
         plan.blocks.depths = 1;
     }
-    plan.blocks.refine(plan.threads * 8, shared);
+    plan.blocks.refine(plan.threads > 1 ? plan.threads * 8 : 1, shared);
     if (plan.blocks.count() < plan.threads * 2 && !plan.flat && C >= 128) plan.blocks.channels = 64;
     return plan;
 }
 
-// Joins rows of a tile into one, four at a time. T is the stored type, or the type of sums for rows joined before.
+// Joins rows of a tile into one, five at a time. T is the stored type, or the type of sums for rows joined before.
 template <class T, class Join>
 class Stack {
     using A = typename Join::A;
@@ -109,7 +111,7 @@ public:
         : into_(into), cells_(cells), channels_(channels), stride_(stride) {}
     void add(const T *source, A weight) {
         row_[count_] = source, weight_[count_] = weight;
-        if (++count_ == 4) flush();
+        if (++count_ == 5) flush();
     }
     void finish() {
         if (count_ || fresh_) flush();
@@ -130,7 +132,8 @@ private:
             case 1: return run<1>(from, to, length);
             case 2: return run<2>(from, to, length);
             case 3: return run<3>(from, to, length);
-            default: return run<4>(from, to, length);
+            case 4: return run<4>(from, to, length);
+            default: return run<5>(from, to, length);
         }
     }
     template <int n>
@@ -149,8 +152,8 @@ private:
     int64_t cells_, channels_, stride_;
     bool fresh_ = true;
     int count_ = 0;
-    const T *row_[4];
-    A weight_[4];
+    const T *row_[5];
+    A weight_[5];
 };
 
 template <class S, class Join>
@@ -171,6 +174,8 @@ public:
         while (even_.lo < wide.out && extent(wide, even_.lo) != width_) ++even_.lo;
         even_.hi = even_.lo;
         while (even_.hi < wide.out && extent(wide, even_.hi) == width_) ++even_.hi;
+        if (plan.comb.taps) inner_ = plan.comb.inside(wide.size, wide.out);
+        if (Join::divides) inner_ = {std::max(inner_.lo, even_.lo), std::min(inner_.hi, even_.hi)};
         const int64_t unit = (plan.flat ? W.count * C | plan.tile * C : C) * static_cast<int64_t>(sizeof(S));
         past_ = goes_past(y, p->batch * D.count * H.count * W.count * C * static_cast<int64_t>(sizeof(S)), unit);
     }
@@ -216,7 +221,7 @@ private:
                 if (!(rd == depth_before && rh == height_before)) join_rows(t, b.image, rd, rh, next);
                 depth_before = rd, height_before = rh;
                 S *out = y_ + (((b.image * D.count + od) * H.count + oh) * W.count + wide.lo) * C + b.channel.lo;
-                const A share = Join::divides ? static_cast<A>(extent(p_->axis[0], od) * extent(p_->axis[1], oh)) : A(0);
+                const A share = static_cast<A>(Join::divides ? extent(p_->axis[0], od) * extent(p_->axis[1], oh) : 0);
                 if (plan_.flat) {
                     finish_flat(t, share, out);
                 } else {
@@ -231,7 +236,7 @@ private:
     void join_rows(const Tile &t, int64_t n, Range rd, Range rh, int64_t &next) const {
         if (!plan_.ring) {
             Stack<S, Join> stack(t.row, t.cells.size(), t.channels(), C);
-            for (int64_t d = rd.lo; d < rd.hi; ++d)
+            for (int64_t d = rd.lo; d < rd.hi && !cancelled(run_); ++d)
                 for (int64_t h = rh.lo; h < rh.hi; ++h) stack.add(source(t, n, d, h), weight(d, h));
             stack.finish();
         } else {
@@ -271,27 +276,59 @@ private:
 
     // ---- width, a run of channels per output ----
 
+    // Outputs at equal steps in runs, the others one by one. Forward the inner windows are such a run. Backward the
+    // cells that have only inner windows over them are, those at the same place between two starts.
     void finish_wide(const Tile &t, A share, S *out) const {
-        for (int64_t o = t.wide.lo; o < t.wide.hi; ++o, out += C) {
-            const Range rw = W.at(o);
-            const A *cell = t.row + (rw.lo - t.cells.lo) * t.channels();
-            const A count = Join::divides ? std::max(share * static_cast<A>(extent(p_->axis[2], o)), A(1)) : A(1);
-            switch (rw.size()) {
-                case 1: join_cells(t, cell, std::integral_constant<int64_t, 1>{}, count, out); break;
-                case 2: join_cells(t, cell, std::integral_constant<int64_t, 2>{}, count, out); break;
-                case 3: join_cells(t, cell, std::integral_constant<int64_t, 3>{}, count, out); break;
-                default: join_cells(t, cell, rw.size(), count, out);
+        Range together{0, 0};  // outputs that went in runs
+        if constexpr (backward) {
+            const int64_t taps = plan_.comb.taps, step = plan_.comb.step;
+            Range q{inner_.lo + (taps ? pieces(taps, step) - 1 : 0), inner_.hi};  // the windows that start the steps
+            while (q.lo < q.hi && plan_.comb.at(q.lo) < t.wide.lo) ++q.lo;
+            while (q.lo < q.hi && plan_.comb.at(q.hi) > t.wide.hi) --q.hi;
+            if (q.size() > 0) together = {plan_.comb.at(q.lo), plan_.comb.at(q.hi)};
+            for (int64_t phase = 0; q.size() > 0 && phase < step; ++phase) {
+                const int64_t over = phase < taps ? (taps - phase - 1) / step + 1 : 0;
+                const int64_t first = q.lo - std::max<int64_t>(over - 1, 0) - t.cells.lo;
+                join_run(t, t.row + first * t.channels(), over, t.channels(),
+                         out + (together.lo + phase - t.wide.lo) * C, step * C, q.size(), A(1));
             }
+        } else {
+            together = {std::max(t.wide.lo, inner_.lo), std::min(t.wide.hi, inner_.hi)};
+            if (together.size() > 0)
+                join_run(t, t.row + (plan_.comb.at(together.lo) - t.cells.lo) * t.channels(), plan_.comb.taps,
+                         plan_.comb.step * t.channels(), out + (together.lo - t.wide.lo) * C, C, together.size(),
+                         count_of(share, together.lo));
+        }
+        for (int64_t o = t.wide.lo; o < t.wide.hi; ++o) {
+            if (together.size() > 0 && o == together.lo) o = together.hi;
+            if (o >= t.wide.hi) return;
+            const Range rw = W.at(o);
+            join_run(t, t.row + (rw.lo - t.cells.lo) * t.channels(), rw.size(), 0, out + (o - t.wide.lo) * C, 0, 1,
+                     count_of(share, o));
         }
     }
-    template <class Count>
-    void join_cells(const Tile &t, const A *cell, Count cells, A count, S *out) const {
-        const int64_t channels = t.channels();
-        each_vector<L>(channels, [&](int64_t i, auto part) {
-            vec<A> acc = splat<A>(Join::identity);
-            for (int64_t w = 0; w < cells; ++w) acc = Join::join(acc, get(cell + w * channels + i, part));
-            write(out + i, Join::divides ? acc / splat<A>(count) : acc, part);
-        });
+    A count_of(A share, int64_t o) const {
+        if constexpr (!Join::divides) return A(1);
+        return std::max(share * static_cast<A>(extent(p_->axis[2], o)), A(1));
+    }
+    // `outputs` times: joins `cells` cells of channels; then on by one stride in the row and another in the output.
+    void join_run(const Tile &t, const A *from, int64_t cells, int64_t from_stride, S *out, int64_t out_stride,
+                  int64_t outputs, A count) const {
+        const auto run = [&](auto constant) {
+            const int64_t channels = t.channels();
+            for (int64_t o = 0; o < outputs; ++o, from += from_stride, out += out_stride)
+                each_vector<L>(channels, [&](int64_t i, auto part) {
+                    vec<A> acc = splat<A>(Join::identity);
+                    for (int64_t w = 0; w < constant; ++w) acc = Join::join(acc, get(from + w * channels + i, part));
+                    write(out + i, Join::divides ? acc / splat<A>(count) : acc, part);
+                });
+        };
+        switch (cells) {
+            case 1: return run(std::integral_constant<int64_t, 1>{});
+            case 2: return run(std::integral_constant<int64_t, 2>{});
+            case 3: return run(std::integral_constant<int64_t, 3>{});
+            default: return run(cells);
+        }
     }
     template <class Part>
     void write(S *out, vec<A> v, Part part) const {
@@ -346,6 +383,7 @@ private:
     int64_t C;
     int64_t width_ = 0;  // cells of the largest window along the width
     Range even_{0, 0};   // windows known to be of that size
+    Range inner_{0, 0};  // windows that lie wholly inside along the width (and are even, where it matters)
     bool past_;          // write around the caches
 };
 
