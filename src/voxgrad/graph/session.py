@@ -162,15 +162,8 @@ class ClientSession:
         self._events = []
         self._plan = plan = self._planned(tuple(outputs), tuple(blocks), values)
         self._memory.runs += 1
-        context = Context(
-            self.state,
-            "",
-            self._folder,
-            self._flag,
-            self.device.place,
-            self._windowed,
-            *([self._log] if self._log else []),
-        )
+        context = Context(self.state, "", self._folder, self._flag, self.device.place, self._windowed)
+        context.log = self._log or context.log
         with semantics(self.page.semantics):
             host = Host(self.device, self.cache, self._memory, self.on_progress, self.on_values, self._events)
             slots = Run(host, plan, context).go(values)
