@@ -78,9 +78,20 @@ EXTRA = (
 """Gradients that TensorFlow does not have or that need special points."""
 
 
+def _is_complex(case: Case) -> bool:
+    return any(getattr(value, "dtype", np.dtype(bool)).kind == "c" for value in case.inputs.values())
+
+
 def _cases() -> dict[str, list[Case]]:
     made: dict[str, list[Case]] = {}
-    for case in (*(one.case for one in recorded() if one.gradients and one.case.op not in WITHOUT_NUMBERS), *EXTRA):
+    for case in (
+        *(
+            one.case
+            for one in recorded()
+            if one.gradients and one.case.op not in WITHOUT_NUMBERS and not _is_complex(one.case)
+        ),
+        *EXTRA,
+    ):
         made.setdefault(case.op, []).append(case)
     return made
 

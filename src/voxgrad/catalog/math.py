@@ -151,7 +151,7 @@ def _extreme_gradient(compare: str) -> Gradient:
 
 
 def _difference_gradient(build: Any, x: Any, y: Any, z: Any, dz: Any) -> tuple[Any, Any]:
-    dx = build.Mul(build.Mul(dz, 2), conj(build, build.Sub(x, y)))
+    dx = build.Mul(build.Mul(dz, 2), build.Sub(x, y))
     return dx, build.Neg(dx)
 
 
@@ -245,8 +245,7 @@ def _times(factor: Any) -> Gradient:
 
 
 def _sqrt_grad_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
-    y = node.inputs[0]
-    scaled = build.RealDiv(dys[0], conj(build, y))
+    scaled = build.RealDiv(dys[0], node.inputs[0])
     return build.Neg(build.Mul(conj(build, scaled), node.outputs[0])), build.Mul(scaled, 0.5)
 
 
@@ -257,8 +256,8 @@ def _rsqrt_grad_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence
 
 
 def _reciprocal_grad_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
-    y, dy = conj(build, node.inputs[0]), conj(build, node.inputs[1])
-    return build.Mul(build.Mul(build.Mul(dys[0], dy), y), -2), build.ReciprocalGrad(y, dys[0])
+    y, dy = conj(build, node.inputs[0]), node.inputs[1]
+    return build.Mul(build.Mul(build.Mul(conj(build, dys[0]), dy), y), -2), build.ReciprocalGrad(y, dys[0])
 
 
 def _sigmoid_grad_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:

@@ -180,7 +180,7 @@ def _cumprod_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[An
     exclusive, reverse = node.attrs["exclusive"], node.attrs["reverse"]
     product = build.Cumprod(x, axis, exclusive=exclusive, reverse=reverse)
     total = build.Cumsum(build.Mul(conj(build, product), dys[0]), axis, exclusive=exclusive, reverse=not reverse)
-    return build.RealDiv(total, conj(build, x)), None
+    return build.DivNoNan(total, conj(build, x)), None
 
 
 def _running(name: str, summary: str, kernel: str, gradient: Gradient, *laws: Law) -> Op:
@@ -305,7 +305,7 @@ OPS = (
     _arg("ArgMin", "The position of the smallest element along an axis.", "arg_min", False),
     _running("Cumsum", "The running sum along an axis.", "cumsum", _cumsum_gradient),
     _running("Cumprod", "The running product along an axis.", "cumprod", _cumprod_gradient,
-             Law("gradient", "It divides by x, as TensorFlow's: NaN where x has zeros.")),
+             Law("gradient", "It divides by x, as TensorFlow's: 0 where x is 0.")),
     _segment("SegmentSum", "sum", "segment_sum", dtypes.NUMBER, _segment_sum_gradient),
     _segment("SegmentMean", "mean", "segment_mean", dtypes.NUMBER, _segment_mean_gradient),
     _segment("SegmentProd", "product", "segment_prod", dtypes.NUMBER, None),

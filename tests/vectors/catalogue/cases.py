@@ -179,6 +179,34 @@ def binary() -> Iterator[Case]:
     yield Case("Add", {"x": np.array([b"ab", b"\x00"], object), "y": np.array([b"c"], object)})
 
 
+def complex_gradients() -> Iterator[Case]:
+    """Gradients of complex numbers: where a conjugate belongs shows only here."""
+    x, y = np.array([0.5 + 0.25j, -0.75 + 2j, 1 - 0.5j]), np.array([1.5 - 1j, 0.25 + 0.5j, -1 + 2j])
+    for op in ("Neg", "Reciprocal", "Square", "Sqrt", "Rsqrt", "Exp", "Expm1", "Log", "Log1p", "Sin", "Cos", "Tan",
+               "Sinh",
+               "Cosh", "Tanh", "Asin", "Acos", "Atan", "Asinh", "Acosh", "Atanh", "Sigmoid"):  # fmt: skip
+        yield Case(op, {"x": x}, gradient=("x",))
+    for op in ("AddV2", "Sub", "Mul", "RealDiv", "Div", "DivNoNan", "Pow", "SquaredDifference", "Xlogy", "Xdivy"):
+        yield Case(op, {"x": x, "y": y}, gradient=("x", "y"))
+    for op in ("SigmoidGrad", "TanhGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad"):
+        yield Case(op, {"y": x, "dy": y}, gradient=("y", "dy"))
+    yield Case("Conj", {"input": x}, gradient=("input",))
+    for op in ("Real", "Imag", "ComplexAbs"):
+        name = OPS[op].inputs[0].name
+        yield Case(op, {name: x}, {"Tout": "float64"}, (name,))
+    yield Case("Complex", {"real": x.real.copy(), "imag": x.imag.copy()}, {"Tout": "complex128"}, ("real", "imag"))
+    square = np.outer(x, y)
+    for a, b in ((False, False), (True, False), (False, True), (True, True)):
+        yield Case("MatMul", {"a": square, "b": square.T.copy()}, {"transpose_a": a, "transpose_b": b}, ("a", "b"))
+        yield Case(
+            "BatchMatMulV2", {"x": square[None], "y": square.T[None].copy()}, {"adj_x": a, "adj_y": b}, ("x", "y")
+        )
+    axis = {"axis": np.array([1], np.int32)}
+    for op in ("Sum", "Mean", "Prod"):
+        yield Case(op, {"input": square, **axis}, gradient=("input",))
+    yield Case("ConjugateTranspose", {"x": square, "perm": np.array([1, 0], np.int32)}, gradient=("x",))
+
+
 def special() -> Iterator[Case]:
     for op in OPS.values():
         if not op.kernel.startswith("special") or len(op.inputs) == 1:
@@ -888,7 +916,8 @@ def randoms() -> Iterator[Case]:
 
 
 GROUPS = (
-    unary, binary, special, casts, choices, matrices, reductions, segments, shapes, diagonals, slices, joins, gathers,
+    unary, binary, complex_gradients, special, casts, choices, matrices, reductions, segments, shapes, diagonals,
+    slices, joins, gathers,
     lists,
     networks, normalisations, windows, rearrangements, texts, sparse, randoms,
 )  # fmt: skip
