@@ -17,6 +17,7 @@ from voxgrad.catalog.shapes import (
     elements,
     has_rank,
     length,
+    like,
     scalar_value,
     shaped,
     size_of,
@@ -280,10 +281,102 @@ def _unsorted(name: str, what: str, kernel: str, types: tuple[DType, ...], gradi
     )  # fmt: skip
 
 
+def _sparse_segment_rule(call: Call, faults: Faults) -> Shape | None:
+    for name in ("indices", "segment_ids"):
+        has_rank(call, name, 1, faults)
+    if not has_rank(call, "data", 1, faults, at_least=True) or faults:
+        return None
+    ids, rows = call.inputs["segment_ids"], call.inputs["indices"].shape
+    check_same("segment_ids", ids.shape, rows, "one entry per index", faults)
+    return (unknown(call, "segments"), *call.inputs["data"].shape[1:])
+
+
+def _sparse_segment_grad_rule(call: Call, faults: Faults) -> Shape | None:
+    if not has_rank(call, "grad", 1, faults, at_least=True):
+        return None
+    check_same(
+        "segment_ids", call.inputs["segment_ids"].shape, call.inputs["indices"].shape, "one entry per index", faults
+    )
+    rows = scalar_value(call.inputs["output_dim0"])
+    return (unknown(call, "rows") if rows is None else rows, *call.inputs["grad"].shape[1:])
+
+
+def _sparse_segment_gradient(grad_op: str) -> Gradient:
+    def gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
+        data, indices, ids = node.inputs
+        rows = build.StridedSlice(build.Shape(data), [0], [1], [1], shrink_axis_mask=1)
+        if grad_op:
+            return getattr(build, grad_op)(dys[0], indices, ids, rows), None, None
+        return build.UnsortedSegmentSum(build.GatherV2(dys[0], ids, 0), indices, rows), None, None
+
+    return gradient
+
+
+_SPARSE_IDS = {"Tidx": dtypes.INDEX, "Tsegmentids": dtypes.INDEX}
+_SPARSE_DEFAULTS = {"Tidx": dtypes.INT32, "Tsegmentids": dtypes.INT32}
+_CHOSEN = (Input("indices", "Tidx", "The rows that count.", "[n]"),
+           Input("segment_ids", "Tsegmentids", "The segment of each, sorted.", "[n]"))  # fmt: skip
+_SPARSE_GRADIENT = Attr("sparse_gradient", "bool", "Without effect here: gradients are dense.", False)
+
+
+def _sparse_segment(name: str, what: str, kernel: str, types: tuple[DType, ...], grad_op: str) -> Op:
+    return Op(
+        name, "math", f"The {what} of chosen rows, by segment.",
+        (Input("data", "T", "The rows.", "[rows, ...]"), *_CHOSEN),
+        (_SPARSE_GRADIENT,), (Output("output", "T", f"The {what} per segment.", "[last id + 1, ...]"),),
+        {"T": types, **_SPARSE_IDS}, _SPARSE_DEFAULTS, infer=shaped(_sparse_segment_rule),
+        kernel=f"reductions.sparse_segment_{kernel}", gradient=_sparse_segment_gradient(grad_op), laws=_SORTED,
+        linear_in=("data",),
+    )  # fmt: skip
+
+
+def _sparse_segment_grad(name: str, of: str, kernel: str) -> Op:
+    return Op(
+        name, "math", f"Gradient of {of} with respect to data.",
+        (Input("grad", "T", "The gradient with respect to the output.", "[segments, ...]"), *_CHOSEN,
+         Input("output_dim0", dtypes.INT32, "How many rows data has.", "[]", host=True)),
+        outputs=(Output("output", "T", "The gradient with respect to data.", "[output_dim0, ...]"),),
+        types={"T": dtypes.FLOATING, **_SPARSE_IDS}, type_defaults=_SPARSE_DEFAULTS,
+        infer=shaped(_sparse_segment_grad_rule), kernel=f"reductions.sparse_segment_{kernel}_grad", linear_in=("grad",),
+    )  # fmt: skip
+
+
+def _bincount_rule(call: Call, faults: Faults) -> Shape | None:
+    size, weights = scalar_value(call.inputs["size"]), call.inputs["weights"].shape
+    if weights != (0,):
+        check_same("weights", weights, call.inputs["arr"].shape, "the shape of arr, or none", faults)
+    return (unknown(call, "size") if size is None else size,)
+
+
+_COUNTED_TYPES = (dtypes.INT32, dtypes.INT64, dtypes.FLOAT32, dtypes.FLOAT64)
+
+COUNTS = (
+    _sparse_segment("SparseSegmentSum", "sum", "sum", dtypes.REAL, ""),
+    _sparse_segment("SparseSegmentMean", "mean", "mean", dtypes.FLOATING, "SparseSegmentMeanGrad"),
+    _sparse_segment("SparseSegmentSqrtN", "sum divided by the square root of the count", "sqrt_n", dtypes.FLOATING,
+                    "SparseSegmentSqrtNGrad"),
+    _sparse_segment_grad("SparseSegmentMeanGrad", "SparseSegmentMean", "mean"),
+    _sparse_segment_grad("SparseSegmentSqrtNGrad", "SparseSegmentSqrtN", "sqrt_n"),
+    Op("Bincount", "math", "How often each of 0 to size - 1 occurs, or the sum of the weights there.",
+       (Input("arr", dtypes.INT32, "Numbers, none negative."),
+        Input("size", dtypes.INT32, "How many bins.", "[]", host=True),
+        Input("weights", "T", "What each counts; empty for 1.", "shape of arr, or [0]")),
+       outputs=(Output("bins", "T", "The counts.", "[size]"),), types={"T": _COUNTED_TYPES},
+       infer=shaped(_bincount_rule),
+       kernel="reductions.bincount", laws=(Law("range",
+                                               "Numbers at or above size do not count; negative ones are an error."),)),
+    Op("Bucketize", "math", "For each number, how many boundaries are not above it.",
+       (Input("input", "T", "Numbers."),),
+       (Attr("boundaries", "floats", "Sorted boundaries."),),
+       (Output("output", dtypes.INT32, "The numbers of the buckets.", "shape of input"),), {"T": _COUNTED_TYPES},
+       infer=like("input"), kernel="reductions.bucketize"),
+)  # fmt: skip
+
 _NAN_LAW = Law("nan", "NaN in, NaN out.")
 _SUMMED = Law("precision", "half and bfloat16 are summed in float32 and rounded once.")
 
 OPS = (
+    *COUNTS,
     _reduction("Sum", "The sum over axes.", "sum", dtypes.NUMBER, _sum_gradient, _SUMMED,
                Law("empty", "The sum of nothing is 0."), linear_in=("input",),
                example="print(vg.raw_ops.Sum(input=np.array([[1, 2], [3, 4]]), axis=[0]))  # [4 6]"),

@@ -392,6 +392,26 @@ def segments() -> Iterator[Case]:
             )
 
 
+def counts() -> Iterator[Case]:
+    chosen, ids = np.array([3, 0, 3, 1], np.int32), np.array([0, 0, 1, 3], np.int32)
+    for op in ("SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN"):
+        for dtype in types_of(op):
+            yield Case(op, {"data": ramp(dtype, 4, 3), "indices": chosen, "segment_ids": ids})
+        whole = np.array([0, 0, 1, 1], np.int64)
+        yield Case(op, {"data": ramp("float64", 4, 2), "indices": chosen, "segment_ids": whole}, gradient=("data",))
+    for op in ("SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad"):
+        for dtype in ("float32", "float64"):
+            yield Case(
+                op, {"grad": ramp(dtype, 4, 2), "indices": chosen, "segment_ids": ids, "output_dim0": _scalar(5)}
+            )
+    numbers_ = np.array([[1, 4], [1, 9]], np.int32)
+    for dtype in types_of("Bincount"):
+        yield Case("Bincount", {"arr": numbers_, "size": _scalar(5), "weights": ramp(dtype, 2, 2)})
+        yield Case("Bincount", {"arr": numbers_, "size": _scalar(5), "weights": ramp(dtype, 0)})
+    for dtype in types_of("Bucketize"):
+        yield Case("Bucketize", {"input": ramp(dtype, 2, 4, scale=1)}, {"boundaries": [-1.0, 0.0, 2.5]})
+
+
 def _at(*values: int, dtype: Any = np.int32) -> Array:
     return np.array(values, dtype)
 
@@ -916,7 +936,8 @@ def randoms() -> Iterator[Case]:
 
 
 GROUPS = (
-    unary, binary, complex_gradients, special, casts, choices, matrices, reductions, segments, shapes, diagonals,
+    unary, binary, complex_gradients, special, casts, choices, matrices, reductions, segments, counts, shapes,
+    diagonals,
     slices, joins, gathers,
     lists,
     networks, normalisations, windows, rearrangements, texts, sparse, randoms,

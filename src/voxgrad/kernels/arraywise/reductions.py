@@ -9,6 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from voxgrad.catalog.dtypes import INT32
 from voxgrad.kernels.arraywise.evaluation import Run, add_kernel, kernel
 from voxgrad.kernels.arraywise.math import is_integer, truncated
 from voxgrad.kernels.arraywise.namespace import (
@@ -227,3 +228,65 @@ def _unsorted(kind: str) -> Any:
 
 for _kind in _SCATTER:
     add_kernel(__name__, f"unsorted_{_kind}", _unsorted(_kind), widen=_kind in ("sum", "prod"))
+
+
+def _chosen(run: Run, data: Array, indices: Array, ids: Array) -> tuple[Array, np.ndarray[Any, Any], int]:
+    """The rows that count, how many each segment has, and the number of segments."""
+    rows = to_numpy(indices)
+    if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < data.shape[0]:
+        run.fail("indices", wanted=f"be in [0, {data.shape[0]})", got=rows.tolist())
+    count = _sorted_count(run, ids)
+    sizes = np.bincount(to_numpy(ids).astype(np.int64), minlength=count)
+    return run.xp.take(data, moved_to(rows.astype(np.int64), data), axis=0), sizes, count
+
+
+def _column(run: Run, values: Any, data: Array) -> Array:
+    return run.make(np.reshape(values, (-1,) + (1,) * (len(data.shape) - 1)), element_type(data))
+
+
+_SHARES: dict[str, Any] = {"sum": np.ones_like, "mean": lambda sizes: sizes, "sqrt_n": np.sqrt}
+"""By what the sum of a segment is divided."""
+
+
+def _sparse_segments(kind: str) -> tuple[Any, Any]:
+    def forward(run: Run, data: Array, indices: Array, ids: Array) -> Array:
+        rows, sizes, count = _chosen(run, data, indices, ids)
+        total = scattered(run, rows, ids, count, "sum")
+        return total if kind == "sum" else total / _column(run, _SHARES[kind](np.maximum(sizes, 1)), data)
+
+    def backward(run: Run, grad: Array, indices: Array, ids: Array, output_dim0: Array) -> Array:
+        places = to_numpy(ids).astype(np.int64)
+        if places.size and not 0 <= int(places.min()) <= int(places.max()) < grad.shape[0]:
+            run.fail("segment_ids", wanted=f"be in [0, {grad.shape[0]})", got=places.tolist())
+        sizes = np.maximum(np.bincount(places, minlength=grad.shape[0]), 1)
+        spread = run.xp.take(grad / _column(run, _SHARES[kind](sizes), grad), moved_to(places, grad), axis=0)
+        return scattered(run, spread, indices, integer(output_dim0), "sum")
+
+    return forward, backward
+
+
+for _kind in _SHARES:
+    _forward, _backward = _sparse_segments(_kind)
+    add_kernel(__name__, f"sparse_segment_{_kind}", _forward, widen=True)
+    add_kernel(__name__, f"sparse_segment_{_kind}_grad", _backward, widen=True)
+
+
+@kernel()
+def bincount(run: Run, arr: Array, size: Array, weights: Array) -> Array:
+    """How often each number occurs."""
+    numbers, count, each = to_numpy(arr).reshape(-1), integer(size), to_numpy(weights).reshape(-1)
+    if numbers.size and int(numbers.min()) < 0:
+        run.fail("arr", wanted="hold no negative numbers", got=int(numbers.min()))
+    kept = numbers < count
+    bins = np.zeros(count, each.dtype)
+    np.add.at(bins, numbers[kept], each[kept] if each.size else np.ones(int(kept.sum()), each.dtype))
+    return moved_to(bins, weights)
+
+
+@kernel()
+def bucketize(run: Run, x: Array) -> Array:
+    """The bucket of each number."""
+    edges = np.asarray(run.attrs["boundaries"], np.float32)
+    if bool((np.diff(edges) < 0).any()):
+        run.fail("boundaries", wanted="be sorted", got=edges.tolist())
+    return run.make(np.searchsorted(edges, to_numpy(x), side="right"), INT32)
