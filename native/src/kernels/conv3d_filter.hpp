@@ -15,6 +15,7 @@ namespace VG_NAMESPACE::conv {
 struct FilterPlan : Cut {
     int64_t spacing;                      // of the input channels in the slab
     bool in_place;                        // x and dy are read where they are
+    bool swapped;                         // few output channels: lanes run along the input channels instead
     int64_t in_part, in_parts;            // input channels of a task
     int64_t vectors, out_part, out_parts; // vectors of output channels: of a group, of a task
     int64_t slice;                        // depth of a block's slices
@@ -27,6 +28,10 @@ struct FilterPlan : Cut {
 // dy of one block and vector pair: to stay in the first cache; with few channels, there are so many taps to a voxel
 // that the second will do and larger blocks are cheaper to bring in.
 inline constexpr int64_t near_bytes = 24 << 10, far_bytes = 96 << 10;
+
+// With swapped roles, the vectors of one tile of sixteen input channels.
+template <class A>
+inline constexpr int swapped_vectors = 16 / lanes<A> < most_vectors ? 16 / lanes<A> : most_vectors;
 
 // Channels are split among tasks first, as that needs no second pass, but not so far that copying dominates; and a task's
 // sums should stay in the cache.
@@ -66,6 +71,10 @@ FilterPlan filter_plan(const Correlation &c) {
     p.vectors = pieces(c.out, lanes<A>);
     // With a single tap every value is used too few times to be worth copying.
     p.in_place = taps == 1 && sizeof(S) == sizeof(A) && c.from.channel == 1 && c.out % lanes<A> == 0;
+    const double along_in = static_cast<double>(c.in) / (pieces(c.in, 16) * 16) * (c.out < 4 ? c.out / 4.0 : 1);
+    p.swapped = p.spacing == 16 && c.out < lanes<A> && c.out <= most_outer_rows<false>(swapped_vectors<A>) &&
+                along_in * lanes<A> > 1.1 * c.out;
+    p.in_place = p.in_place && !p.swapped;
     const int64_t pair = least(p.vectors, most_vectors) * lanes<A>;
     double voxels = c.batch;
     for (int a = 0; a < 3; ++a) voxels *= c.axis[a].out;
@@ -82,7 +91,7 @@ FilterPlan filter_plan(const Correlation &c) {
     deepen(c, slice, cell, p);
     p.blocks = c.batch * p.grid[0] * p.grid[1] * p.grid[2];
     p.rows = taps * p.in_part;
-    p.sums = p.rows * p.out_part * lanes<A>;
+    p.sums = p.swapped ? taps * pieces(p.in_part, 16) * 16 * c.out : p.rows * p.out_part * lanes<A>;
     p.segments = clamp(enough_tasks / p.chunks, 1, most(1, p.blocks));
     while (p.segments > 1 && p.segments * p.chunks * p.sums * size > (4 << 20)) --p.segments;
     p.slab = slab_cells(c, p.block) * p.spacing * pieces(p.in_part, p.spacing);
@@ -104,6 +113,10 @@ struct FilterWorkspace {
 
 template <class S>
 class FilterGradient {
+    struct Part {
+        int64_t group, in, ins, vector, vectors;
+    };
+
 public:
     using A = sum_t<S>;
     FilterGradient(const Correlation &c, const FilterPlan &p, const S *x, const S *dy, S *dw, const vg_run *run)
@@ -149,6 +162,7 @@ public:
     // Adds the segments' sums in order and writes one tap of a chunk. `next` is the distance between segments.
     void finish(int64_t chunk, int64_t tap, const A *sums, int64_t next) const {
         const Part part = part_of(chunk);
+        if (p.swapped) return finish_swapped(part, tap, sums, next);
         for (int64_t i = 0; i < part.ins; ++i) {
             S *to = dw + (tap * c.in + part.in + i) * c.w_in + part.group * c.out + part.vector * lanes<A>;
             const int64_t outs = least(part.vectors * lanes<A>, c.out - part.vector * lanes<A>);
@@ -165,9 +179,17 @@ public:
     }
 
 private:
-    struct Part {
-        int64_t group, in, ins, vector, vectors;
-    };
+    // The sums of swapped roles are [tap][sixteen of inputs][output][input].
+    void finish_swapped(const Part &part, int64_t tap, const A *sums, int64_t next) const {
+        for (int64_t i = 0; i < part.ins; ++i) {
+            const A *from = sums + ((tap * pieces(part.ins, 16) + i / 16) * c.out) * 16 + i % 16;
+            for (int64_t o = 0; o < c.out; ++o) {
+                A total = from[o * 16];
+                for (int64_t s = 1; s < p.segments; ++s) total += from[o * 16 + s * next];
+                narrow(total, dw + (tap * c.in + part.in + i) * c.w_in + part.group * c.out + o);
+            }
+        }
+    }
 
     Part part_of(int64_t chunk) const {
         Part t;
@@ -182,7 +204,8 @@ private:
     // dy of a block as [vector pair][voxel][lane], zero beyond the last channel.
     void bring_gradient(const Block &b, const Part &part, int64_t n, A *to) const {
         for (int64_t v = 0; v < part.vectors; v += most_vectors) {
-            const int64_t width = least(most_vectors, part.vectors - v) * lanes<A>, first = (part.vector + v) * lanes<A>;
+            const int64_t width = p.swapped ? c.out : least(most_vectors, part.vectors - v) * lanes<A>;
+            const int64_t first = (part.vector + v) * lanes<A>;
             const int64_t outs = least(width, c.out - first);
             const S *image = dy + n * c.to.batch + (part.group * c.out + first) * c.to.channel + b.from[2] * c.to.space[2];
             for (int64_t d = b.from[0]; d < b.from[0] + b.count[0]; ++d) {
@@ -215,7 +238,7 @@ private:
     // All taps of sixteens of channels: per tap, the box of voxels that meets data.
     void add_channels(const Block &b, Range depths, const Part &part, int64_t vectors, const A *gradient,
                       FilterWorkspace<A> &space, A *sums) const {
-        OuterInput<A> in = box_of(b, vectors);
+        OuterInput<A> in = box_of(b, p.swapped ? c.out : vectors * lanes<A>);
         for (int64_t c0 = 0; c0 < part.ins; c0 += 16) {
             const int64_t channels = least(16, part.ins - c0);
             for (int64_t tap = 0; tap < c.taps(); ++tap) {
@@ -230,15 +253,17 @@ private:
                     in.x += space.taps[a][t[a]] + (q.from - b.from[a]) * in.x_step[a];
                     in.dy += (q.from - b.from[a]) * in.dy_step[a];
                 }
-                if (any) add_rows(in, channels, vectors, sums + (tap * part.ins + c0) * vectors * lanes<A>);
+                if (!any) continue;
+                if (p.swapped) add_swapped(in, sums + (tap * pieces(part.ins, 16) + c0 / 16) * c.out * 16);
+                else add_rows(in, channels, vectors, sums + (tap * part.ins + c0) * vectors * lanes<A>);
             }
         }
     }
 
     // The box of all voxels of a block, in the slab and in the gradient brought in.
-    static OuterInput<A> box_of(const Block &b, int64_t vectors) {
+    static OuterInput<A> box_of(const Block &b, int64_t width) {
         OuterInput<A> in;
-        in.dy_step[2] = vectors * lanes<A>;
+        in.dy_step[2] = width;
         in.dy_step[1] = b.count[2] * in.dy_step[2];
         in.dy_step[0] = b.count[1] * in.dy_step[1];
         for (int a = 0; a < 3; ++a) in.count[a] = b.count[a], in.x_step[a] = b.slot[a];
@@ -250,6 +275,21 @@ private:
         const int64_t rows = pieces(channels, pieces(channels, most_outer_rows<false>(static_cast<int>(vectors))));
         for (int64_t r = 0; r < channels; r += rows, in.x += rows)
             outer_of<A, false>(vectors, least(rows, channels - r))(in, sums + r * vectors * lanes<A>);
+    }
+
+    // Output channels are the rows and sixteen input channels the lanes; those beyond the last add to sums of no use.
+    void add_swapped(const OuterInput<A> &in, A *sums) const {
+        constexpr int vectors = swapped_vectors<A>;
+        OuterInput<A> turned = in;
+        turned.x = in.dy;
+        for (int a = 0; a < 3; ++a) turned.x_step[a] = in.dy_step[a], turned.dy_step[a] = in.x_step[a];
+        for (int v = 0; v < 16; v += vectors * lanes<A>) {
+            turned.dy = in.x + v;
+            A part[most_vectors * lanes<A> * lanes<A>] = {};
+            outer_of<A, false>(vectors, c.out)(turned, part);
+            for (int64_t o = 0; o < c.out; ++o)
+                for (int k = 0; k < vectors * lanes<A>; ++k) sums[o * 16 + v + k] += part[o * vectors * lanes<A> + k];
+        }
     }
 
     // A single tap. It may have a stride or padding, which the index maps of the block take care of.
@@ -288,7 +328,7 @@ private:
                         space.rows[m++] = space.taps[0][d] + space.taps[1][h] + space.taps[2][t] + i;
         if (m == 0) return;
         const int64_t width = vectors * lanes<A>, rows = pieces(m, pieces(m, most_outer_rows<true>(static_cast<int>(vectors))));
-        OuterInput<A> in = box_of(b, vectors);
+        OuterInput<A> in = box_of(b, width);
         in.x = space.slab + (depths.from - b.from[0]) * in.x_step[0];
         in.dy = gradient + (depths.from - b.from[0]) * in.dy_step[0];
         in.count[0] = depths.to - depths.from;

@@ -210,6 +210,15 @@ inline void choose_block(const Correlation &c, const int64_t (&step)[3], double 
     }
 }
 
+// Voxels of a few channels; their number is a constant of the code, as the loop is all there is.
+template <int count, int spacing, class S>
+void copy_few(const S *from, int64_t voxel, int64_t channel, int64_t voxels, sum_t<S> *to) {
+    for (int64_t i = 0; i < voxels; ++i) {
+#pragma GCC unroll 4
+        for (int c = 0; c < count; ++c) to[i * spacing + c] = widen(from[i * voxel + c * channel]);
+    }
+}
+
 // Copies `voxels` voxels of `channels` channels into channel blocks that lie `block` apart. `ahead` leads to what will
 // be wanted next.
 template <int spacing, class S>
@@ -240,6 +249,12 @@ void copy_voxels(const S *from, int64_t voxel, int64_t channel, int64_t voxels, 
         const int64_t here = least(spacing, channels - c0);
         const S *x = from + c0 * channel;
         int64_t i = 0;
+        if (spacing == 4) {
+            if (here == 2) copy_few<2, spacing>(x, voxel, channel, voxels, to);
+            else if (here == 3) copy_few<3, spacing>(x, voxel, channel, voxels, to);
+            else copy_few<4, spacing>(x, voxel, channel, voxels, to);
+            continue;
+        }
         if (spacing == 16 && voxel == 1 && here == 16) {
             for (; i + lanes<A> <= voxels; i += lanes<A>)
                 for (int c = 0; c < 16; c += lanes<A>) transpose(x + i + c * channel, channel, to + i * spacing + c, spacing);
