@@ -385,7 +385,7 @@ def test_a_killed_save_leaves_a_whole_page(tmp_path: Path) -> None:
     """SIGKILL at random moments of a loop of saves: the page and its constants are always one of the saved ones."""
     target = tmp_path / "a.vox.json"
     seen = set()
-    for attempt in range(12):
+    for attempt in range(8):
         with subprocess.Popen([sys.executable, "-c", KILLED, str(target)], stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             process.stdout.readline()
