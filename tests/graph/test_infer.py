@@ -336,3 +336,17 @@ def test_estimates_of_planes_and_matrices() -> None:
     assert dx is not None and dw is not None
     assert flops["conv"] == flops[dx.block.name] == flops[dw.block.name] == multiplied
     assert flops["pool"] == 2 * 4 * 4 * 5 * 4 and flops["product"] == 2 * 4 * 6 * 7
+
+
+def test_small_integers_are_followed_through_arithmetic() -> None:
+    """Sizes flow: a shape that was computed on the page is known before the run, and broadcast as the run does."""
+    page = Page("sizes")
+    column, row = ops.Const(page, [[1], [2]]), ops.Const(page, [[10, 20]])
+    empty = ops.Const(page, np.zeros((0,), np.int32))
+    for made in (ops.AddV2(page, column, row), ops.Mul(page, column, column), ops.Sub(page, row, 1)):
+        value = made.spec.value
+        assert value is None or list(value) == vg.ClientSession(page).run(made).ravel().tolist()
+    assert ops.AddV2(page, empty, 1).shape == (0,)
+    x = ops.Placeholder(page, dtype="float32", shape=["N", 6], name="x")
+    half = ops.FloorDiv(page, ops.Shape(page, x), 2)
+    assert [str(size) for size in ops.Fill(page, half, 1.0).shape or ()] == ["floor(N/2)", "3"]

@@ -418,7 +418,6 @@ def test_sessions_in_threads_do_not_mix() -> None:
             if not np.array_equal(session.run("mean", {"x": x}), by_hand(x, known["w"])):
                 wrong.append(turn)
 
-    page.infer()
     threads = [threading.Thread(target=work, args=(index,)) for index in range(3)]
     for thread in threads:
         thread.start()

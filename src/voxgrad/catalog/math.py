@@ -23,6 +23,7 @@ from voxgrad.catalog.shapes import (
     like,
     merged,
     same_shapes,
+    size_of,
     specs,
     text,
 )  # fmt: skip
@@ -94,15 +95,11 @@ def _fold(operate: Any) -> Infer:
         if faults:
             return None
         left, right = (elements(call.inputs[name]) for name in ("x", "y"))
-        if (
-            left is None
-            or right is None
-            or shape is None
-            or (1 not in (len(left), len(right)) and len(left) != len(right))
-        ):
+        if not left or not right or shape is None or size_of(shape) != max(len(left), len(right)):
+            # Both sides are repeated, or one is empty: not worth following.
             return specs(call, shape)
         count = max(len(left), len(right))
-        pairs = zip(left * (count // len(left) or 1), right * (count // len(right) or 1), strict=False)
+        pairs = zip(left * (count // len(left)), right * (count // len(right)), strict=True)
         try:
             value = tuple(operate(one, two) for one, two in pairs)
         except (TypeError, ZeroDivisionError):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from voxgrad.catalog import dtypes
-from voxgrad.catalog.dims import differ
+from voxgrad.catalog.dims import differ, shapes_differ
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.gradients import conj, nothing
 from voxgrad.catalog.model import Attr, Call, Gradient, Input, Law, Node, Op, Output, Shape, Spec
@@ -343,7 +343,7 @@ def _sparse_segment_grad(name: str, of: str, kernel: str) -> Op:
 
 def _bincount_rule(call: Call, faults: Faults) -> Shape | None:
     size, weights = scalar_value(call.inputs["size"]), call.inputs["weights"].shape
-    if weights != (0,):
+    if shapes_differ(weights, (0,)):
         check_same("weights", weights, call.inputs["arr"].shape, "the shape of arr, or none", faults)
     return (unknown(call, "size") if size is None else size,)
 

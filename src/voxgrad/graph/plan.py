@@ -64,7 +64,6 @@ class Plan:
     feeds: dict[Output, int] = field(default_factory=dict)
     fetches: list[int] = field(default_factory=list)
     needed: set[Block] = field(default_factory=set)
-    inference: Inference | None = None
 
     def slot(self) -> int:
         """A new slot."""
@@ -88,7 +87,7 @@ def make_plan(
     inference: Inference, fetches: Sequence[Output], targets: Sequence[Block], feeds: Sequence[Output], device: str
 ) -> Plan:
     """The plan for these fetches and targets, from a page without problems."""
-    plan = Plan(inference=inference)
+    plan = Plan()
     place = _Place(inference.store, inference, "", {})
     for output in feeds:
         plan.feeds[output] = place.slots[output] = plan.slot()

@@ -10,14 +10,12 @@ import numpy as np
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Input, Op, Spec
+from voxgrad.catalog.shapes import FOLDED
 from voxgrad.errors import Faults
 from voxgrad.graph.block import Value
 from voxgrad.kernels.element_types import dtype_of, numpy_type
 
 Array = np.ndarray[Any, Any]
-
-FOLDED = 64
-"""Integers of up to this many elements are known to inference."""
 
 _DEFAULTS = {"b": dtypes.BOOL, "i": dtypes.INT32, "u": dtypes.INT32, "f": dtypes.FLOAT32, "c": dtypes.COMPLEX64}
 
