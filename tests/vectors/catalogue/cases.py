@@ -829,6 +829,42 @@ def windows() -> Iterator[Case]:
         )
 
 
+def backward() -> Iterator[Case]:
+    """The gradient ops by themselves."""
+    sizes, deep = _at(1, 4, 5, 2), np.array([2, 3, 2, 2], np.int32)
+    pool = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 1, 1], "padding": "VALID"}
+    for dtype in ("float32", "float64"):
+        image, pooled = ramp(dtype, 1, 4, 5, 2), ramp(dtype, 1, 2, 4, 2, scale=0.25)
+        maxima = np.lib.stride_tricks.sliding_window_view(image, (2, 2), axis=(1, 2))[:, ::2].max(axis=(-1, -2))
+        yield Case("AvgPoolGrad", {"orig_input_shape": sizes, "grad": pooled}, pool)
+        yield Case("MaxPoolGrad", {"orig_input": image, "orig_output": maxima, "grad": pooled}, pool)
+        yield Case("MaxPoolGradGrad", {"orig_input": image, "orig_output": maxima, "grad": image[:, ::-1].copy()}, pool)
+        for padding in ("SAME", "VALID"):
+            attrs = {"strides": [1, 1, 1, 1], "padding": padding}
+            rows, columns = (4, 5) if padding == "SAME" else (3, 3)
+            dy, twice = ramp(dtype, 1, rows, columns, 3, scale=0.25), ramp(dtype, 1, rows, columns, 4, scale=0.25)
+            taps = {"filter": ramp(dtype, 2, 3, 2, 3), "out_backprop": dy}
+            yield Case("Conv2DBackpropInput", {"input_sizes": sizes, **taps}, attrs)
+            yield Case(
+                "Conv2DBackpropFilter", {"input": image, "filter_sizes": _at(2, 3, 2, 3), "out_backprop": dy}, attrs
+            )
+            taps = {"filter": ramp(dtype, 2, 3, 2, 2), "out_backprop": twice}
+            yield Case("DepthwiseConv2dNativeBackpropInput", {"input_sizes": sizes, **taps}, attrs)
+            given = {"input": image, "filter_sizes": deep, "out_backprop": twice}
+            yield Case("DepthwiseConv2dNativeBackpropFilter", given, attrs)
+    for op in ("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3"):
+        for training in (True, False):
+            x = ramp("float32", 2, 3, 2, 2)
+            mean, variance = x.mean((0, 1, 2)), x.var((0, 1, 2))
+            given = {"y_backprop": x[::-1].copy(), "x": x, "scale": ramp("float32", 2, start=1.5),
+                     "reserve_space_1": mean,
+                     "reserve_space_2": variance}  # fmt: skip
+            extra = {"reserve_space_3": np.zeros((), np.float32)} if op.endswith("V3") else {}
+            # TensorFlow leaves the reserves of the result undefined.
+            yield Case(op, {**given, **extra}, {"epsilon": 0.001, "is_training": training}, outputs=3)
+    yield Case("PlaceholderWithDefault", {"input": ramp("float32", 2)}, {"shape": [2]})
+
+
 def rearrangements() -> Iterator[Case]:
     x = ramp("float32", 1, 4, 6, 2)
     for dtype in ("float32", "int32"):
@@ -940,7 +976,7 @@ GROUPS = (
     diagonals,
     slices, joins, gathers,
     lists,
-    networks, normalisations, windows, rearrangements, texts, sparse, randoms,
+    networks, normalisations, windows, backward, rearrangements, texts, sparse, randoms,
 )  # fmt: skip
 
 
