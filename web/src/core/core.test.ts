@@ -9,7 +9,7 @@ import { emptyPage, findBlock, inputPins, nameFault, outputPins, pageAt, wiresOf
 import * as format from "./format";
 import { record, redo, start, undo } from "./history";
 import type { Block, Op, Page } from "./model";
-import { apply, diff, invert } from "./patch";
+import { apply, diff, invert, share } from "./patch";
 import { compatiblePins, formOf, refusal } from "./pins";
 import { score, search } from "./search";
 import { difference, flatIndex, indexAt, planeOf, readSafetensors, type Tensor } from "./tensor";
@@ -71,6 +71,14 @@ describe("patches", () => {
   });
   it("are empty for data that says the same", () => {
     expect(diff({ a: [1, { b: 2 }] }, { a: [1, { b: 2 }] })).toEqual([]);
+  });
+  it("are not needed for parts that are shared", () => {
+    const before = { a: { b: [1, { c: 2 }] }, d: [{ e: 1 }, { e: 2 }] };
+    const after = share(before, { a: { b: [1, { c: 2 }] }, d: [{ e: 1 }, { e: 3 }] });
+    expect(after.a).toBe(before.a);
+    expect(after.d[0]).toBe(before.d[0]);
+    expect(after.d[1]).toEqual({ e: 3 });
+    expect(share(before, structuredClone(before))).toBe(before);
   });
   it("are small for a small change, and leave the rest as the same object", () => {
     const after = moveBlocks(PAGE, new Map([["pool", [10, 20] as const]]));

@@ -62,6 +62,21 @@ function diffLists(before: readonly unknown[], after: readonly unknown[], path: 
   return [{ kind: "splice", path, at: head, removed, inserted }];
 }
 
+/** New data with every part that says the same as before replaced by the old one, so that those who compare see no change. */
+export function share<T>(before: unknown, after: T): T {
+  if (Object.is(before, after)) return after;
+  if (Array.isArray(before) && Array.isArray(after)) {
+    const items: unknown[] = after.map((item, index) => share(before[index], item));
+    const unchanged = before.length === items.length && items.every((item, index) => item === before[index]);
+    return (unchanged ? before : items) as T;
+  }
+  if (!isDict(before) || !isDict(after)) return after;
+  const keys = Object.keys(after);
+  const shared = Object.fromEntries(keys.map((key) => [key, share(before[key], after[key])]));
+  const unchanged = keys.length === Object.keys(before).length && keys.every((key) => shared[key] === before[key]);
+  return (unchanged ? before : shared) as T;
+}
+
 /** The patches that undo these. */
 export function invert(patches: readonly Patch[]): Patch[] {
   return patches

@@ -40,9 +40,15 @@ function nodesOf(page: Page, selection: ReadonlySet<string>, old: readonly Block
 
 const STRAIGHT: Plan = { lane: 0, via: "late" };
 
-function edgesOf(page: Page, wires: ReadonlySet<string>, plans: ReadonlyMap<string, Plan>): WireEdgeType[] {
+/** Edges for the wires of a page; those that did not change stay the same object and are not drawn again. */
+function edgesOf(page: Page, wires: ReadonlySet<string>, plans: ReadonlyMap<string, Plan>, old: readonly WireEdgeType[]): WireEdgeType[] {
+  const known = new Map(old.map((edge) => [edge.id, edge]));
   return wiresOf(page).map((wire) => {
     const id = wireId(wire);
+    const before = known.get(id);
+    const plan = plans.get(id) ?? STRAIGHT;
+    const planned = before?.data?.plan;
+    if (before && before.selected === wires.has(id) && planned?.lane === plan.lane && planned.via === plan.via) return before;
     return {
       id,
       type: "wire",
@@ -50,7 +56,7 @@ function edgesOf(page: Page, wires: ReadonlySet<string>, plans: ReadonlyMap<stri
       sourceHandle: wire.output,
       target: wire.to,
       targetHandle: wire.pin,
-      data: { wire, plan: plans.get(id) ?? STRAIGHT },
+      data: { wire, plan },
       selected: wires.has(id),
       focusable: true,
       ariaLabel: `${wire.from}.${wire.output} → ${wire.to}.${wire.pin}`,
@@ -80,8 +86,11 @@ export function Canvas({ tab }: { tab: Tab }) {
   const [nodes, setNodes] = useState<BlockNodeType[]>(() => nodesOf(page, tab.selection, []));
   useEffect(() => setNodes((old) => nodesOf(page, tab.selection, old)), [page, tab.selection]);
   const sizes = nodes.map((node) => `${node.measured?.width ?? 0}x${node.measured?.height ?? 0}`).join();
-  const plans = useMemo(() => plansOf(page, catalogue, boxes(), endsOf), [page, catalogue, sizes]);
-  const edges = useMemo(() => edgesOf(page, tab.wires, plans), [page, tab.wires, plans]);
+  const places = page.blocks.map((block) => `${block.name}@${block.position?.join()}`).join();
+  const wiring = wiresOf(page).map(wireId).join();
+  const plans = useMemo(() => plansOf(page, catalogue, boxes(), endsOf), [places, wiring, catalogue, sizes]);
+  const drawn = useRef<WireEdgeType[]>([]);
+  const edges = useMemo(() => (drawn.current = edgesOf(page, tab.wires, plans, drawn.current)), [wiring, tab.wires, plans]);
   const place = `${tab.id}/${tab.trail.map((step) => step.block).join("/")}`;
 
   const onNodesChange = useCallback((changes: NodeChange<BlockNodeType>[]) => {

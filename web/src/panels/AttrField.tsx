@@ -126,7 +126,7 @@ export function TextField({ block, name, value }: { block: string; name: string;
           }}
         />
       )}
-      {fault && <pre className="fault">{fault}</pre>}
+      {fault && <pre className="fault" tabIndex={0}>{fault}</pre>}
     </div>
   );
 }

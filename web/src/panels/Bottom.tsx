@@ -21,13 +21,15 @@ export function Bottom({ tab }: { tab: Tab }) {
   const problems = tab.analysis?.problems.length ?? 0;
   return (
     <section className="panel bottom" aria-label={words("action.toggleBottom")}>
-      <div className="panel-tabs" role="tablist">
-        {KINDS.map((one) => (
-          <button key={one} type="button" role="tab" aria-selected={kind === one} onClick={() => update({ bottomTab: one })}>
-            {words(`bottom.${one}`)}
-            {one === "problems" && problems > 0 && <span className="badge bad">{problems}</span>}
-          </button>
-        ))}
+      <div className="panel-tabs">
+        <div className="tab-list" role="tablist">
+          {KINDS.map((one) => (
+            <button key={one} type="button" role="tab" aria-selected={kind === one} onClick={() => update({ bottomTab: one })}>
+              {words(`bottom.${one}`)}
+              {one === "problems" && problems > 0 && <span className="badge bad">{problems}</span>}
+            </button>
+          ))}
+        </div>
         <span className="grow" />
         <button type="button" className="icon-only quiet" onClick={() => setSettings({ bottom: false })} aria-label={words("action.toggleBottom")}>
           <Icon name="bottom" />

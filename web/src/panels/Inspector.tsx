@@ -5,7 +5,7 @@ import { useState } from "react";
 import { renameBlock } from "../core/commands";
 import { findBlock, inputPins, nameFault, outputPins, wiresOf, withPage } from "../core/document";
 import * as format from "../core/format";
-import type { Block, Op, Page } from "../core/model";
+import type { Block, Json, Op, Page } from "../core/model";
 import { AttrField, TextField } from "./AttrField";
 import { disconnectWire, editPage } from "../state/edits";
 import { goToBlock, openViewer } from "../state/perform";
@@ -65,6 +65,7 @@ function PageInspector({ tab, page }: { tab: Tab; page: Page }) {
         </label>
         <p className="hint">{words("inspector.empty")}</p>
       </section>
+      <Notes page={page} change={change} />
       {estimate && (
         <section>
           <h3>{words("estimate.title")}</h3>
@@ -88,6 +89,29 @@ function PageInspector({ tab, page }: { tab: Tab; page: Page }) {
         </dl>
       </section>
     </>
+  );
+}
+
+/** Texts that belong to the page. Anything else among the notes is kept as it is. */
+function Notes({ page, change }: { page: Page; change: (part: Partial<Page>) => void }) {
+  const words = useWords();
+  const notes = page.notes ?? [];
+  const set = (index: number, text: string) => {
+    const old = notes[index] as { readonly [key: string]: Json };
+    change({ notes: text === "" ? notes.toSpliced(index, 1) : notes.with(index, { ...old, text }) });
+  };
+  return (
+    <section>
+      <h3>{words("inspector.notes")}</h3>
+      {notes.map((note, index) => {
+        const text = typeof note === "object" && note !== null && !Array.isArray(note) ? (note as { text?: Json }).text : undefined;
+        if (typeof text !== "string") return null;
+        return <textarea key={index} className="note" rows={3} aria-label={`${words("inspector.notes")} ${index + 1}`} value={text} onChange={(event) => set(index, event.target.value)} />;
+      })}
+      <button type="button" onClick={() => change({ notes: [...notes, { text: "…", position: [0, 0] }] })}>
+        {words("inspector.addNote")}
+      </button>
+    </section>
   );
 }
 
@@ -277,7 +301,7 @@ function Docs({ op }: { op: Op }) {
       {op.example && (
         <>
           <h4>{words("inspector.example")}</h4>
-          <pre>{op.example}</pre>
+          <pre tabIndex={0}>{op.example}</pre>
         </>
       )}
     </details>

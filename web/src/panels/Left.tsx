@@ -23,12 +23,14 @@ export function Left({ tab }: { tab: Tab }) {
   const kind = useStudio((state) => state.leftTab);
   return (
     <aside className="panel left" aria-label={words("action.toggleLeft")}>
-      <div className="panel-tabs" role="tablist">
-        {KINDS.map((one) => (
-          <button key={one} type="button" role="tab" aria-selected={kind === one} onClick={() => update({ leftTab: one })}>
-            {words(`left.${one}`)}
-          </button>
-        ))}
+      <div className="panel-tabs">
+        <div className="tab-list" role="tablist">
+          {KINDS.map((one) => (
+            <button key={one} type="button" role="tab" aria-selected={kind === one} onClick={() => update({ leftTab: one })}>
+              {words(`left.${one}`)}
+            </button>
+          ))}
+        </div>
         <span className="grow" />
         <button type="button" className="icon-only quiet" onClick={() => setSettings({ left: false })} aria-label={words("action.toggleLeft")}>
           <Icon name="left" />

@@ -25,10 +25,10 @@ export function TopBar() {
       </button>
       <Tabs />
       <span className="grow" />
-      <button type="button" className="quiet" onClick={() => perform("commands")} title={words("action.commands")} aria-label={words("action.commands")}>
-        <Keys keys="Ctrl+K" />
+      <button type="button" className="quiet" onClick={() => perform("commands")} title={words("action.commands")}>
+        <Keys keys="Ctrl+K" /> <span className="sr">{words("action.commands")}</span>
       </button>
-      <button type="button" className="quiet" lang={language === "en" ? "ko" : "en"} onClick={() => perform("language")} aria-label={words("action.language")}>
+      <button type="button" className="quiet" lang={language === "en" ? "ko" : "en"} onClick={() => perform("language")} title={words("action.language")}>
         {language === "en" ? "한국어" : "English"}
       </button>
       <button type="button" className="quiet icon-only" onClick={() => perform("theme")} aria-label={words("action.theme")} title={words("action.theme")}>

@@ -3,7 +3,7 @@
 
 import { numberOf, type TraceWindow } from "../core/api";
 import { colourOf, css, inkOn } from "../core/colour";
-import { findBlock, splitPath } from "../core/document";
+import { findBlock, inputPins, splitPath } from "../core/document";
 import * as format from "../core/format";
 import { flatIndex, indexText, rangeOf } from "../core/tensor";
 import { valuesOfConstant } from "../editor/useBlock";
@@ -60,7 +60,7 @@ function WindowView({ window }: { window: TraceWindow }) {
         </code>{" "}
         ← {window.source} <code>{span(window)}</code>
       </p>
-      {volume && <WindowGrids window={window} known={known} />}
+      {volume && <WindowGrids window={window} known={known} axes={spatialAxes(tab, window)} />}
       {window.winner && <p className="winner-note">{words("trace.winner", { index: indexText(window.winner) })}</p>}
       {window.ties.length > 1 && <p className="tie-note">{words("trace.ties", { count: window.ties.length })}</p>}
     </div>
@@ -71,33 +71,47 @@ function span(window: TraceWindow): string {
   return `[${window.lo.map((low, axis) => (window.hi[axis] === low + 1 ? low : `${low}:${window.hi[axis]}`)).join(",")}]`;
 }
 
+/** Where depth, height and width stand in the tensor behind a pin. */
+function spatialAxes(tab: Tab | null, window: TraceWindow): readonly number[] {
+  const page = tab && shownPage(tab);
+  const block = page && findBlock(page, window.block);
+  const pin = block && inputPins(page, block, useStudio.getState().catalogue).find((one) => one.name === window.pin);
+  if (pin?.layout === "filter") return [0, 1, 2];
+  return pin?.layout === "data" && block?.attrs?.["data_format"] === "NCDHW" ? [2, 3, 4] : [1, 2, 3];
+}
+
 /** The window over depth, height and width, padding included, at the first channel that it reads. */
-function WindowGrids({ window, known }: { window: TraceWindow; known: ReturnType<typeof knownValues> }) {
+function WindowGrids({ window, known, axes }: { window: TraceWindow; known: ReturnType<typeof knownValues>; axes: readonly number[] }) {
   const words = useWords();
   const range = known ? rangeOf(known.values) : { min: 0, max: 0 };
-  const from = [1, 2, 3].map((axis) => window.lo[axis]! - (window.padding.before[axis] ?? 0));
-  const to = [1, 2, 3].map((axis) => window.hi[axis]! + (window.padding.after[axis] ?? 0));
-  const [depth, height, width] = from.map((low, axis) => Math.min(MOST, to[axis]! - low)) as [number, number, number];
+  const from = axes.map((axis) => window.lo[axis]! - (window.padding.before[axis] ?? 0));
+  const sizes = axes.map((axis, i) => Math.min(MOST, window.hi[axis]! + (window.padding.after[axis] ?? 0) - from[i]!));
+  const [depth, height, width] = sizes as [number, number, number];
+  const indexAt = (d: number, at: number) => {
+    const index = [...(window.winner ?? window.lo)];
+    [d, Math.floor(at / width), at % width].forEach((place, i) => (index[axes[i]!] = from[i]! + place));
+    return index;
+  };
+  const cell = (index: readonly number[], key: number) => {
+    const inside = axes.every((axis) => index[axis]! >= window.lo[axis]! && index[axis]! < window.hi[axis]!);
+    if (!inside) return <span key={key} className="cell padding" title={words("trace.padding")} />;
+    const value = known ? known.values[flatIndex(known.shape, index)] : undefined;
+    const colour = value === undefined ? null : colourOf(value, range);
+    const is = (other: readonly number[] | null | undefined) => other?.every((one, axis) => one === index[axis]) ?? false;
+    const marks = `${is(window.winner) ? "winner" : ""} ${window.ties.length > 1 && window.ties.some(is) ? "tie" : ""}`;
+    return (
+      <span key={key} className={`cell ${marks}`} title={indexText(index)} style={colour ? { background: css(colour), color: inkOn(colour) } : {}}>
+        {value === undefined ? "" : format.short(value)}
+      </span>
+    );
+  };
   return (
     <div className="window-grids">
       {Array.from({ length: depth }, (_, d) => (
         <div key={d} className="grid-with-label">
           <span className="grid-label">d={from[0]! + d}</span>
-          <div className="grid" style={{ gridTemplateColumns: `repeat(${width}, 20px)` }}>
-            {Array.from({ length: height * width }, (_cell, at) => {
-              const index = [window.lo[0]!, from[0]! + d, from[1]! + Math.floor(at / width), from[2]! + (at % width), window.winner?.[4] ?? window.lo[4]!];
-              const inside = [1, 2, 3].every((axis) => index[axis]! >= window.lo[axis]! && index[axis]! < window.hi[axis]!);
-              if (!inside) return <span key={at} className="cell padding" title={words("trace.padding")} />;
-              const value = known ? known.values[flatIndex(known.shape, index)] : undefined;
-              const colour = value === undefined ? null : colourOf(value, range);
-              const is = (other: readonly number[] | null | undefined) => other?.every((one, axis) => one === index[axis]) ?? false;
-              const marks = `${is(window.winner) ? "winner" : ""} ${window.ties.length > 1 && window.ties.some(is) ? "tie" : ""}`;
-              return (
-                <span key={at} className={`cell ${marks}`} title={indexText(index)} style={colour ? { background: css(colour), color: inkOn(colour) } : {}}>
-                  {value === undefined ? "" : format.short(value)}
-                </span>
-              );
-            })}
+          <div className="grid" style={{ gridTemplateColumns: `repeat(${width}, minmax(22px, auto))` }}>
+            {Array.from({ length: height * width }, (_cell, at) => cell(indexAt(d, at), at))}
           </div>
         </div>
       ))}

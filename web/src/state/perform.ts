@@ -10,7 +10,7 @@ import { tidy } from "../editor/tidy";
 import * as edits from "./edits";
 import { activate, attempt, enterBlock, goUp, newPage, savePage } from "./pages";
 import { checkGradients, compareEngines, isRunning, runPage, stopRun } from "./runs";
-import { activeTab, flow, prefixOf, say, setSettings, shownPage, studio, update, type ViewerTab } from "./store";
+import { activeTab, flow, prefixOf, say, setSettings, shownPage, studio, update, updateTab, type ViewerTab } from "./store";
 import { startWiring } from "./wiring";
 import { word } from "./words";
 
@@ -61,6 +61,15 @@ export function reducedMotion(): boolean {
   return matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
 
+/** One to one, around the selected block where there is one. */
+function actualSize(): void {
+  const name = firstSelected();
+  const node = name === null ? undefined : flow.current?.getNode(name);
+  if (!node) return void flow.current?.zoomTo(1);
+  const { x, y } = node.position;
+  void flow.current?.setCenter(x + (node.measured?.width ?? 200) / 2, y + (node.measured?.height ?? 100) / 2, { zoom: 1 });
+}
+
 let lastProblem = -1;
 
 function nextProblem(): void {
@@ -109,6 +118,13 @@ async function keepSnapshot(): Promise<void> {
   if (await attempt(() => api.snapshot(tab.id, name))) say(word("notice.snapshot"));
 }
 
+async function resetSession(): Promise<void> {
+  const tab = activeTab();
+  if (!tab) return;
+  if (await attempt(() => api.resetSession(tab.id))) say(word("notice.reset"));
+  updateTab(tab.id, () => ({ trends: {} }));
+}
+
 function deleteOrUp(): void {
   const tab = activeTab();
   if (!tab) return;
@@ -133,6 +149,7 @@ const DO: { readonly [id in ActionId]: () => unknown } = {
   "run-to": () => runTo(),
   step: () => runPage({ keep: true }),
   loop: () => runPage({ cycles: 100, keep: true }),
+  reset: () => resetSession(),
   stop: () => stopRun(),
   gradient: () => edits.addGradients(),
   check: () => checkGradients(),
@@ -170,6 +187,7 @@ const DO: { readonly [id in ActionId]: () => unknown } = {
   "distribute-y": () => spread("y"),
   tidy: () => tidy(),
   fit: () => flow.current?.fitView({ padding: 0.12, maxZoom: 1.2, duration: reducedMotion() ? 0 : 200 }),
+  "actual-size": () => actualSize(),
   "next-problem": () => nextProblem(),
   help: () => update({ dialog: "help" }),
   save: () => savePage(),

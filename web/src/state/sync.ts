@@ -2,19 +2,26 @@
 /** What happens by itself: analysis after every edit, drafts, events of the server. */
 
 import { api, ApiError, listen, numberOf, type ServerEvent } from "../core/api";
-import { same } from "../core/patch";
-import type { Page } from "../core/model";
+import { same, share } from "../core/patch";
+import type { Block, Page } from "../core/model";
 import { withoutHead } from "./edits";
 import { activeTab, recordDocument, say, studio, update, updateTab, useStudio, type Tab } from "./store";
 import { refreshRuns } from "./runs";
 import { word } from "./words";
 
-const ANALYSE_AFTER_MS = 25;
+const ANALYSE_AFTER_MS = 10;
 const DRAFT_AFTER_MS = 400;
 
-/** Positions are no question for the analysis: moving a block must not ask again. */
-function meaning(page: Page): unknown {
-  return { ...page, notes: undefined, blocks: page.blocks.map((block) => ({ ...block, position: undefined })) };
+/** Positions and notes are no question for the analysis: moving a block must not ask again. */
+function meansTheSame(left: Page, right: Page): boolean {
+  const { blocks: before, notes: _notes, ...restBefore } = left;
+  const { blocks: after, notes: _others, ...restAfter } = right;
+  const computes = ({ position: _place, ...block }: Block) => block;
+  return (
+    before.length === after.length &&
+    before.every((block, index) => block === after[index] || same(computes(block), computes(after[index]!))) &&
+    same(restBefore, restAfter)
+  );
 }
 
 let analysed: { id: string; document: Page } | null = null;
@@ -25,7 +32,7 @@ function watchAnalysis(): void {
   const tab = activeTab();
   if (!tab) return;
   const document = tab.history.now;
-  if (analysed?.id === tab.id && (analysed.document === document || same(meaning(analysed.document), meaning(document)))) return;
+  if (analysed?.id === tab.id && (analysed.document === document || meansTheSame(analysed.document, document))) return;
   analysed = { id: tab.id, document };
   window.clearTimeout(analyseTimer);
   analyseTimer = window.setTimeout(() => void analyse(tab.id), ANALYSE_AFTER_MS);
@@ -38,7 +45,7 @@ async function analyse(id: string): Promise<void> {
   analysing = new AbortController();
   try {
     const analysis = await api.analyse(document, analysing.signal);
-    updateTab(id, () => ({ analysis }));
+    updateTab(id, (tab) => ({ analysis: share(tab.analysis, analysis) }));
   } catch (error) {
     if (!(error instanceof ApiError)) return;
     if (error.status === 0) analysed = null;

@@ -35,7 +35,7 @@ export function Slices({ tensor, names, scale: preferred, title, start }: Props)
   const range = useMemo(() => rangeOf(tensor.data), [tensor]);
   const plane = useMemo(() => planeOf(tensor, axes[0], axes[1], place), [tensor, axes, place]);
   const canvas = useRef<HTMLCanvasElement>(null);
-  const cell = Math.max(1, Math.min(64, Math.floor(SIZE / Math.max(plane.rows, plane.columns))));
+  const cell = Math.max(1, Math.min(96, Math.floor(SIZE / Math.max(plane.rows, plane.columns))));
   useEffect(() => draw(canvas.current, plane, range, scale, cell), [plane, range, scale, cell]);
   if (rank === 0) return <p className="big-number">{format.number(tensor.data[0] ?? NaN)}</p>;
   const onMove = (event: React.MouseEvent<HTMLCanvasElement>) => {
