@@ -154,6 +154,18 @@ def test_gradients_are_checked_per_block_with_the_step_curve(server: Server) -> 
     assert all(row["ok"] and row["error"] < 1e-6 and len(row["steps"]) >= 6 for row in rows)
 
 
+def test_gradients_of_a_page_with_a_placeholder_are_checked_with_a_feed(server: Server) -> None:
+    page = vg.Page("fed")
+    x = page.add("Placeholder", attrs={"dtype": "float32", "shape": ["N"]}, name="x")
+    page.add("Square", {"x": x}, name="y")
+    document = page_file.to_data(page)
+    feeds = {"x": {"tensor": {"dtype": "float32", "shape": [3], "values": [1, 2, 3]}}}
+    (row,) = server.post("check", {"document": document, "of": ["y"], "feeds": feeds})["rows"]
+    assert row["ok"] and row["input"] == "x"
+    answer = server.client.post("/api/check", json={"document": document})
+    assert answer.status_code == 422 and "be fed" in answer.json()["error"]["message"]
+
+
 # Traces, against a search by brute force: which inputs change the output?
 
 

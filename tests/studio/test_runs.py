@@ -39,6 +39,7 @@ def test_what_did_not_change_is_not_run_again_and_says_why(server: Server) -> No
     document = pool_page(200)
     server.run(document, "again")
     second = server.run(document, "again")
+    assert {one["cycle"] for one in second["blocks"]} == {0}
     assert [(one["block"], one["state"]) for one in second["blocks"]] == [("x", "cached"), ("pool", "cached")]
     assert second["blocks"][0]["reason"] == "nothing changed since run 1"
     document["blocks"][1]["attrs"]["padding"] = "VALID"

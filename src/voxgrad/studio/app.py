@@ -326,7 +326,7 @@ async def check(ask: messages.AskCheck, studio: Here) -> messages.Checked:
     """Gradients against differences, block by block."""
     start = time.perf_counter()
     await off(lambda: _allowed(studio, ask.document, ask.of))
-    frame = await studio.runs.check(ask.document, ask.of)
+    frame = await studio.runs.check(ask)
     if frame["error"] is not None:
         raise VoxgradError(Fault(**one) for one in frame["error"]["faults"])
     return messages.Checked(rows=[_check_row(one) for one in frame["result"]], seconds=time.perf_counter() - start)

@@ -100,7 +100,7 @@ class Jobs:
         session = self._new_session(frame["engine"], page, report)
         if earlier is not None and (frame["session"] == "keep" or not _keeps_state(page)):
             session.continue_from(earlier)
-        else:
+        if earlier is None or frame["session"] == "new":
             self._counts[key] = 0
         self._sessions[key] = session
         while len(self._sessions) > KEPT_SESSIONS:

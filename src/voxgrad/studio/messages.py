@@ -554,6 +554,7 @@ class AskCheck(Asked):
 
     document: Document
     of: list[str] | None = None
+    feeds: dict[str, Any] = {}
 
 
 class CheckStep(Told):

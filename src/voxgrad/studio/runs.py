@@ -90,9 +90,9 @@ class Runs:
         self._tell(job)
         return name
 
-    async def check(self, document: messages.Document, of: list[str] | None) -> Frame:
+    async def check(self, ask: messages.AskCheck) -> Frame:
         """Check gradients; the frame that ends the job."""
-        frame = {"kind": "check", "job": secrets.token_hex(8), "document": document, "of": of}
+        frame = {"kind": "check", "job": secrets.token_hex(8), **ask.model_dump()}
         job = Job(frame, "cpu", asyncio.get_running_loop().create_future())
         self._lane("cpu").put(job)
         return await job.done

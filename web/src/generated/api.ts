@@ -33,6 +33,7 @@ export interface AskAnalyse {
 export interface AskCheck {
   document: Record<string, unknown>;
   of?: string[] | null;
+  feeds?: Record<string, unknown>;
 }
 
 /** How do two tensors differ? */
