@@ -1,25 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels for the GPU, run without one: Triton's interpreter executes them on CPU tensors.
 
-The interpreter is chosen when Triton is imported, so the whole folder is skipped where somebody imported it before
-without TRITON_INTERPRET=1. `tests/cuda/test_in_interpreter.py` runs the folder in a process of its own then.
+With a GPU they are compiled and run there; TRITON_INTERPRET=1 chooses the interpreter there too.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
-import sys
 
 import pytest
 
 
+def _has_gpu() -> bool:
+    if importlib.util.find_spec("torch") is None:
+        return False
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
 def pytest_ignore_collect() -> None:
-    """Set the switch before any module of this folder is imported."""
-    if "triton" not in sys.modules:
-        os.environ.setdefault("TRITON_INTERPRET", "1")
+    """Triton reads the switch when a kernel is declared: set it before any module of this folder is imported."""
+    if "TRITON_INTERPRET" not in os.environ:
+        os.environ["TRITON_INTERPRET"] = "0" if _has_gpu() else "1"
 
 
 @pytest.fixture
 def device() -> str:
-    """Where tensors live: the GPU if the interpreter was switched off by hand, else the CPU."""
+    """Where tensors live: on the CPU for the interpreter, else on the GPU."""
     return "cpu" if os.environ.get("TRITON_INTERPRET") == "1" else "cuda"

@@ -19,6 +19,8 @@ from voxgrad.catalog.model import Spec  # noqa: E402
 from voxgrad.catalog.registry import OPS  # noqa: E402
 from voxgrad.kernels.cuda import conv3d  # noqa: E402
 
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy inside the interpreter
+
 CASES = [
     # sizes, window, strides, dilations, padding, in, out, groups
     ((3, 4, 5), (3, 3, 3), (1, 1, 1), (1, 1, 1), "SAME", 16, 16, 1),

@@ -18,6 +18,8 @@ from voxgrad.catalog.model import Spec  # noqa: E402
 from voxgrad.catalog.registry import OPS  # noqa: E402
 from voxgrad.kernels.cuda import pool_avg, pool_max  # noqa: E402
 
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy inside the interpreter, on NaN
+
 SHAPES = [
     # sizes, window, strides, padding
     ((4, 4, 6), (2, 2, 2), (2, 2, 2), "SAME"),

@@ -36,7 +36,7 @@ from voxgrad.kernels.cuda.pool_common import (
 )  # fmt: skip
 from voxgrad.kernels.cuda.pool_windows import pool_windows
 
-SWEEP_TAPS = 4
+SWEEP_TAPS = 3
 """A cell that is compared more often than this is worth a walk along depth that shares the planes' maxima."""
 
 
@@ -135,10 +135,10 @@ def _earlier(best, found, more, where, shift: tl.constexpr, VALUE: tl.constexpr)
 
 @triton.jit
 def select_sweep(x, y, g, out, D, H, W, C, OD, OH, OW, bd, bh, bw, tiles_h, tiles_w, tiles_c, chunks,
-                 KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
-                 VALUE: tl.constexpr, ACC: tl.constexpr, NONE: tl.constexpr, BH: tl.constexpr, BW: tl.constexpr,
-                 BC: tl.constexpr, CHUNK: tl.constexpr, BIG: tl.constexpr):  # fmt: skip
-    """`select_first` for a depth stride of 1 and 2 or 3 planes: every plane is searched once for its maximum.
+                 KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr,
+                 SW: tl.constexpr, VALUE: tl.constexpr, ACC: tl.constexpr, NONE: tl.constexpr, BH: tl.constexpr,
+                 BW: tl.constexpr, BC: tl.constexpr, CHUNK: tl.constexpr, BIG: tl.constexpr):  # fmt: skip
+    """`select_first` for 2 or 3 planes that overlap along depth: every plane is searched once for its maximum.
 
     That finds the winner where y is the maximum. A tile in which y is anything else, or -inf, is done again by
     comparison with y, which is what the op means.
@@ -154,25 +154,28 @@ def select_sweep(x, y, g, out, D, H, W, C, OD, OH, OW, bd, bh, bw, tiles_h, tile
     y += image * OD * OH * OW * C
     out += image * OD * OH * OW * C
     rows = (oh * OW + ow) * C + c
-    start = chunk * CHUNK - bd
-    m0, f0 = _plane_best(x, g, base, start, h0, w0, c, D, H, W, C, KH, KW, VALUE, ACC, NONE, R, BC)
-    m1, f1 = m0, f0
-    if KD == 3:
-        m1, f1 = _plane_best(x, g, base, start + 1, h0, w0, c, D, H, W, C, KH, KW, VALUE, ACC, NONE, R, BC)
+    start = chunk * CHUNK * SD - bd
+    PLANE: tl.constexpr = KH * KW
+    m1, f1 = _plane_best(x, g, base, start + KD - SD - 1, h0, w0, c, D, H, W, C, KH, KW, VALUE, ACC, NONE, R, BC)
+    m0, f0 = m1, f1
+    if KD - SD == 2:
+        m0, f0 = _plane_best(x, g, base, start, h0, w0, c, D, H, W, C, KH, KW, VALUE, ACC, NONE, R, BC)
     odd = tl.zeros([R, BC], tl.int32)
     for i in range(CHUNK):
         od = chunk * CHUNK + i
-        best, found = _plane_best(x, g, base, od - bd + KD - 1, h0, w0, c, D, H, W, C, KH, KW, VALUE, ACC, NONE, R, BC)
-        m2, f2 = best, found
+        last = od * SD - bd + KD - 1
+        best, found = _plane_best(x, g, base, last, h0, w0, c, D, H, W, C, KH, KW, VALUE, ACC, NONE, R, BC)
+        m3, f3 = best, found
         if not VALUE:
-            found += (KD - 1) * KH * KW
-        if KD == 3:
-            best, found = _earlier(best, found, m1, f1, KH * KW, VALUE)
-        best, found = _earlier(best, found, m0, f0, 0, VALUE)
-        m0, f0 = m1, f1
-        m1, f1 = m2, f2
-        if KD == 2:
-            m0, f0 = m2, f2
+            found += (KD - 1) * PLANE
+        if SD == 2:
+            m2, f2 = _plane_best(x, g, base, last - 1, h0, w0, c, D, H, W, C, KH, KW, VALUE, ACC, NONE, R, BC)
+            best, found = _earlier(best, found, m2, f2, (KD - 2) * PLANE, VALUE)
+        best, found = _earlier(best, found, m1, f1, (KD - SD - 1) * PLANE, VALUE)
+        if KD - SD == 2:
+            best, found = _earlier(best, found, m0, f0, 0, VALUE)
+            m0, f0 = m1, f1
+        m1, f1 = m3, f3
         at = od.to(tl.int64) * OH * OW * C + rows
         keep = mask & (level(od, oh) < OD)
         top = tl.load(y + at, mask=keep, other=0.0).to(ACC)
@@ -184,8 +187,8 @@ def select_sweep(x, y, g, out, D, H, W, C, OD, OH, OW, bd, bh, bw, tiles_h, tile
             at = od.to(tl.int64) * OH * OW * C + rows
             keep = mask & (level(od, oh) < OD)
             top = tl.load(y + at, mask=keep, other=0.0).to(ACC)
-            found = _first(top, x, g, base, h0, w0, c, od - bd, D, H, W, C, KD, KH, KW, VALUE, True, ACC, NONE, R, BC,
-                           False)  # fmt: skip
+            found = _first(top, x, g, base, h0, w0, c, od * SD - bd, D, H, W, C, KD, KH, KW, VALUE, True, ACC, NONE, R,
+                           BC, False)  # fmt: skip
             tl.store(out + at, found.to(out.dtype.element_ty), mask=keep)
 
 
@@ -267,42 +270,36 @@ def _won(best, dy, plane, d_ok, qh, ph, qw, pw, c, j, C, OH, OW, KH: tl.constexp
 
 
 @triton.jit
-def gather_won(best, dy, dx, D, H, W, C, OD, OH, OW, bd, bh, bw, tiles_h, tiles_w, tiles_c, chunks,
-               KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr,
-               SW: tl.constexpr, JH: tl.constexpr, JW: tl.constexpr, NONE: tl.constexpr, ACC: tl.constexpr,
-               BH: tl.constexpr, BW: tl.constexpr, BC: tl.constexpr, CHUNK: tl.constexpr, KEEP: tl.constexpr,
-               BIG: tl.constexpr):  # fmt: skip
-    """dx = sum of dy over the windows a cell won, for at most 3 planes per window. KEEP sums wait for later planes."""
-    image, chunk, th, tw, tc = locate(tiles_h, tiles_w, tiles_c, chunks)
-    h, w = tile_rows(th, tw, BH, BW, BIG)
-    c = tc * BC + tl.arange(0, BC)[None, :]
-    base = image * OD * OH * OW * C
-    dx += image * D * H * W * C
-    rows = (h < H) & (w < W) & (c < C)
-    first = bd // SD + chunk * CHUNK
+def _gather_phase(best, dy, dx, base, first, h, w, c, D, H, W, C, OD, OH, OW, bd, bh, bw, P_H: tl.constexpr,
+                  P_W: tl.constexpr, KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr,
+                  SH: tl.constexpr, SW: tl.constexpr, JH: tl.constexpr, JW: tl.constexpr, NONE: tl.constexpr,
+                  ACC: tl.constexpr, R: tl.constexpr, BC: tl.constexpr, CHUNK: tl.constexpr,
+                  KEEP: tl.constexpr):  # fmt: skip
+    """The cells (h, w) of a chunk of depth. Where P_H or P_W say their phase, taps that cannot reach it are skipped."""
+    rows = inside(h, H) & inside(w, W) & (c < C)
     qh = (h + bh) // SH
     ph = (h + bh) % SH
     qw = (w + bw) // SW
     pw = (w + bw) % SW
     PLANE: tl.constexpr = KH * KW
-    zero = tl.zeros([BH * BW, BC], ACC)
+    zero = tl.zeros([R, BC], ACC)
     next1 = zero
     next2 = zero
     for i in range(-KEEP, CHUNK):
         q = first + i
         plane = base + q.to(tl.int64) * OH * OW * C
+        there = inside(level(q, h), OD)
         a0 = zero
         a1 = zero
         a2 = zero
         for j in tl.static_range(JH * JW):
-            tap, grad = _won(
-                best, dy, plane, inside(level(q, h), OD), qh, ph, qw, pw, c, j, C, OH, OW, KH, KW, SH, SW, JW, NONE, ACC
-            )
-            a0 += tl.where(tap == 0, grad, 0.0)
-            if KD > 1:
-                a1 += tl.where(tap == PLANE, grad, 0.0)
-            if KD > 2:
-                a2 += tl.where(tap == 2 * PLANE, grad, 0.0)
+            if (P_H < 0 or P_H + j // JW * SH < KH) and (P_W < 0 or P_W + j % JW * SW < KW):
+                tap, grad = _won(best, dy, plane, there, qh, ph, qw, pw, c, j, C, OH, OW, KH, KW, SH, SW, JW, NONE, ACC)
+                a0 += tl.where(tap == 0, grad, 0.0)
+                if KD > 1:
+                    a1 += tl.where(tap == PLANE, grad, 0.0)
+                if KD > 2:
+                    a2 += tl.where(tap == 2 * PLANE, grad, 0.0)
         for p in tl.static_range(SD):
             if p == 0:
                 acc = a0 + next1
@@ -320,6 +317,34 @@ def gather_won(best, dy, dx, D, H, W, C, OD, OH, OW, bd, bh, bw, tiles_h, tiles_
             next2 = a2
         elif KD > SD:
             next1 = a2
+
+
+@triton.jit
+def gather_won(best, dy, dx, D, H, W, C, OD, OH, OW, bd, bh, bw, tiles_h, tiles_w, tiles_c, chunks,
+               KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr,
+               SW: tl.constexpr, JH: tl.constexpr, JW: tl.constexpr, NONE: tl.constexpr, ACC: tl.constexpr,
+               BH: tl.constexpr, BW: tl.constexpr, BC: tl.constexpr, CHUNK: tl.constexpr, KEEP: tl.constexpr,
+               PH: tl.constexpr, PW: tl.constexpr, BIG: tl.constexpr):  # fmt: skip
+    """dx = sum of dy over the windows a cell won, for at most 3 planes per window. KEEP sums wait for later planes.
+
+    With PH or PW > 1 a tile covers the lattice of windows, and the cells of each phase are done one after another.
+    """
+    image, chunk, th, tw, tc = locate(tiles_h, tiles_w, tiles_c, chunks)
+    at_h, at_w = tile_rows(th, tw, BH, BW, BIG)
+    c = tc * BC + tl.arange(0, BC)[None, :]
+    base = image * OD * OH * OW * C
+    dx += image * D * H * W * C
+    first = bd // SD + chunk * CHUNK
+    for phase in tl.static_range(PH * PW):
+        h = at_h
+        w = at_w
+        if PH > 1:
+            h = (at_h + bh // SH) * SH + phase // PW - bh
+        if PW > 1:
+            w = (at_w + bw // SW) * SW + phase % PW - bw
+        _gather_phase(best, dy, dx, base, first, h, w, c, D, H, W, C, OD, OH, OW, bd, bh, bw,
+                      phase // PW if PH > 1 else -1, phase % PW if PW > 1 else -1, KD, KH, KW, SD, SH, SW, JH, JW,
+                      NONE, ACC, BH * BW, BC, CHUNK, KEEP)  # fmt: skip
 
 
 @triton.jit
@@ -391,6 +416,15 @@ def _small(pool: Pool) -> int:
     return 512 if pool.channels == 1 else 1024
 
 
+def _sweep_tile(pool: Pool, rows: tuple[int, int]) -> Tile:
+    """Tiles of the walks along depth, as measured on an H200."""
+    if pool.strides[0] == 1:
+        return choose_tile(pool.channels, rows, _small(pool), 16, square=True)
+    if pool.channels == 1:
+        return choose_tile(1, rows, 256, 16, square=True)
+    return choose_tile(pool.channels, rows, 1024, 8, warps=8, square=True)
+
+
 @per_problem
 def _select_plan(problem: Problem, dtype: torch.dtype, value: bool, none: int, tile: Tile | None) -> Launch:
     """The search for winners: their gradients (value) or their taps."""
@@ -398,10 +432,12 @@ def _select_plan(problem: Problem, dtype: torch.dtype, value: bool, none: int, t
     kd, kh, kw = pool.windows
     floating = dtype.is_floating_point
     shared = {"VALUE": value, "ACC": compute_type(dtype), "NONE": none}
-    if floating and pool.strides[0] == 1 and kd in (2, 3) and kh * kw <= UNROLLED_TAPS and _per_cell(pool) > SWEEP_TAPS:
-        tile = tile or choose_tile(pool.channels, pool.outs[1:], _small(pool), 16, square=True)
+    sd = pool.strides[0]
+    sweeps = kd in (2, 3) and sd in (1, 2) and kd > sd and kh * kw <= UNROLLED_TAPS
+    if floating and sweeps and _per_cell(pool) > SWEEP_TAPS:
+        tile = tile or _sweep_tile(pool, pool.outs[1:])
         grid, ints, constants = _parts(pool, pool.outs[0], pool.outs[1:], tile)
-        return Launch(select_sweep, grid, ints, constants | shared)
+        return Launch(select_sweep, grid, ints, constants | shared | {"SD": sd})
     tile = replace(tile or choose_tile(pool.channels, pool.outs[1:], _small(pool), 1), chunk=1)
     grid, ints, constants = _parts(pool, pool.outs[0], pool.outs[1:], tile)
     more = {"SD": pool.strides[0], "FLOAT": floating, "UNROLL": pool.taps <= UNROLLED_TAPS}
@@ -436,10 +472,15 @@ def _gather_plan(problem: Problem, dtype: torch.dtype, none: int, tile: Tile | N
         rounded, bound = _nearness(problem, acc)
         more = {"JD": jd, "NEAR": problem.near_ties, "ROUND": rounded}
         return Launch(gather_any, grid, (bound, *ints), constants | shared | more)
-    lattice = (pool.sizes[0] - 1 + pool.befores[0]) // sd - pool.befores[0] // sd + 1
-    tile = tile or choose_tile(pool.channels, pool.sizes[1:], _small(pool), 16 if jd > 1 else 1, square=jd > 1)
-    grid, ints, constants = _parts(pool, lattice, pool.sizes[1:], tile)
-    return Launch(gather_won, grid, ints, constants | shared | {"KEEP": jd - 1})
+    lattice = [(n - 1 + b) // st - b // st + 1 for n, b, st in zip(pool.sizes, pool.befores, pool.strides, strict=True)]
+    sh, sw = pool.strides[1:]
+    ph = sh if 1 < sh <= 3 else 1
+    # One channel has its cells side by side in memory: there a phase in width would tear them apart.
+    pw = sw if 1 < sw <= 3 and pool.channels > 1 else 1
+    rows = (lattice[1] if ph > 1 else pool.sizes[1], lattice[2] if pw > 1 else pool.sizes[2])
+    tile = tile or (_sweep_tile(pool, rows) if jd > 1 else choose_tile(pool.channels, rows, _small(pool), 1))
+    grid, ints, constants = _parts(pool, lattice[0], rows, tile)
+    return Launch(gather_won, grid, ints, constants | shared | {"KEEP": jd - 1, "PH": ph, "PW": pw})
 
 
 def _nearness(problem: Problem, acc: Any) -> tuple[Any, float]:

@@ -56,6 +56,9 @@ def _pair(acc, plane, d, D, th, tw, kh, H, W, OH, bh, bw, SH: tl.constexpr, P: t
     h, w = tile_rows(th, tw, BH, BW * P, BIG)
     mask = inside(level(d, h), D) & (h < OH) & inside(h * SH - bh + kh, H) & inside(w - bw, W)
     value = tl.load(plane + (h * SH - bh + kh) * W + (w - bw), mask=mask, other=float("-inf") if MAX else 0.0).to(ACC)
+    if MAX:
+        # A reduction along an axis may let NaN win; the comparison of two blocks does not.
+        value = tl.where(value == value, value, float("-inf"))
     value = tl.reshape(value, [BH * BW, P])
     row = tl.max(value, axis=1) if MAX else tl.sum(value, axis=1)
     return _reduced(acc, row[:, None], MAX)
@@ -151,10 +154,11 @@ def _plan(problem: Problem, maximum: bool, acc: Any, tile: Tile | None) -> Launc
 
 def _tile(pool: Pool, keep: int) -> Tile:
     """Tiles as measured on an H200: small where one channel makes every lane compute its own addresses."""
+    torn = keep > 0 and pool.strides[2] > 1
     if pool.channels == 1:
-        return choose_tile(1, pool.outs[1:], 512, 16 if keep else 1)
-    if keep and pool.strides[0] > 1:
-        return choose_tile(pool.channels, pool.outs[1:], 2048, 8, warps=8, square=True)
+        return choose_tile(1, pool.outs[1:], 256 if torn else 512, 16 if keep else 1, square=torn)
+    if torn:
+        return choose_tile(pool.channels, pool.outs[1:], 1024, 8, warps=8, square=True)
     return choose_tile(pool.channels, pool.outs[1:], 1024, 16 if keep else 1, square=keep > 0)
 
 
