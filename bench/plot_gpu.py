@@ -17,7 +17,8 @@ def draw(results: dict) -> str:
     rows = [row for row in results["rows"] if row["ours"] and row["peers"]]
     height = LINE * (len(rows) + 4)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="10">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
+        'font-family="sans-serif" font-size="10">',
         f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
         f'<text x="8" y="16" font-size="12">{results["device"]}, torch {results["torch"]}, {results["date"][:10]}: '
         "times faster than the best of cuDNN and XLA, either layout</text>",

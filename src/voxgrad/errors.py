@@ -52,8 +52,8 @@ CODES: dict[str, str] = {
     "VG066": "A block that failed while it ran.",
     "VG067": "A fetch or a feed that does not fit the page.",
     "VG068": "A worker process that died; the next run has a new one.",
-    "VG060": "A file format whose library is not installed.",
-    "VG061": "Worker processes that died too often.",
+    "VG070": "A file format whose library is not installed.",
+    "VG071": "Worker processes that died too often.",
 }
 """Every code with its meaning; the documentation has a page made from this table."""
 

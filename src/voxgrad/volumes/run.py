@@ -163,7 +163,7 @@ def _run(job: Job, todo: list[int], total: int, manifest: Manifest, workers: int
                 lost = [number for number in running.values() if number not in manifest.done]
         waiting += lost
         if deaths > _MOST_DEATHS:
-            raise InvalidArgumentError(Fault("VG061", job.op, "workers", "stay alive", f"{deaths} that died"))
+            raise InvalidArgumentError(Fault("VG071", job.op, "workers", "stay alive", f"{deaths} that died"))
 
 
 def _pool(job: Job, workers: int) -> ProcessPoolExecutor:

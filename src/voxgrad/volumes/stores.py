@@ -44,7 +44,7 @@ def needed(module: str, path: Path) -> Any:
     try:
         return import_module(module)
     except ImportError:
-        fault = Fault("VG060", "open_volume", "path", f"be readable with {module}", str(path), f"pip install {module}")
+        fault = Fault("VG070", "open_volume", "path", f"be readable with {module}", str(path), f"pip install {module}")
         raise InvalidArgumentError(fault) from None
 
 
