@@ -117,3 +117,13 @@ def test_input_gradient_of_few_channels_and_many_taps(device: str) -> None:
     _, back, _ = make_problems(((4, 5, 6), (3, 3, 5), (2, 2, 2), (1, 1, 1), "SAME", 3, 16, 1), dtypes.FLOAT32, True)
     w, dy = (draw(shape, torch.float32, device, 1) for shape in (back.filter_shape, back.output_extent))
     agree(conv3d.conv3d_input(back, w, dy, SMALL), back, [w, dy], 2e-6)
+
+
+def test_infinities_in_float32(device: str) -> None:
+    """An infinity in the data reaches the outputs of its windows with the right sign, and nobody else."""
+    case = ((3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1), "VALID", 16, 16, 1)
+    forward, _, _ = make_problems(case, dtypes.FLOAT32, True)
+    x, w = (draw(shape, torch.float32, device, 1) for shape in (forward.input_extent, forward.filter_shape))
+    x[0, 1, 1, 1, 3], x[1, 0, 2, 0, 5], w[0, 0, 0, 7, 2] = float("inf"), float("nan"), 2.0
+    wanted = reference.evaluate(forward, to_numpy(x), to_numpy(w))
+    np.testing.assert_allclose(to_numpy(conv3d.conv3d(forward, x, w, SMALL)), wanted, rtol=1e-5, atol=1e-5)

@@ -55,11 +55,18 @@ def _parts_dot(a0, a1, a2, b0, b1, b2, acc):
 
 @triton.jit
 def _three(value):
-    """A float32 as the sum of three bfloat16. What is not finite stays whole in the first."""
-    first = value.to(tl.bfloat16)
-    rest = tl.where(tl.abs(value) < float("inf"), value - first.to(tl.float32), 0.0)
+    """A float32 as the sum of three bfloat16.
+
+    What is not finite is the third part alone: that is multiplied with the first part of the other number only, which
+    is 0 only if the number is. So inf * 2 stays inf, and inf * 0 is NaN.
+    """
+    first = value.to(tl.bfloat16).to(tl.float32)
+    fine = tl.abs(first) < float("inf")
+    first = tl.where(fine, first, 0.0)
+    rest = tl.where(fine, value - first, 0.0)
     second = rest.to(tl.bfloat16)
-    return first, second, (rest - second.to(tl.float32)).to(tl.bfloat16)
+    third = tl.where(fine, rest - second.to(tl.float32), value)
+    return first.to(tl.bfloat16), second, third.to(tl.bfloat16)
 
 
 @triton.jit
