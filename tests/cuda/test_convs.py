@@ -11,8 +11,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the GPU kernels need torch")
 pytest.importorskip("triton", reason="the GPU kernels need Triton")
 
-from test_pools import draw, to_numpy  # noqa: E402
-
+from tests.cuda.test_pools import draw, to_numpy  # noqa: E402
 from voxgrad import reference  # noqa: E402
 from voxgrad.catalog import dtypes, problem  # noqa: E402
 from voxgrad.catalog.model import Spec  # noqa: E402
