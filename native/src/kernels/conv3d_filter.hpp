@@ -15,6 +15,7 @@ namespace VG_NAMESPACE::conv {
 struct FilterPlan : Cut {
     int64_t spacing;                      // of the input channels in the slab
     bool in_place;                        // x and dy are read where they are
+    bool gradient_in_place;               // dy is, as few rows of sums use each of its values
     bool swapped;                         // few output channels: lanes run along the input channels instead
     int64_t in_part, in_parts;            // input channels of a task
     int64_t vectors, out_part, out_parts; // vectors of output channels: of a group, of a task
@@ -75,6 +76,8 @@ FilterPlan filter_plan(const Correlation &c) {
     p.swapped = p.spacing == 16 && c.out < lanes<A> && c.out <= most_outer_rows<false>(swapped_vectors<A>) &&
                 along_in * lanes<A> > 1.1 * c.out;
     p.in_place = p.in_place && !p.swapped;
+    p.gradient_in_place = p.spacing < 16 && c.in * taps <= 2 * most_voxels(1) && sizeof(S) == sizeof(A) &&
+                          c.to.channel == 1 && c.out % lanes<A> == 0;
     const int64_t pair = least(p.vectors, most_vectors) * lanes<A>;
     double voxels = c.batch;
     for (int a = 0; a < 3; ++a) voxels *= c.axis[a].out;
@@ -95,7 +98,7 @@ FilterPlan filter_plan(const Correlation &c) {
     p.segments = clamp(enough_tasks / p.chunks, 1, most(1, p.blocks));
     while (p.segments > 1 && p.segments * p.chunks * p.sums * size > (4 << 20)) --p.segments;
     p.slab = slab_cells(c, p.block) * p.spacing * pieces(p.in_part, p.spacing);
-    p.gradient = p.block[0] * p.block[1] * p.block[2] * p.out_part * lanes<A>;
+    p.gradient = p.gradient_in_place ? 0 : p.block[0] * p.block[1] * p.block[2] * p.out_part * lanes<A>;
     return p;
 }
 
@@ -145,13 +148,15 @@ public:
                 continue;
             }
             Slab<S>(b, c.from, space.slab).fill(from, part.ins, p.spacing < 16, p.spacing < 16);
-            bring_gradient(b, part, rest, space.gradient);
+            if (!p.gradient_in_place) bring_gradient(b, part, rest, space.gradient);
             for (int64_t d = b.from[0]; d < b.from[0] + b.count[0]; d += p.slice) {
                 const Range depths = {d, least(d + p.slice, b.from[0] + b.count[0])};
                 for (int64_t v = 0; v < part.vectors; v += most_vectors) {
                     const int64_t vectors = least(most_vectors, part.vectors - v);
                     A *to = sums + v * lanes<A> * p.rows;
-                    const A *gradient = space.gradient + v * lanes<A> * b.count[0] * b.count[1] * b.count[2];
+                    const A *gradient = p.gradient_in_place
+                                            ? gradient_at(b, part, rest, v)
+                                            : space.gradient + v * lanes<A> * b.count[0] * b.count[1] * b.count[2];
                     if (p.spacing < 16) add_listed(b, depths, part, vectors, gradient, space, to);
                     else add_channels(b, depths, part, vectors, gradient, space, to);
                 }
@@ -199,6 +204,13 @@ private:
         t.ins = least(p.in_part, c.in - t.in);
         t.group = chunk / p.out_parts / p.in_parts;
         return t;
+    }
+
+    // Where dy of a block begins in the tensor.
+    const A *gradient_at(const Block &b, const Part &part, int64_t n, int64_t v) const {
+        const S *at = dy + n * c.to.batch + part.group * c.out + (part.vector + v) * lanes<A>;
+        for (int a = 0; a < 3; ++a) at += b.from[a] * c.to.space[a];
+        return reinterpret_cast<const A *>(at);
     }
 
     // dy of a block as [vector pair][voxel][lane], zero beyond the last channel.
@@ -329,6 +341,7 @@ private:
         if (m == 0) return;
         const int64_t width = vectors * lanes<A>, rows = pieces(m, pieces(m, most_outer_rows<true>(static_cast<int>(vectors))));
         OuterInput<A> in = box_of(b, width);
+        for (int a = 0; p.gradient_in_place && a < 3; ++a) in.dy_step[a] = c.to.space[a];
         in.x = space.slab + (depths.from - b.from[0]) * in.x_step[0];
         in.dy = gradient + (depths.from - b.from[0]) * in.dy_step[0];
         in.count[0] = depths.to - depths.from;

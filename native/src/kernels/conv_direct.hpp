@@ -26,7 +26,8 @@ struct Plan : Cut {
     double work;                        // multiplications, for the choice of threads
 };
 
-inline constexpr int64_t filter_bytes = 256 << 10, cell_bytes = 256, few_voxels = 2048;
+inline constexpr int64_t filter_bytes = 256 << 10, cell_bytes = 256;
+inline constexpr int64_t large_filter_bytes = 4 << 20, few_voxels = 2048;
 
 // Whether more lanes do useful work along the width than along the output channels.
 template <class A>
@@ -93,8 +94,9 @@ Plan plan_of(const Correlation &c) {
     const double voxels = static_cast<double>(count[0]) * count[1] * count[2] * images;
     choose_block(c, {1, p.rows, p.columns}, voxels / enough_tasks, p.chunk * p.spacing * size, p);
     const int64_t blocks = images * p.grid[0] * p.grid[1] * p.grid[2], pairs = pieces(p.vectors, p.pair);
-    // A filter that is used for few voxels is not worth a pass of its own.
-    p.local = !p.narrow && pairs * c.groups >= 4 && voxels * p.phases <= few_voxels;
+    // A large filter that is used for few voxels is not worth a pass of its own.
+    p.local = !p.narrow && pairs * c.groups >= 4 && voxels * p.phases <= few_voxels &&
+              p.w_vector * p.vectors * c.groups * size >= large_filter_bytes;
     p.jobs = p.local ? blocks / c.groups : 1;
     p.parts = p.local ? pairs : blocks ? clamp(enough_tasks / blocks, 1, most(1, pairs)) : 1;
     p.part = most(1, pieces(pairs, p.parts)) * p.pair;
