@@ -92,7 +92,6 @@ for (const theme of ["dark", "light"]) {
     await page.keyboard.press("?");
     await page.waitForSelector(".dialog.help");
     await clean(page, "all keys");
-    await picture(page, `studio-keys-${theme}`);
     await page.keyboard.press("Escape");
     for (const kind of ["Pages", "Outline"]) {
       await page.getByRole("tab", { name: kind }).click();

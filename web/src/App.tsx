@@ -15,7 +15,7 @@ import { Notices } from "./panels/Notices";
 import { Breadcrumb, StatusBar } from "./panels/StatusBar";
 import { TopBar } from "./panels/TopBar";
 import { Home } from "./screens/Home";
-import { attempt, openFiles, openPage } from "./state/pages";
+import { attempt, openDropped, openFiles, openPage } from "./state/pages";
 import { activeTab, update, useStudio } from "./state/store";
 import { startSync } from "./state/sync";
 import { useWords } from "./state/words";
@@ -116,7 +116,7 @@ function useDrop(): boolean {
       setOver(false);
       if (!holdsFiles(event) || event.defaultPrevented) return;
       event.preventDefault();
-      void openFiles([...(event.dataTransfer?.files ?? [])]);
+      void openDropped(event.dataTransfer!);
     };
     window.addEventListener("dragover", onOver);
     window.addEventListener("dragleave", onLeave);

@@ -3,7 +3,7 @@
 
 import {
   applyNodeChanges, Background, BackgroundVariant, ReactFlow, useNodesInitialized, useReactFlow, useStore,
-  type Connection, type EdgeChange, type IsValidConnection, type NodeChange, type OnConnectEnd, type OnConnectStart,
+  type Connection, type EdgeChange, type IsValidConnection, type NodeChange, type OnConnectEnd, type OnConnectStart, type ReactFlowInstance,
 } from "@xyflow/react";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { overlapping, placesFor } from "../core/arrange";
@@ -12,7 +12,7 @@ import { findBlock, inputPins, outputPins, wireId, wiresOf } from "../core/docum
 import type { Page, Wire } from "../core/model";
 import { compatiblePins, readingOrder, refusal, type PinPlace } from "../core/pins";
 import { addOp, boxes, connectPins, editPage, guessHeight, localAnalysis } from "../state/edits";
-import { enterBlock, openFiles } from "../state/pages";
+import { enterBlock, openDropped } from "../state/pages";
 import { openQuickAdd } from "../state/perform";
 import { activeTab, flow, shownPage, studio, update, updateTab, useStudio, type Tab } from "../state/store";
 import { useWords, word } from "../state/words";
@@ -24,6 +24,8 @@ import { WireEdge, type WireEdgeType } from "./WireEdge";
 const NODE_TYPES = { block: BlockNode };
 const EDGE_TYPES = { wire: WireEdge };
 const LOW_DETAIL = 0.36;
+const SMALLEST_FIT = 0.25;
+const START_ZOOM = 0.6;
 
 /** Nodes for the blocks of a page; blocks that did not change keep their node, and with it their place in the drawing. */
 function nodesOf(page: Page, selection: ReadonlySet<string>, old: readonly BlockNodeType[]): BlockNodeType[] {
@@ -163,6 +165,15 @@ function DetailLevel() {
   return null;
 }
 
+/** A page that is too wide to be read as a whole is shown from its beginning. */
+function startAtLeft(instance: ReactFlowInstance): void {
+  const all = boxes();
+  if (instance.getZoom() >= SMALLEST_FIT || all.length === 0) return;
+  const first = all.reduce((a, b) => (b.x < a.x ? b : a));
+  const canvas = document.querySelector(".canvas")?.getBoundingClientRect();
+  void instance.setViewport({ x: 40 - first.x * START_ZOOM, y: (canvas?.height ?? 500) / 2 - (first.y + first.height / 2) * START_ZOOM, zoom: START_ZOOM });
+}
+
 /** Once the blocks of a page are measured: part those that lie on each other, and show the whole page. */
 function FirstLook({ place }: { place: string }) {
   const measured = useNodesInitialized();
@@ -174,7 +185,7 @@ function FirstLook({ place }: { place: string }) {
   }, [instance]);
   useEffect(() => {
     if (!measured || looked.current === place) return undefined;
-    const fit = () => void instance.fitView({ padding: 0.08, maxZoom: 1 });
+    const fit = () => void instance.fitView({ padding: 0.08, maxZoom: 1 }).then(() => startAtLeft(instance));
     fit();
     if (!analysed) return undefined;
     // What the analysis tells changes the size of blocks; they are measured in the next frames.
@@ -291,5 +302,5 @@ function onDrop(event: React.DragEvent): void {
     return;
   }
   event.stopPropagation();
-  void openFiles([...event.dataTransfer.files]);
+  void openDropped(event.dataTransfer);
 }

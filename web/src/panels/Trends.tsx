@@ -9,7 +9,7 @@ import { useWords } from "../state/words";
 
 export function Trends({ tab }: { tab: Tab }) {
   const words = useWords();
-  const series = Object.entries(tab.trends).filter(([, points]) => points.length > 0);
+  const series = Object.entries(tab.trends).filter(([, points]) => points.length > 1);
   if (series.length === 0) return <p className="none">{words("trends.none")}</p>;
   return (
     <div className="trends">

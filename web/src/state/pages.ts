@@ -159,6 +159,31 @@ export async function openFiles(files: readonly File[]): Promise<void> {
   update((state) => ({ log: [...state.log, ...lines], ...(lines.length > 0 ? { bottomTab: "log" as const } : {}) }));
 }
 
+/** Open what was dropped; a folder, such as a Zarr store, comes with all of its files under their paths. */
+export async function openDropped(transfer: DataTransfer): Promise<void> {
+  const entries = [...transfer.items].flatMap((item) => item.webkitGetAsEntry() ?? []);
+  const files = [...transfer.files];
+  if (!entries.some((entry) => entry.isDirectory)) return openFiles(files);
+  return openFiles((await Promise.all(entries.map((entry) => filesIn(entry, "")))).flat());
+}
+
+async function filesIn(entry: FileSystemEntry, folder: string): Promise<File[]> {
+  const path = `${folder}${entry.name}`;
+  if (entry.isFile) {
+    const file = await new Promise<File>((resolve, reject) => (entry as FileSystemFileEntry).file(resolve, reject));
+    return [new File([file], path)];
+  }
+  const reader = (entry as FileSystemDirectoryEntry).createReader();
+  const inside: FileSystemEntry[] = [];
+  // A reader gives its entries in portions, and an empty one at the end.
+  for (;;) {
+    const portion = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
+    if (portion.length === 0) break;
+    inside.push(...portion);
+  }
+  return (await Promise.all(inside.map((one) => filesIn(one, `${path}/`)))).flat();
+}
+
 function toBase64(buffer: ArrayBuffer): string {
   const data = new Uint8Array(buffer);
   let text = "";

@@ -2,10 +2,11 @@
 /** What happens by itself: analysis after every edit, drafts, events of the server. */
 
 import { api, ApiError, listen, numberOf, type ServerEvent } from "../core/api";
+import { groupBy } from "../core/group";
 import { same, share } from "../core/patch";
 import type { Block, Page } from "../core/model";
 import { withoutHead } from "./edits";
-import { activeTab, recordDocument, say, studio, update, updateTab, useStudio, type Tab } from "./store";
+import { activeTab, recordDocument, say, studio, update, updateTab, useStudio, type Tab, type TrendPoint } from "./store";
 import { refreshRuns } from "./runs";
 import { word } from "./words";
 
@@ -77,7 +78,25 @@ async function keepDraft(tab: Tab): Promise<void> {
   }
 }
 
+/** Events of runs that nobody here knows yet: a short run can be over before its number has come back. */
+let early: Extract<ServerEvent, { run: string }>[] = [];
+const MOST_EARLY = 20_000;
+
+function adoptEarly(): void {
+  if (early.length === 0) return;
+  const known = new Set(Object.values(studio().tabs).map((tab) => tab.run?.id));
+  const mine = early.filter((event) => known.has(event.run));
+  if (mine.length === 0) return;
+  early = early.filter((event) => !known.has(event.run));
+  mine.forEach(onEvent);
+}
+
 function onEvent(event: ServerEvent): void {
+  if ("run" in event && event.type !== "log" && !tabOfRun(event.run)) {
+    early.push(event);
+    if (early.length > MOST_EARLY) early = early.slice(-MOST_EARLY / 2);
+    return;
+  }
   if (event.type === "page") onPageSaved(event.id, event.revision);
   else if (event.type === "run") onRun(event);
   else if (event.type === "block") onBlock(event);
@@ -147,17 +166,32 @@ function takeBurst(): void {
 }
 
 const MOST_POINTS = 5000;
+let points: (ServerEvent & { type: "scalar" })[] = [];
 
 function onScalar(event: ServerEvent & { type: "scalar" }): void {
-  const tab = tabOfRun(event.run);
-  if (!tab) return;
-  const series = event.output && event.output !== "output" ? `${event.block}.${event.output}` : event.block;
-  updateTab(tab.id, (now) => ({
-    trends: {
-      ...now.trends,
-      [series]: [...(now.trends[series] ?? []), { cycle: event.cycle, value: numberOf(event.value) }].slice(-MOST_POINTS),
-    },
-  }));
+  if (points.length === 0) requestAnimationFrame(takePoints);
+  points.push(event);
+}
+
+function takePoints(): void {
+  const events = points;
+  points = [];
+  for (const tab of Object.values(studio().tabs)) {
+    const mine = events.filter((event) => event.run === tab.run?.id);
+    if (mine.length === 0) continue;
+    updateTab(tab.id, (now) => {
+      const trends: { [series: string]: readonly TrendPoint[] } = { ...now.trends };
+      for (const [series, added] of groupBy(mine, seriesOf)) {
+        const fresh = added.map(({ cycle, value }) => ({ cycle, value: numberOf(value) }));
+        trends[series] = [...(trends[series] ?? []), ...fresh].slice(-MOST_POINTS);
+      }
+      return { trends };
+    });
+  }
+}
+
+function seriesOf({ block, output }: { block: string; output: string }): string {
+  return output && output !== "output" ? `${block}.${output}` : block;
 }
 
 /** Start watching; returns what ends it. */
@@ -166,6 +200,7 @@ export function startSync(): () => void {
     if (state.tabs !== before.tabs || state.active !== before.active) {
       watchAnalysis();
       watchDrafts();
+      adoptEarly();
     }
   });
   const stopListening = listen(onEvent, (online) => {
