@@ -348,6 +348,8 @@ describe("texts", () => {
     expect(brief([1, 2, 2, 2, 1])).toBe("1·2·2·2·1");
     expect(brief(tensor)).toBe("float32 [2,2]");
     expect(literalOf([[1], [2, 3]])).toBeNull();
+    expect(brief(["N", 8, 8, null])).toBe("N·8·8·—");
+    expect(textOf(["N", 8, 8])).toBe("N,8,8");
     expect(literalOf({ tensor: { dtype: "float32", shape: [64, 64], file: "p.data/0.npy", sha256: "" } })?.values).toBeNull();
   });
   it("every text exists in every language, with the same blanks", () => {

@@ -34,7 +34,7 @@ export function literalOf(value: Json | undefined): Literal | null {
   if (isDict(value) && isDict(value["tensor"] ?? null)) return tensorLiteral(value["tensor"] as Dict);
   if (isDict(value) && !("float" in value)) return null;
   const shape = listShape(value);
-  if (!shape) return null;
+  if (!shape || !isNumeric(value)) return null;
   return { dtype: "", shape, values: flatten(value) };
 }
 
@@ -48,6 +48,12 @@ function tensorLiteral(tensor: Dict): Literal | null {
     shape: sizes,
     values: Array.isArray(values) && values.length === sizeOf(sizes) ? values.map((one: Json) => element(one)) : null,
   };
+}
+
+/** Names among the entries are open sizes of a shape, or texts: nothing that a grid of numbers can show. */
+function isNumeric(value: Json): boolean {
+  if (Array.isArray(value)) return value.every((item: Json) => isNumeric(item));
+  return value !== null && (typeof value !== "string" || value in NAMED);
 }
 
 function flatten(value: Json): number[] {
@@ -73,7 +79,9 @@ export function textOf(value: Json | undefined): string {
     if (literal.shape.length === 1) return literal.values.map(plainNumber).join(",");
     return nested(literal.values.map(plainNumber), literal.shape);
   }
-  return literal ? `[${literal.shape.join("][")}]` : JSON.stringify(value);
+  if (literal) return `[${literal.shape.join("][")}]`;
+  const plain = Array.isArray(value) && value.every((one: Json) => typeof one !== "object" || one === null);
+  return plain ? value.map((one: Json) => one ?? "?").join(",") : JSON.stringify(value);
 }
 
 function plainNumber(value: number): string {

@@ -3,10 +3,10 @@
 
 import { useEffect, useMemo, useRef, useState } from "react";
 import { api, type Brief, type Summary, type TraceWindow } from "../core/api";
-import { colourOf, css, inkOn, type Scale } from "../core/colour";
+import { colourOf, css, inkOn, paint, type Scale } from "../core/colour";
 import * as format from "../core/format";
 import { gridsOf, layoutOf, type Grid, type Layout } from "../core/slices";
-import { flatIndex, rangeOf, type Range } from "../core/tensor";
+import { flatIndex, planeOf, rangeOf, type Plane, type Range } from "../core/tensor";
 import { endTrace, traceAt } from "../state/runs";
 import { useStudio } from "../state/store";
 
@@ -166,12 +166,34 @@ export function useSummary(hash: string | null): Summary | null {
   return summary;
 }
 
+/** The plane through the middle of values that are all here: of a constant that is too large for numbers. */
+function middlePlane(data: Values, layout: Layout): Plane | null {
+  if (!data.values || data.shape.length < 2) return null;
+  const place = data.shape.map((size, axis) => (layout.names[axis] === "D" ? Math.floor(size / 2) : 0));
+  const tensor = { dtype: "float64", shape: data.shape, data: Float64Array.from(data.values) };
+  return planeOf(tensor, layout.rowAxis, layout.columnAxis, place);
+}
+
+function statisticsOf(values: readonly number[]): Pick<Brief, "min" | "max" | "mean" | "nan"> {
+  const finite = values.filter(Number.isFinite);
+  const { min, max } = rangeOf(finite);
+  const mean = finite.reduce((sum, value) => sum + value, 0) / Math.max(1, finite.length);
+  return { min, max, mean, nan: values.filter(Number.isNaN).length };
+}
+
 function HeatMap({ data, layout, scale }: { data: Values; layout: Layout; scale: Scale }) {
   const summary = useSummary(data.hash);
   const canvas = useRef<HTMLCanvasElement>(null);
   const thumbnail = summary?.thumbnail;
+  const plane = useMemo(() => middlePlane(data, layout), [data, layout]);
   useEffect(() => {
     const context = canvas.current?.getContext("2d");
+    if (context && plane && plane.rows * plane.columns > 0) {
+      const image = new ImageData(plane.columns, plane.rows);
+      paint(image, plane.values, rangeOf(plane.values), scale);
+      context.putImageData(image, 0, 0);
+      return;
+    }
     const [rows, columns] = thumbnail?.shape ?? [];
     if (!context || !thumbnail || !rows || !columns) return;
     const image = new ImageData(columns, rows);
@@ -182,15 +204,15 @@ function HeatMap({ data, layout, scale }: { data: Values; layout: Layout; scale:
       image.data.set([...colourOf(value, range, scale), 255], at * 4);
     });
     context.putImageData(image, 0, 0);
-  }, [thumbnail, scale]);
-  const stats = summary ?? data.brief;
+  }, [thumbnail, plane, scale]);
+  const stats = summary ?? data.brief ?? (data.values && statisticsOf(data.values));
   const size = (axis: number) => (axis < 0 ? 1 : data.shape[axis]!);
-  const [rows, columns] = thumbnail?.shape ?? [size(layout.rowAxis), size(layout.columnAxis)];
+  const [rows, columns] = (plane ? null : thumbnail?.shape) ?? [size(layout.rowAxis), size(layout.columnAxis)];
   const flat = data.shape.length < 2;
   const text = (value: number | null | undefined) => (value === null || value === undefined ? "—" : format.number(value, 4));
   return (
     <div className="values">
-      {!flat && <canvas ref={canvas} className={`heat ${thumbnail ? "" : "ghost"}`} width={columns} height={rows} style={{ aspectRatio: `${columns} / ${rows}` }} role="img" aria-label={format.brackets(data.shape)} />}
+      {!flat && <canvas ref={canvas} className={`heat ${thumbnail || plane ? "" : "ghost"}`} width={columns} height={rows} style={{ aspectRatio: `${columns} / ${rows}` }} role="img" aria-label={format.brackets(data.shape)} />}
       <p className="values-note">
         <span>min {text(stats?.min)}</span> <span>mean {text(stats?.mean)}</span> <span>max {text(stats?.max)}</span>
         {stats && stats.nan > 0 && <span className="bad">NaN {stats.nan}</span>}
