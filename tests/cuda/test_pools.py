@@ -51,7 +51,8 @@ def make_problem(
     shape = (n, *sizes, c) if last else (n, c, *sizes)
     wide = [(1, *v, 1) if last else (1, 1, *v) for v in (window, strides)]
     attrs = {"ksize": wide[0], "strides": wide[1], "padding": padding, "data_format": "NDHWC" if last else "NCDHW"}
-    forward = problem.parse(OPS["MaxPool3D"], {"input": Spec(dtype, shape)}, attrs, semantics)
+    sized = Spec(dtypes.FLOAT32, shape)  # only for its output shape: integers have a second order, but no forward op
+    forward = problem.parse(OPS["MaxPool3D"], {"input": sized}, attrs, semantics)
     small = Spec(dtype, forward.output_shape)
     specs = {
         "MaxPool3D": {"input": Spec(dtype, shape)},
