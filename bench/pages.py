@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bars of pages, in processor time so that a busy machine does not matter; with room for slow machines."""
+"""What a page of a thousand blocks costs, in processor time: `python3 run bench pages`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from voxgrad import ops
 from voxgrad.graph.page import Page
 
 BLOCKS = 1000
-ROOM = 3
-"""How much slower than the machine of the bars a machine may be."""
 
 
 def best(function: Callable[[], object], turns: int = 5) -> float:
@@ -38,13 +36,13 @@ def mixed_page() -> Page:
     return page
 
 
-def test_a_thousand_blocks_load_and_infer() -> None:
+def load_and_infer() -> None:
     data = mixed_page().to_dict()
     took = best(lambda: Page.from_dict(data).infer(), turns=3)
-    assert took < 0.3 * ROOM, f"{took * 1e3:.0f} ms"
+    print(f"{BLOCKS} blocks, load and infer: {took * 1e3:.0f} ms (bar 300)")
 
 
-def test_a_session_costs_little_per_block() -> None:
+def session_cost() -> None:
     page = Page("cheap")
     last = ops.Placeholder(page, dtype="float32", shape=[3], name="x")
     for _ in range(BLOCKS):
@@ -53,6 +51,11 @@ def test_a_session_costs_little_per_block() -> None:
     numbers = iter(range(1000))
     session.run(last, {"x": [0.5, 1, 2]})
     took = best(lambda: session.run(last, {"x": [next(numbers), 1, 2]})) / BLOCKS
-    assert took < 15e-6 * ROOM, f"{took * 1e6:.1f} us per block"
+    print(f"session, a block that runs: {took * 1e6:.1f} us, the op included (bar 15)")
     kept = best(lambda: session.run(last, {"x": [0, 1, 2]})) / BLOCKS
-    assert kept < 8e-6 * ROOM, f"{kept * 1e6:.1f} us per block that is kept"
+    print(f"session, a block that is kept: {kept * 1e6:.1f} us")
+
+
+if __name__ == "__main__":
+    load_and_infer()
+    session_cost()
