@@ -10,7 +10,7 @@ import threading
 import warnings
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -157,6 +157,8 @@ class Prepared:
     pointer: Any
     scratch: Any
     keep: tuple[Any, ...]
+    sizes: dict[tuple[int, int], int] = field(default_factory=dict)
+    """Bytes of scratch memory by number of threads and instruction set, once they were asked for."""
 
 
 @lru_cache(maxsize=4096)
@@ -289,17 +291,12 @@ def _entry(name: str) -> Any:
     return function
 
 
-_scratch_sizes: dict[tuple[int, int, int], int] = {}
-
-
 def _scratch_for(prepared: Prepared) -> int:
     """The address of enough scratch memory for a problem, on this thread."""
-    key = (id(prepared), _threads, _isa)
-    size = _scratch_sizes.get(key)
+    key = (_threads, _isa)
+    size = prepared.sizes.get(key)
     if size is None:
-        if len(_scratch_sizes) > 8192:
-            _scratch_sizes.clear()
-        size = _scratch_sizes[key] = prepared.scratch(prepared.pointer, _threads)
+        size = prepared.sizes[key] = prepared.scratch(prepared.pointer, _threads)
     return _scratch.at_least(size)
 
 

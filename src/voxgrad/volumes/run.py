@@ -150,8 +150,9 @@ def _run(job: Job, todo: list[int], total: int, manifest: Manifest, workers: int
             try:
                 while waiting or running:
                     while waiting and len(running) < 2 * workers:
-                        number = waiting.pop()
-                        running[pool.submit(_work, number)] = number
+                        # Taken off the list only when a worker has it: the pool may break right here.
+                        running[pool.submit(_work, waiting[-1])] = waiting[-1]
+                        waiting.pop()
                     finished, _ = wait(running, return_when=FIRST_COMPLETED)
                     manifest.record([future.result() for future in finished])
                     for future in finished:
