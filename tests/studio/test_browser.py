@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The studio in a real browser: every script of web/e2e, with Chromium. Says plainly what is missing to run them."""
+"""The studio in a real browser: every test script of web/e2e, with Chromium. Says plainly what is missing to run them.
+
+Frame times are measured by `node --test e2e/speed.bench.mjs` in web/, on a machine with nothing else to do.
+"""
 
 from __future__ import annotations
 
