@@ -12,6 +12,9 @@ torch = pytest.importorskip("torch", reason="voxgrad.torch needs torch")
 import voxgrad.torch as vt  # noqa: E402
 from voxgrad.torch.operators import call  # noqa: E402
 
+# torch is installed by `python3 run test --parity`.
+pytestmark = pytest.mark.parity
+
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 CONV = ([1, 2, 1], [1, 1, 1], "SAME", True, "documented")
 POOL = ([2, 2, 3], [2, 1, 2], "SAME", True, "documented")
