@@ -32,6 +32,7 @@ from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.kernels import cpu
 from voxgrad.volumes.plan import Box, Plan, Task
 from voxgrad.volumes.stores import Index, Store, create_volume, open_volume
+from voxgrad.volumes.watch import Record, folder_of
 
 Array = np.ndarray[Any, Any]
 Progress = Callable[[int, int, float], None]
@@ -77,9 +78,10 @@ def apply(
     if manifest.fresh:
         _create_output(plan, job)
     todo = [number for number in range(len(plan)) if number not in manifest.done]
-    _run(job, todo, len(plan), manifest, workers or len(os.sched_getaffinity(0)), progress)
-    if plan.is_partial:
-        _add_partials(plan, manifest, job)
+    with Record(manifest.folder).run([len(axis) for axis in plan.segments], plan.chunks):
+        _run(job, todo, len(plan), manifest, workers or len(os.sched_getaffinity(0)), progress)
+        if plan.is_partial:
+            _add_partials(plan, manifest, job)
     return open_volume(output)
 
 
@@ -104,7 +106,7 @@ class Manifest:
     """The record of a run: the job, and the numbers of the chunks whose data is written."""
 
     def __init__(self, output: Path, job: Job):
-        self.folder = output.with_name(output.name + ".voxgrad-run")
+        self.folder = folder_of(output)
         text = json.dumps(asdict(job), sort_keys=True, default=list)
         self.fresh = not (self.folder / "job.json").exists()
         if self.fresh:
@@ -181,7 +183,7 @@ def _start_worker(job: Job, threads: int) -> None:
     cpu.set_num_threads(threads)
     plan = Plan(_problem(job), job.chunks)
     stores = {name: open_volume(path) for name, path in job.inputs.items()}
-    folder = Path(job.output).with_name(Path(job.output).name + ".voxgrad-run")
+    folder = folder_of(job.output)
     output = None if plan.is_partial else open_volume(job.output, write=True)
     _worker.update(plan=plan, stores=stores, output=output, folder=folder)
 
@@ -189,14 +191,15 @@ def _start_worker(job: Job, threads: int) -> None:
 def _work(number: int) -> int:
     """One chunk in a worker: read its windows, compute, write its own region."""
     plan: Plan = _worker["plan"]
-    task = plan.task(number)
-    result = compute_task(task, read_task(task, _worker["stores"]))
-    if task.writes is None:
-        part = _worker["folder"] / f"partial-{number}.npy"
-        np.save(part.with_suffix(".part.npy"), result)
-        part.with_suffix(".part.npy").replace(part)
-    else:
-        _worker["output"].write(index_of(task.writes, plan.problem), result)
+    with Record(_worker["folder"]).chunk(number):
+        task = plan.task(number)
+        result = compute_task(task, read_task(task, _worker["stores"]))
+        if task.writes is None:
+            part = _worker["folder"] / f"partial-{number}.npy"
+            np.save(part.with_suffix(".part.npy"), result)
+            part.with_suffix(".part.npy").replace(part)
+        else:
+            _worker["output"].write(index_of(task.writes, plan.problem), result)
     return number
 
 
