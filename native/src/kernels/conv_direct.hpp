@@ -116,17 +116,20 @@ template <class S>
 void pack_tap(const Correlation &c, const S *from, int64_t ins, int64_t outs, sum_t<S> *to, int64_t width);
 
 // One channel block of one vector pair of the filter in the order of use: [tap][channel][lane], zero beyond the last
-// channel.
+// channel. Returns whether its values are finite.
 template <class S>
-void pack_filter(const Correlation &c, const Plan &p, const S *w, int64_t group, int64_t vector, int64_t block, sum_t<S> *to) {
+bool pack_filter(const Correlation &c, const Plan &p, const S *w, int64_t group, int64_t vector, int64_t block, sum_t<S> *to) {
     using A = sum_t<S>;
     const int64_t vectors = least(p.pair, p.vectors - vector), width = vectors * p.unit;
     const int64_t real = least(width, c.out - vector * p.unit), channels = least(p.spacing, c.in - block * p.spacing);
     const S *from = w + group * c.w_group + vector * p.unit * c.w_out + block * p.spacing * c.w_in;
+    bool finite = true;
     for (int64_t tap = 0; tap < c.taps(); ++tap, from += c.w_tap, to += p.w_tap * vectors) {
         if (real < width) std::memset(to, 0, channels * width * sizeof(A));
         pack_tap(c, from, channels, real, to, width);
+        finite &= all_finite(to, channels * width);
     }
+    return finite;
 }
 
 // to[in][out] = one tap of the filter, by whole vectors or squares where there are any. Taps lie so far apart that the
@@ -167,8 +170,8 @@ template <class S>
 class Correlator {
 public:
     using A = sum_t<S>;
-    Correlator(const Correlation &c, const Plan &p, const S *x, const S *w, const A *packed, S *y)
-        : c(c), p(p), x(x), w(w), packed(packed), y(y) {}
+    Correlator(const Correlation &c, const Plan &p, const S *x, const S *w, const A *packed, S *y, Finite &filter)
+        : c(c), p(p), x(x), w(w), packed(packed), y(y), filter(filter) {}
 
     void operator()(int64_t task, Workspace<A> &space) const {
         Job b;
@@ -208,7 +211,7 @@ private:
         for (int64_t v = b.vector; v < end; v += p.pair) {
             A *here = to + (v - b.vector) * p.chunk * p.w_block;
             for (int64_t k = 0; k < blocks; ++k)
-                pack_filter(c, p, w, b.group, v, first + k, here + k * p.w_block * least(p.pair, end - v));
+                filter.saw(pack_filter(c, p, w, b.group, v, first + k, here + k * p.w_block * least(p.pair, end - v)));
         }
     }
 
@@ -389,6 +392,7 @@ private:
     const S *x, *w;
     const A *packed;
     S *y;
+    Finite &filter;
 };
 
 template <class S>
@@ -408,22 +412,23 @@ int32_t correlate(const Correlation &c, const S *x, const S *w, S *y, const vg_r
     Arena arena(run->scratch);
     A *packed = arena.take<A>(p.packed);
     const int64_t pairs = pieces(p.vectors, p.pair), parts = p.local ? 0 : c.groups * pairs * p.in_blocks;
+    Finite filter;
     const auto pack = [&](int64_t task, int) {
         const int64_t block = task % p.in_blocks, vector = task / p.in_blocks % pairs * p.pair, group = task / p.in_blocks / pairs;
         A *to = packed + (group * p.vectors + vector) * p.w_vector + block * p.w_block * least(p.pair, p.vectors - vector);
-        pack_filter(c, p, w, group, vector, block, to);
+        filter.saw(pack_filter(c, p, w, group, vector, block, to));
     };
     if (!parallel(run, parts, p.packed * 8.0, pack)) return VG_CANCELLED;
     char *rest = static_cast<char *>(run->scratch) + arena.used();
     Arena one(nullptr);
     Workspace<A>(one, c, p);
-    const Correlator<S> correlator(c, p, x, w, packed, y);
+    const Correlator<S> correlator(c, p, x, w, packed, y, filter);
     const bool done = parallel(run, p.tasks, p.work, [&](int64_t task, int worker) {
         Arena mine(rest + worker * one.used());
         Workspace<A> space(mine, c, p);
         correlator(task, space);
     });
-    return done ? VG_OK : VG_CANCELLED;
+    return done ? filter.status() : VG_CANCELLED;
 }
 
 }  // namespace VG_NAMESPACE::conv
