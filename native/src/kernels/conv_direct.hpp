@@ -316,11 +316,11 @@ private:
 
     void multiply(const Job &b, Pass &s) const {
         const int64_t row = b.line[1].step * c.to.space[1], column = b.line[2].step * c.to.space[2];
-        const bool keep = in_place(s.vector, s.vectors);
+        const bool keep = in_place(s.vector, s.vectors), past = keep && s.first && s.last && goes_past(s.width);
         each_tile(b, s, [&](S *to, int64_t rows, int64_t columns) {
             const Tile<A> run = tile_of<A>(p.direct ? 0 : p.spacing, s.vectors, rows, columns);
-            if (keep) return run(s.in, {reinterpret_cast<A *>(to), column, row, !s.first});
-            run(s.in, {s.sums, s.width, s.width * columns, !s.first});
+            if (keep) return run(s.in, {reinterpret_cast<A *>(to), column, row, !s.first, past});
+            run(s.in, {s.sums, s.width, s.width * columns, !s.first, false});
             if (s.last) emit(b, s.sums, rows, columns, s.width, least(s.width, c.out - s.vector * p.unit), to);
             if (!(s.first && s.last)) s.sums += rows * columns * s.width;
         });
@@ -356,6 +356,13 @@ private:
     // Whether a tile's sums can be kept in the output itself.
     bool in_place(int64_t vector, int64_t vectors) const {
         return sizeof(S) == sizeof(A) && c.to.channel == 1 && (vector + vectors) * p.unit <= c.out;
+    }
+
+    // Whether whole cache lines of a result larger than the caches are written at once.
+    bool goes_past(int64_t width) const {
+        constexpr int64_t size = sizeof(S);
+        return c.batch * c.to.batch * size >= past_bytes && width * size % 64 == 0 && c.to.space[2] * size % 64 == 0 &&
+               reinterpret_cast<uintptr_t>(y) % 64 == 0 && c.out * size % 64 == 0;
     }
 
     // Rounds and writes a tile whose sums are [row][column][lane].
@@ -427,6 +434,7 @@ int32_t correlate(const Correlation &c, const S *x, const S *w, S *y, const vg_r
         Arena mine(rest + worker * one.used());
         Workspace<A> space(mine, c, p);
         correlator(task, space);
+        settle();
     });
     return done ? filter.status() : VG_CANCELLED;
 }

@@ -37,7 +37,8 @@ template <class A>
 struct TileOutput {
     A *y;
     int64_t column, row;
-    bool add;
+    bool add;   // to what is there
+    bool past;  // the caches
 };
 
 template <class A>
@@ -73,7 +74,7 @@ void tile(const TileInput<A> &in, const TileOutput<A> &out) {
     constexpr int edge = spacing == 16 && columns > 2 && columns <= 16 ? 1 : 0;
     vec<A> sum[voxels][vectors] = {};
     for (int64_t block = 0; block < in.blocks; ++block) {
-        const int64_t channels = block + 1 < in.blocks ? spacing : in.last;
+        const int64_t channels = spacing == 1 ? 1 : block + 1 < in.blocks ? spacing : in.last;
         for (int64_t d = in.valid[0].from; d < in.valid[0].to; ++d) {
             for (int64_t h = in.valid[1].from; h < in.valid[1].to; ++h) {
                 const A *line = in.x + block * in.x_block + in.taps[0][d] + in.taps[1][h];
@@ -95,7 +96,8 @@ void tile(const TileInput<A> &in, const TileOutput<A> &out) {
 #pragma GCC unroll 32
         for (int v = 0; v < vectors; ++v) {
             A *to = out.y + i / columns * out.row + i % columns * out.column + v * lanes<A>;
-            store(to, out.add ? load(to) + sum[i][v] : sum[i][v]);
+            if (out.past) store_past(to, sum[i][v]);
+            else store(to, out.add ? load(to) + sum[i][v] : sum[i][v]);
         }
     }
 }
