@@ -49,10 +49,11 @@ bool reads_in_place(const Correlation &c) {
     return inside && c.axis[2].stride * c.from.space[2] * static_cast<int64_t>(sizeof(S)) % 2048 != 0;
 }
 
-template <class A>
+template <class S, class A = sum_t<S>>
 void choose_tile(const Correlation &c, const int64_t count[3], Plan &p) {
     const int64_t height = most(1, count[1]), width = most(1, count[2]);
     p.narrow = c.in > 0 && c.out > 0 && count[2] > 0 && prefers_narrow<A>(c, width);
+    p.direct = !p.narrow && reads_in_place<S>(c);
     if (p.narrow) {
         p.unit = pieces(c.out, pieces(c.out, most_outs));
         p.pair = 1;
@@ -63,10 +64,11 @@ void choose_tile(const Correlation &c, const int64_t count[3], Plan &p) {
         p.rows = pieces(height, pieces(height, limit / across));
     } else {
         p.unit = lanes<A>;
-        p.pair = clamp(pieces(c.out, lanes<A>), 1, most_vectors);
+        const int64_t vectors = pieces(c.out, lanes<A>), limit = p.direct ? most_vectors_in_place : most_vectors;
+        p.pair = most(1, pieces(vectors, pieces(vectors, limit)));
         p.spacing = c.in == 1 ? 1 : c.in <= 4 ? 4 : 16;
         p.columns = pieces(width, pieces(width, most_voxels(static_cast<int>(p.pair))));
-        const int64_t rows = p.spacing == 16 ? clamp(most_voxels(most_vectors) / p.columns, 1, most_rows) : 1;
+        const int64_t rows = p.spacing == 16 && !p.direct ? clamp(most_voxels(most_vectors) / p.columns, 1, most_rows) : 1;
         p.rows = pieces(height, pieces(height, rows));
     }
 }
@@ -77,9 +79,7 @@ Plan plan_of(const Correlation &c) {
     Plan p = {};
     int64_t count[3];
     for (int a = 0; a < 3; ++a) count[a] = c.line(a, 0).count;
-    choose_tile<A>(c, count, p);
-    p.direct = !p.narrow && reads_in_place<S>(c);
-    if (p.direct) p.rows = 1;
+    choose_tile<S>(c, count, p);
     p.in_blocks = pieces(c.in, p.spacing);
     p.vectors = pieces(c.out, p.unit);
     p.w_tap = (p.in_blocks == 1 ? c.in : p.spacing) * p.unit;
@@ -107,7 +107,7 @@ Plan plan_of(const Correlation &c) {
     p.slab = p.direct ? 0 : slab_cells(c, p.block) * p.chunk * p.spacing + lanes<A>;  // the last strip reads past its end
     // A single pass needs room for the tile at hand only; in any case, writing may read a square more.
     const int64_t block_sums = p.block[0] * p.block[1] * p.block[2] * p.part * p.unit * p.phases * p.jobs;
-    p.sums = (p.chunk < p.in_blocks ? block_sums : sum_registers * lanes<A>) + most_vectors * lanes<A> * lanes<A>;
+    p.sums = (p.chunk < p.in_blocks ? block_sums : sum_registers * lanes<A>) + p.pair * lanes<A> * lanes<A>;
     p.work = voxels * p.phases * c.in * c.out * c.taps();
     return p;
 }

@@ -13,7 +13,7 @@ namespace VG_NAMESPACE::conv {
 
 // Registers for sums: all but those for the filter vectors and a broadcast.
 inline constexpr int sum_registers = VG_VECTOR_BYTES == 64 ? 28 : 12;
-inline constexpr int most_vectors = 2;
+inline constexpr int most_vectors = 2, most_vectors_in_place = 4;
 inline constexpr int most_rows = 4;
 constexpr int most_voxels(int vectors) { return sum_registers / vectors; }
 
@@ -126,14 +126,16 @@ Tile<A> tile_of_rows(int64_t rows, int64_t columns) {
 
 template <class A>
 Tile<A> tile_of(int64_t spacing, int64_t vectors, int64_t rows, int64_t columns) {
-    switch (spacing * 2 + vectors) {
+    switch (spacing * 10 + vectors) {
         case 1: return tile_of_rows<A, 0, 1>(rows, columns);
         case 2: return tile_of_rows<A, 0, 2>(rows, columns);
-        case 3: return tile_of_rows<A, 1, 1>(rows, columns);
-        case 4: return tile_of_rows<A, 1, 2>(rows, columns);
-        case 9: return tile_of_rows<A, 4, 1>(rows, columns);
-        case 10: return tile_of_rows<A, 4, 2>(rows, columns);
-        case 33: return tile_of_rows<A, 16, 1>(rows, columns);
+        case 3: return tile_of_rows<A, 0, 3>(rows, columns);
+        case 4: return tile_of_rows<A, 0, 4>(rows, columns);
+        case 11: return tile_of_rows<A, 1, 1>(rows, columns);
+        case 12: return tile_of_rows<A, 1, 2>(rows, columns);
+        case 41: return tile_of_rows<A, 4, 1>(rows, columns);
+        case 42: return tile_of_rows<A, 4, 2>(rows, columns);
+        case 161: return tile_of_rows<A, 16, 1>(rows, columns);
         default: return tile_of_rows<A, 16, 2>(rows, columns);
     }
 }

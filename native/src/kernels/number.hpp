@@ -153,7 +153,7 @@ inline void settle() {
 #endif
 }
 // The size from which results are stored past the caches.
-inline constexpr int64_t past_bytes = VG_VECTOR_BYTES >= 32 ? 24 << 20 : INT64_MAX;
+inline constexpr int64_t past_bytes = VG_VECTOR_BYTES >= 32 ? 12 << 20 : INT64_MAX;
 
 // The first n < lanes elements; the rest of the vector is zero.
 template <class S>
