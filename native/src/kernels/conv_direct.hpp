@@ -291,18 +291,27 @@ private:
         s.in.blocks = 1, s.in.last = channels;
     }
 
-    // Calls body(to, rows, columns) for every tile of a block, with the pass's input set to it.
+    // Calls body(to, rows, columns) for every tile of a block, with the pass's input set to it. `several` says that it
+    // takes all tiles between those in the padding at once.
     template <class Body>
-    void each_tile(const Job &b, Pass &s, Body &&body) const {
+    void each_tile(const Job &b, Pass &s, bool several, Body &&body) const {
+        // Tiles as equal as can be: a narrow last one would wait for its own additions.
+        const int64_t width = b.count[2], tiles = pieces(width, p.columns);
+        const int64_t small = p.narrow ? p.columns : width / tiles, large = p.narrow ? 0 : width % tiles;
+        const int64_t inside = several ? b.line[2].inside_to() : 0;
         for (int64_t d = 0; d < b.count[0]; ++d) {
             s.in.valid[0] = b.line[0].valid(b.from[0] + d, b.from[0] + d + 1);
             for (int64_t h = 0; h < b.count[1]; h += p.rows) {
                 const int64_t rows = least(p.rows, b.count[1] - h);
                 s.in.valid[1] = b.line[1].valid(b.from[1] + h, b.from[1] + h + rows);
-                for (int64_t q = 0; q < b.count[2]; q += p.columns) {
-                    const int64_t columns = least(p.columns, b.count[2] - q);
+                for (int64_t q = 0, columns; q < width; q += columns * s.in.tiles) {
+                    const bool wide = q < large * (small + 1);
+                    columns = wide ? small + 1 : least(small, width - q);
                     const int64_t at = b.from[2] + q, end = at + columns;
+                    const int64_t alike = (wide ? large * (small + 1) : width) - q;
+                    s.in.tiles = most(1, least(alike, inside - at) / columns);
                     s.in.valid[2] = b.line[2].valid(at, end);
+                    if (s.in.valid[2].to - s.in.valid[2].from < b.line[2].taps) s.in.tiles = 1;
                     s.in.head = b.line[2].valid(at, at + 1);
                     s.in.tail = b.line[2].valid(end - 1, end);
                     s.in.x = s.x + d * s.voxel[0] + h * s.voxel[1] + q * s.voxel[2];
@@ -317,10 +326,11 @@ private:
     void multiply(const Job &b, Pass &s) const {
         const int64_t row = b.line[1].step * c.to.space[1], column = b.line[2].step * c.to.space[2];
         const bool keep = in_place(s.vector, s.vectors), past = keep && s.first && s.last && goes_past(s.width);
-        each_tile(b, s, [&](S *to, int64_t rows, int64_t columns) {
+        each_tile(b, s, keep, [&](S *to, int64_t rows, int64_t columns) {
             const Tile<A> run = tile_of<A>(p.direct ? 0 : p.spacing, s.vectors, rows, columns);
-            if (keep) return run(s.in, {reinterpret_cast<A *>(to), column, row, !s.first, past});
-            run(s.in, {s.sums, s.width, s.width * columns, !s.first, false});
+            s.in.x_next = columns * s.voxel[2];
+            if (keep) return run(s.in, {reinterpret_cast<A *>(to), column, row, columns * column, !s.first, past});
+            run(s.in, {s.sums, s.width, s.width * columns, 0, !s.first, false});
             if (s.last) emit(b, s.sums, rows, columns, s.width, least(s.width, c.out - s.vector * p.unit), to);
             if (!(s.first && s.last)) s.sums += rows * columns * s.width;
         });
@@ -330,7 +340,7 @@ private:
         constexpr int n = lanes<A>;
         const int64_t row = b.line[1].step * c.to.space[1], column = b.line[2].step * c.to.space[2];
         const int64_t outs = least(p.unit, c.out - s.vector * p.unit);
-        each_tile(b, s, [&](S *to, int64_t rows, int64_t columns) {
+        each_tile(b, s, false, [&](S *to, int64_t rows, int64_t columns) {
             const int64_t across = pieces(columns, n), strips = rows * across;
             for (int64_t k = 0; k < strips; ++k) s.in.strip[k] = k / across * b.slot[1] + k % across * n;
             narrow_of<A>(p.unit, strips)(s.in, s.sums, !s.first);

@@ -30,13 +30,14 @@ struct TileInput {
     int64_t x_block, w_block;  // distances between them
     int64_t last;              // channels of the last block
     int64_t x_row;             // distance between the rows of a tile of several rows; without spacing, between voxels
+    int64_t tiles, x_next;     // how many tiles with the same taps, and the distance between them
 };
 
 // Where the sums go: channels are contiguous.
 template <class A>
 struct TileOutput {
     A *y;
-    int64_t column, row;
+    int64_t column, row, next;
     bool add;   // to what is there
     bool past;  // the caches
 };
@@ -68,7 +69,7 @@ inline __attribute__((always_inline)) void add_tap(vec<A> (&sum)[rows * columns]
 }
 
 template <class A, int spacing, int vectors, int rows, int columns>
-void tile(const TileInput<A> &in, const TileOutput<A> &out) {
+inline __attribute__((always_inline)) void one_tile(const TileInput<A> &in, const TileOutput<A> &out, const A *first, A *y) {
     constexpr int voxels = rows * columns;
     // In tiles of few columns, a column in the padding is worth code of its own; elsewhere it adds zeros.
     constexpr int edge = spacing == 16 && columns > 2 && columns <= 16 ? 1 : 0;
@@ -77,7 +78,7 @@ void tile(const TileInput<A> &in, const TileOutput<A> &out) {
         const int64_t channels = spacing == 1 ? 1 : block + 1 < in.blocks ? spacing : in.last;
         for (int64_t d = in.valid[0].from; d < in.valid[0].to; ++d) {
             for (int64_t h = in.valid[1].from; h < in.valid[1].to; ++h) {
-                const A *line = in.x + block * in.x_block + in.taps[0][d] + in.taps[1][h];
+                const A *line = first + block * in.x_block + in.taps[0][d] + in.taps[1][h];
                 const A *tap = in.w + block * in.w_block + d * in.w_tap[0] + h * in.w_tap[1];
                 for (int64_t t = in.valid[2].from; t < in.valid[2].to; ++t) {
                     const A *x = line + in.taps[2][t], *w = tap + t * in.w_tap[2];
@@ -95,11 +96,19 @@ void tile(const TileInput<A> &in, const TileOutput<A> &out) {
     for (int i = 0; i < voxels; ++i) {
 #pragma GCC unroll 32
         for (int v = 0; v < vectors; ++v) {
-            A *to = out.y + i / columns * out.row + i % columns * out.column + v * lanes<A>;
+            A *to = y + i / columns * out.row + i % columns * out.column + v * lanes<A>;
             if (out.past) store_past(to, sum[i][v]);
             else store(to, out.add ? load(to) + sum[i][v] : sum[i][v]);
         }
     }
+}
+
+template <class A, int spacing, int vectors, int rows, int columns>
+void tile(const TileInput<A> &in, const TileOutput<A> &out) {
+    const A *x = in.x;
+    A *y = out.y;
+    for (int64_t left = in.tiles; left > 0; --left, x += in.x_next, y += out.next)
+        one_tile<A, spacing, vectors, rows, columns>(in, out, x, y);
 }
 
 // The tiles of all shapes, by [columns - 1].
