@@ -28,6 +28,7 @@ from voxgrad.kernels.cpu import set_num_threads as set_num_threads
 
 if TYPE_CHECKING:
     from voxgrad import ops as ops
+    from voxgrad import volumes as volumes
     from voxgrad.graph.check_gradients import check_gradients as check_gradients
     from voxgrad.graph.gradients import gradients as gradients
     from voxgrad.graph.page import Page as Page
@@ -39,6 +40,7 @@ _LATER = {
     "gradients": "graph.gradients",
     "check_gradients": "graph.check_gradients",
     "ops": "",
+    "volumes": "",
 }
 """What a plain call of a raw op does not need is loaded when it is first asked for."""
 

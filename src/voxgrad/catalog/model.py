@@ -151,6 +151,11 @@ class Op:
     windowed family, whose kernels need a canonical problem. `kernel` is what the reference and the kernels of every
     device call it; of an ordinary op it is "module.function" in `voxgrad.kernels.arraywise`. `linear_in` names the
     inputs in which the op is linear: there its gradient is its transpose.
+
+    Three facts say how an ordinary op runs on parts of a volume. `follows` tells which dimensions of the result the
+    dimensions of the inputs follow cell by cell (`catalog/locality`); without it the op needs its inputs whole.
+    `adds_up` is "sum" where the result over a whole is the sum of the results over its parts, "mean" where it is their
+    mean, weighted by their sizes. `of_shape` marks an op that looks only at the shapes of its inputs.
     """
 
     name: str
@@ -171,6 +176,9 @@ class Op:
     linear_in: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     stateful: bool = False
+    follows: Callable[[Call, Shape], Sequence[Any]] | None = None
+    adds_up: str = ""
+    of_shape: bool = False
 
     def input(self, name: str) -> Input:
         """The input with this name."""
