@@ -18,11 +18,12 @@ from voxgrad.cli.pages import add_page, open_page
 from voxgrad.cli.progress import ProgressLine
 from voxgrad.cli.show import describe
 from voxgrad.errors import Fault, InvalidArgumentError
-from voxgrad.formats.tensor_files import NIFTI, read_array, write_npz
+from voxgrad.formats.tensor_files import write_npz
 from voxgrad.formats.text import parse_value
 from voxgrad.graph.block import Block, Output
 from voxgrad.graph.page import Page
 from voxgrad.graph.session import ClientSession
+from voxgrad.volumes.stores import is_volume_name, read_file
 
 Array = np.ndarray[Any, Any]
 Results = dict[str, dict[str, Array]]
@@ -95,8 +96,8 @@ def read_feeds(page: Page, texts: list[str]) -> dict[Output, Any]:
             fault = Fault("VG052", "run", "--feed", "be NAME=FILE or NAME=VALUE", repr(text))
             raise InvalidArgumentError(fault)
         output = page.output(name)
-        is_file = value.endswith((".npy", ".npz", *NIFTI)) or ".npz:" in value
-        feeds[output] = read_array(value) if is_file else parse_value(value, output.dtype, name, "--feed")
+        is_file = is_volume_name(value)
+        feeds[output] = read_file(value) if is_file else parse_value(value, output.dtype, name, "--feed")
     return feeds
 
 

@@ -2,7 +2,7 @@
 """What a chunked run is doing, from the files beside its output: anyone who can read the folder can watch.
 
 The folder `OUTPUT.voxgrad-run` holds `begun.json` (grid, chunks, who runs it, since when and until when), `done` (the
-manifest: the only thing a later run trusts), `running` (a line for every chunk that a worker takes) and `failed` (a line
+manifest: the only thing a later run trusts), `running` (a line for every chunk that a worker takes) and `failed` (one
 for every chunk that raised). The last two start afresh with each run. A line counts when its `;` is there.
 """
 
