@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import voxgrad as vg
-from voxgrad.volumes.layout import Layout
+from voxgrad.volumes.axes import Layout
 from voxgrad.volumes.stores import Store, create_volume, open_volume, save_volume
 
 BOX = (slice(None), slice(1, 3), slice(2, 5), slice(0, 6, 2), slice(None))

@@ -17,7 +17,7 @@ import numpy as np
 from voxgrad.arrays.limits import check_size
 from voxgrad.errors import Faults, VoxgradError
 from voxgrad.formats.tensor_files import bad_file
-from voxgrad.volumes.layout import WHOLE, Array, Index, Layout
+from voxgrad.volumes.axes import WHOLE, Array, Index, Layout
 
 EXTRA = "pip install 'voxgrad[volumes]'"
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from voxgrad.formats.tensor_files import bad_file, is_array_file, read_array, write_array, write_npz
-from voxgrad.volumes.layout import WHOLE, Array, Layout
-from voxgrad.volumes.layout import Index as Index
+from voxgrad.volumes.axes import WHOLE, Array, Layout
+from voxgrad.volumes.axes import Index as Index
 from voxgrad.volumes.store import New, check_dtype, reading
 from voxgrad.volumes.store import Store as Store
 from voxgrad.volumes.store import human as human

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from voxgrad.formats.tensor_files import bad_file
-from voxgrad.volumes.layout import Array, Index, Layout
+from voxgrad.volumes.axes import Array, Index, Layout
 from voxgrad.volumes.store import Store, check_dtype, needed
 
 _KEPT_FRAMES = 16

@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from voxgrad.formats.tensor_files import bad_file
-from voxgrad.volumes.layout import Array, Index, Layout
+from voxgrad.volumes.axes import Array, Index, Layout
 from voxgrad.volumes.store import New, Store, check_dtype, mapped, needed
 
 AXES = "xyztc"

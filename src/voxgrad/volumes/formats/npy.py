@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from voxgrad.formats.tensor_files import bad_file, find_member, read_header, read_member
-from voxgrad.volumes.layout import Array, Index, Layout, default_axes
+from voxgrad.volumes.axes import Array, Index, Layout, default_axes
 from voxgrad.volumes.store import New, Store, check_dtype, mapped
 
 

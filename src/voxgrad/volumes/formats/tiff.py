@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from voxgrad.formats.tensor_files import bad_file
-from voxgrad.volumes.layout import Array, Index, Layout, told_axes
+from voxgrad.volumes.axes import Array, Index, Layout, told_axes
 from voxgrad.volumes.store import New, Store, check_dtype, mapped, needed
 
 _CLASSIC = 2**32 - 2**25

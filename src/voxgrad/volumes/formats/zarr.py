@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from voxgrad.formats.tensor_files import bad_file
-from voxgrad.volumes.layout import Array, Index, Layout, default_axes, told_axes
+from voxgrad.volumes.axes import Array, Index, Layout, default_axes, told_axes
 from voxgrad.volumes.store import New, Store, check_dtype, needed
 
 _OME_ORDER = "tczyx"
