@@ -33,12 +33,14 @@ if TYPE_CHECKING:
     from voxgrad.graph.gradients import gradients as gradients
     from voxgrad.graph.page import Page as Page
     from voxgrad.graph.session import ClientSession as ClientSession
+    from voxgrad.volumes.stores import open_volume as open_volume
 
 _LATER = {
     "Page": "graph.page",
     "ClientSession": "graph.session",
     "gradients": "graph.gradients",
     "check_gradients": "graph.check_gradients",
+    "open_volume": "volumes.stores",
     "ops": "",
     "volumes": "",
 }

@@ -20,7 +20,7 @@ from voxgrad.graph.gradients import gradients
 from voxgrad.graph.page import Page
 from voxgrad.volumes.executors import Executor
 from voxgrad.volumes.layout import flat
-from voxgrad.volumes.run import CHUNKS, Progress, run_page
+from voxgrad.volumes.run import CHUNKS, Progress, page_of, run_page
 
 Array = np.ndarray[Any, Any]
 
@@ -29,7 +29,7 @@ def value_and_gradients(
     page: Page | str | Path,
     loss: Output | str,
     wrt: Sequence[Output | str],
-    volumes: Mapping[str, Any],
+    volumes: Mapping[str, Any] | None = None,
     *,
     feeds: Mapping[Any, Any] | None = None,
     chunks: Sequence[int] = CHUNKS,
@@ -49,9 +49,8 @@ def value_and_gradients(
     without one have what the page starts them with. The other arguments are those of `run_page`; a Dask cluster needs a
     `folder` that all its workers see.
     """
-    opened = page if isinstance(page, Page) else Page.load(page)
     names = [one.path if isinstance(one, Output) else one for one in (loss, *wrt)]
-    copy = flat(opened)
+    copy = flat(page_of(page))
     exposed = {name: output.path for name, output in copy.outputs.items()}
     target, *sources = (copy.output(exposed.get(name, name)) for name in names)
     _check_number(target)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from voxgrad.graph.feeds import Feeds, feed_arrays
 from voxgrad.graph.page import Page
 from voxgrad.graph.plan import content_key
 from voxgrad.graph.values import spec_of
+from voxgrad.graph.volume_files import open_in
 from voxgrad.kernels.element_types import dtype_of, numpy_type
 from voxgrad.volumes.layout import Layout, flat, lay_out
 from voxgrad.volumes.page_plan import PagePlan
@@ -63,8 +64,9 @@ class Job:
         exposed = {name: copy.outputs[name].path for name in exposed}
         found = {copy.output(exposed.get(name, name)): str(path) for name, path in outputs.items()}
         wanted = [copy.output(exposed.get(name, name)) for name in fetches]
-        stores = {copy.output(name): open_volume(path) for name, path in volumes.items()}
-        named = {copy.output(which if isinstance(which, str) else which.path): value for which, value in feeds.items()}
+        stores = {copy.output(name): opened(path) for name, path in volumes.items()}
+        stores |= _own_volumes(copy, {*stores, *(copy.output(_path(which)) for which in feeds)})
+        named = {copy.output(_path(which)): value for which, value in feeds.items()}
         arrays = feed_arrays(copy, Device("cpu"), named)
         all_fetched = [*found, *(one for one in wanted if one not in found)]
         return Job(copy, stores, arrays, found, all_fetched, tuple(int(one) for one in chunks), device)
@@ -96,7 +98,7 @@ class Job:
     def described(self) -> dict[str, Any]:
         """What makes this job this job, as plain data."""
         return {
-            "volumes": {output.path: str(store.path) for output, store in self.volumes.items()},
+            "volumes": {output.path: [_full(store), store.axes] for output, store in self.volumes.items()},
             "outputs": {output.path: path for output, path in self.outputs.items()},
             "fetches": [output.path for output in self.fetches],
             "feeds": {output.path: content_key(value).hex() for output, value in self.feeds.items()},
@@ -107,6 +109,30 @@ class Job:
     def marks(self) -> dict[str, list[Any]]:
         """What tells that a volume is still the same: shape, type, bytes and the time of the last change."""
         return {output.path: _mark(store) for output, store in self.volumes.items()}
+
+
+def opened(volume: Any) -> Store:
+    """A volume that is open, or the one in a file."""
+    return volume if isinstance(volume, Store) else open_volume(volume)
+
+
+def _path(which: Any) -> str:
+    return which if isinstance(which, str) else str(which.path)
+
+
+def _full(store: Store) -> str:
+    """The name under which another process, in another folder, finds a volume."""
+    return f"{store.path.resolve()}:{store.member}" if store.member else str(store.path.resolve())
+
+
+def _own_volumes(page: Page, given: Container[Output]) -> dict[Output, Store]:
+    """The files of Volume blocks that nobody gave anything else to; of a box of a file, the box is what counts."""
+    found = {}
+    for block in page.blocks if page.folder is not None else ():
+        if block.op_name == "Volume" and block.output(0) not in given and not block.attrs.get("box"):
+            assert page.folder is not None
+            found[block.output(0)] = open_in(page.folder, block.attrs["path"], block.attrs.get("axes", ""))
+    return found
 
 
 def _mark(store: Store) -> list[Any]:
@@ -158,7 +184,7 @@ def open_job(folder: Path) -> tuple[Job, dict[int, Array]]:
     feeds = {page.output(name): value for name, value in _load_arrays(folder / "feeds").items()}
     job = Job(
         page,
-        {page.output(name): open_volume(path) for name, path in told["volumes"].items()},
+        {page.output(name): open_volume(path, axes=axes) for name, (path, axes) in told["volumes"].items()},
         feeds,
         {page.output(name): path for name, path in told["outputs"].items()},
         [page.output(name) for name in told["fetches"]],

@@ -26,10 +26,10 @@ from voxgrad.graph.page import Page
 from voxgrad.graph.session import ClientSession
 from voxgrad.kernels.element_types import dtype_of, numpy_type
 from voxgrad.volumes.executors import Executor, executor_for
-from voxgrad.volumes.job import Job, load_values, read_head, save_job
+from voxgrad.volumes.job import Job, load_values, opened, read_head, save_job
 from voxgrad.volumes.layout import VOLUME
 from voxgrad.volumes.page_plan import PagePlan
-from voxgrad.volumes.stores import Store, create_volume, open_volume
+from voxgrad.volumes.stores import Store, create_volume, open_volume, save_volume
 from voxgrad.volumes.sums import Sums
 from voxgrad.volumes.watch import Record, folder_of
 
@@ -80,12 +80,12 @@ def op_job(
         if item.host:
             given.append([int(size) for size in value])
             continue
-        store = open_volume(value)
+        store = opened(value)
         given.append(_placeholder(page, declared, item.name, store, dtype))
         if item.layout == "filter":
-            feeds[item.name] = store.read((slice(None),) * 5)
+            feeds[item.name] = store.read()
         else:
-            volumes[item.name] = str(value)
+            volumes[item.name] = store
     add_block(page, declared, tuple(given), attrs, "result")
     return Job.make(page, volumes, feeds, {"result": output}, [], chunks, device)
 
@@ -112,13 +112,21 @@ def plan_page(
     chunks: Sequence[int] = CHUNKS,
 ) -> PagePlan:
     """The plan of `run_page`, without running it: results in files and sums over the volume alike are in `fetches`."""
-    opened = page if isinstance(page, Page) else Page.load(page)
-    return Job.make(opened, volumes, feeds or {}, {}, fetches, chunks).plan()
+    return Job.make(page_of(page), volumes, feeds or {}, {}, fetches, chunks).plan()
+
+
+def page_of(page: Page | str | Path) -> Page:
+    """A page, or the one in a file, whose Volume blocks read from the folder of the file."""
+    if isinstance(page, Page):
+        return page
+    loaded = Page.load(page)
+    loaded.folder = Path(page).resolve().parent
+    return loaded
 
 
 def run_page(
     page: Page | str | Path,
-    volumes: Mapping[str, Any],
+    volumes: Mapping[str, Any] | None = None,
     outputs: Mapping[str, Any] | None = None,
     fetches: Sequence[str] = (),
     *,
@@ -134,16 +142,16 @@ def run_page(
 
         vg.volumes.run_page(page, {"x": "scan.zarr"}, {"y": "features.zarr"}, fetches=["loss"], workers=4)
 
-    `volumes` gives files to placeholders, which are read chunk by chunk; `feeds` gives values that every worker holds.
-    `outputs` names the results that are written to files, `fetches` those that come back: sums and means over the
-    volume, filter gradients and what follows from them. `chunks` cuts the largest result: depth, height, width.
+    `volumes` gives files to placeholders, which are read chunk by chunk, as those of Volume blocks are; `feeds` gives
+    values that every worker holds. `outputs` names the results that are written to files, `fetches` those that come back: sums and
+    means over the volume, filter gradients and what follows from them. `chunks` cuts the largest result: depth, height,
+    width.
 
     Chunks are done by `workers` processes (0: in this one; None: one per processor; or a `Workers` that stays for
     several runs), or by a Dask `client` (or the address of its scheduler), whose workers must see the same files. The
     same call again goes on where this one stopped: its record is in `folder`, beside the first output if not given.
     """
-    opened = page if isinstance(page, Page) else Page.load(page)
-    job = Job.make(opened, volumes, feeds or {}, outputs or {}, fetches, chunks, device)
+    job = Job.make(page_of(page), volumes or {}, feeds or {}, outputs or {}, fetches, chunks, device)
     executor = executor_for(workers, client)
     if folder is None and not job.outputs:
         with tempfile.TemporaryDirectory(prefix="voxgrad-") as temporary:
@@ -214,7 +222,8 @@ def _create_outputs(plan: PagePlan, job: Job) -> None:
         assert spec.shape is not None
         roles = plan.layout.roles[slot]
         cut = [size if role is None else root.chunks[role] for role, size in zip(roles, spec.shape, strict=True)]
-        create_volume(path, spec.shape, numpy_type(spec.dtype), [max(1, size) for size in cut])
+        like = next((store for store in job.volumes.values() if roles == (0, 1, 2, 3, None)), None)
+        create_volume(path, spec.shape, numpy_type(spec.dtype), [max(1, size) for size in cut], like=like)
 
 
 def _wholes(plan: PagePlan, job: Job, session: ClientSession) -> dict[int, Array]:
@@ -276,10 +285,8 @@ def _total(plan: PagePlan, at: int, total: Array | None) -> Array:
 def _save_value(path: str, value: Array) -> None:
     if Path(path).suffix == ".npy":
         np.save(path, value)
-        return
-    write = create_volume(path, value.shape, value.dtype, value.shape).write
-    assert write is not None
-    write((slice(None),) * value.ndim, value)
+    else:
+        save_volume(path, value)
 
 
 class Manifest:

@@ -46,9 +46,7 @@ class Worker:
         for root, part in zip(self.plan.roots, parts, strict=True):
             box = self.plan.root_box(root, at)
             if root.piece is None and part is not None and is_some(box):
-                write = self._store(self.targets[root.slot]).write
-                assert write is not None
-                write(index_of(box), part)
+                self._store(self.targets[root.slot]).write(index_of(box), part)
         if summed:
             self.sums.put(number, summed)
 
