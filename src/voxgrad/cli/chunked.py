@@ -14,7 +14,7 @@ from voxgrad.formats.text import parse_attr, parse_attrs, parse_ints
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What a chunked run asks for besides the op's own arguments."""
-    group = parser.add_argument_group("volumes larger than memory (.npy, .zarr, NIfTI in; .npy, .zarr out)")
+    group = parser.add_argument_group("volumes larger than memory (any volume in; .npy, .zarr, .nii, .tif, .h5 out)")
     group.add_argument("--chunks", metavar="D,H,W", help="compute the result in chunks of this size, from file to file")
     group.add_argument("--workers", type=int, metavar="N", help="processes to use (default: one per processor)")
 

@@ -18,11 +18,13 @@ from voxgrad.cli.pages import add_page, open_page
 from voxgrad.cli.progress import ProgressLine
 from voxgrad.cli.show import describe
 from voxgrad.errors import Fault, InvalidArgumentError
-from voxgrad.formats.tensor_files import NIFTI, read_array, write_npz
+from voxgrad.formats.page_file import files_folder
+from voxgrad.formats.tensor_files import write_npz
 from voxgrad.formats.text import parse_value
 from voxgrad.graph.block import Block, Output
 from voxgrad.graph.page import Page
 from voxgrad.graph.session import ClientSession
+from voxgrad.volumes.stores import is_volume_name, read_file
 
 Array = np.ndarray[Any, Any]
 Results = dict[str, dict[str, Array]]
@@ -36,7 +38,7 @@ Run a page: its outputs are computed, its targets executed, its variables kept o
   voxgrad run page.vox.json --json                           {"blocks": {block: {output: {dtype, shape, values}}}}
 
 Without --fetch the page's own outputs are computed, or every block where it names none. Its targets always run.
-Blocks read and write files only in the folder of the page.
+Blocks read and write files only in the folder of the page (of a studio's pages, in files/ there).
 """
 
 
@@ -68,7 +70,7 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     wanted = [page.output(name) for name in arguments.fetch]
     feeds = read_feeds(page, arguments.feed)
     with ProgressLine(arguments.cycles) as progress:
-        session = ClientSession(page, arguments.device, folder=Path(arguments.page).resolve().parent)
+        session = ClientSession(page, arguments.device, folder=files_folder(arguments.page))
         session.on_progress = progress
         every = arguments.json or arguments.all or not page.outputs
         results = run_page(session, wanted, feeds, arguments.cycles, progress, every)
@@ -95,8 +97,8 @@ def read_feeds(page: Page, texts: list[str]) -> dict[Output, Any]:
             fault = Fault("VG052", "run", "--feed", "be NAME=FILE or NAME=VALUE", repr(text))
             raise InvalidArgumentError(fault)
         output = page.output(name)
-        is_file = value.endswith((".npy", ".npz", *NIFTI)) or ".npz:" in value
-        feeds[output] = read_array(value) if is_file else parse_value(value, output.dtype, name, "--feed")
+        is_file = is_volume_name(value)
+        feeds[output] = read_file(value) if is_file else parse_value(value, output.dtype, name, "--feed")
     return feeds
 
 

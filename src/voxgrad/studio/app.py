@@ -214,8 +214,14 @@ async def cards() -> messages.Gallery:
 
 @api.post("/gallery/{card}/open")
 async def open_card(card: str, studio: Here) -> messages.PageData:
-    """A copy of an example in the folder."""
-    return await off(lambda: studio.pages.add(gallery.page(card)))
+    """A copy of an example in the folder, with the files that it reads."""
+
+    def copied() -> messages.PageData:
+        page = gallery.page(card)
+        gallery.bring_files(page, studio.project.files)
+        return studio.pages.add(page)
+
+    return await off(copied)
 
 
 # Pages

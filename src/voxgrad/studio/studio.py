@@ -27,7 +27,7 @@ class Studio:
     def __init__(self, folder: Path, limits: RunLimits | None = None):
         self.project = Project(folder)
         self.limits = limits if limits is not None else RunLimits.of_this_machine()
-        self.documents = Documents(self.project.blobs)
+        self.documents = Documents(self.project.blobs, self.project.files)
         self.history = History(self.project.state / "studio.sqlite")
         self.tensors = TensorStore(self.project.tensors)
         self.pages = PageStore(self.project, self.documents, self.history)

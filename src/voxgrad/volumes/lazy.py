@@ -22,8 +22,9 @@ from voxgrad.catalog.model import Op, Spec
 from voxgrad.catalog.problem import Problem
 from voxgrad.catalog.semantics import current_semantics
 from voxgrad.errors import Faults
-from voxgrad.volumes.plan import Plan, Task
-from voxgrad.volumes.run import compute_task, index_of
+from voxgrad.volumes.chunk import Index, run_problem
+from voxgrad.volumes.plan import Box, Plan, Task
+from voxgrad.volumes.windows import is_forward
 
 Array = np.ndarray[Any, Any]
 
@@ -76,7 +77,7 @@ def _chunks(problem: Problem, tensors: Mapping[str, Any], layouts: Mapping[str, 
     leading = _leading(problem, tensors, layouts)
     at = 1 if problem.channels_last else 2
     sizes = [
-        axis.out if Plan.is_forward(problem) else axis.size for axis in problem.axes
+        axis.out if is_forward(problem) else axis.size for axis in problem.axes
     ]  # fmt: skip
     given = [(max(leading.chunks[at + i]), leading.shape[at + i]) for i in range(3)]
     return tuple(max(1, -(-chunk * size // max(whole, 1))) for (chunk, whole), size in zip(given, sizes, strict=True))
@@ -119,7 +120,15 @@ def _assemble(nested: tuple[bool, list[list[list[Any]]]]) -> Any:
 
 def _work(task: Task, *tensors: Array) -> Array:
     """One chunk, on a worker."""
-    return compute_task(task, tensors)
+    result: Array = run_problem(task.problem, tensors)
+    return result if task.crop is None else result[index_of(task.crop, task.problem)]
+
+
+def index_of(box: Box, problem: Problem) -> Index:
+    """The slices of a five-dimensional array that a spatial box stands for."""
+    spatial = tuple(slice(a, b) for a, b in box)
+    whole = slice(None)
+    return (whole, *spatial, whole) if problem.channels_last else (whole, whole, *spatial)
 
 
 def _tree(partials: list[Any], shape: tuple[int, ...], kind: np.dtype[Any]) -> Any:

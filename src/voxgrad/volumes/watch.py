@@ -2,7 +2,7 @@
 """What a chunked run is doing, from the files beside its output: anyone who can read the folder can watch.
 
 The folder `OUTPUT.voxgrad-run` holds `begun.json` (grid, chunks, who runs it, since when and until when), `done` (the
-manifest: the only thing a later run trusts), `running` (a line for every chunk that a worker takes) and `failed` (a line
+manifest: the only thing a later run trusts), `running` (a line for every chunk that a worker takes) and `failed` (one
 for every chunk that raised). The last two start afresh with each run. A line counts when its `;` is there.
 """
 
@@ -12,14 +12,17 @@ import json
 import os
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from voxgrad.errors import Fault, InvalidArgumentError
 
+Array = np.ndarray[Any, Any]
 SUFFIX = ".voxgrad-run"
 
 
@@ -102,10 +105,40 @@ class State:
         """The time that is left at this rate; None where nothing can be said."""
         return (self.total - len(self.done)) / self.rate if self.rate and self.alive else None
 
+    @property
+    def phase(self) -> str:
+        """In a word: running, finished, failed, or stopped before its end."""
+        if self.finished:
+            return "finished"
+        return "running" if self.alive else "failed" if self.failed else "stopped"
+
     def as_dict(self) -> dict[str, Any]:
         """The state as plain data."""
         own = asdict(self) | {"done": sorted(self.done), "grid": list(self.grid), "chunks": list(self.chunks)}
-        return own | {"total": self.total, "finished": self.finished, "seconds_left": self.seconds_left}
+        return own | {"total": self.total, "phase": self.phase, "seconds_left": self.seconds_left}
+
+    def picture(self, most: Sequence[int]) -> tuple[tuple[int, int, int], str]:
+        """The grid as text, one letter for a chunk, or for several where there are more than `most` along an axis.
+
+        `f` failed, `r` running, `d` done, else a digit: how many tenths of it are done.
+        """
+        steps = [max(1, -(-size // limit)) for size, limit in zip(self.grid, most, strict=True)]
+        _, height, width = self.grid
+        d, rest = np.divmod(np.arange(self.total), height * width)
+        h, w = np.divmod(rest, width)
+        small = tuple(-(-size // step) for size, step in zip(self.grid, steps, strict=True))
+        merged = ((d // steps[0]) * small[1] + h // steps[1]) * small[2] + w // steps[2]
+        cells = np.bincount(merged, minlength=small[0] * small[1] * small[2])
+        done = np.bincount(merged[_numbers(self.done, self.total)], minlength=len(cells))
+        letters = np.array(list("0123456789d"))[np.where(cells, 10 * done // np.maximum(cells, 1), 0)]
+        letters[merged[_numbers(self.running, self.total)]] = "r"
+        letters[merged[_numbers(self.failed, self.total)]] = "f"
+        return (small[0], small[1], small[2]), "".join(letters)
+
+
+def _numbers(chunks: Iterable[int], total: int) -> Array:
+    found = np.fromiter(chunks, np.int64)
+    return found[(found >= 0) & (found < total)]
 
 
 def watch(output: str | Path) -> State:

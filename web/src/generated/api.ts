@@ -722,7 +722,7 @@ export interface Routes {
     body: undefined;
     answer: Gallery;
   };
-  /** A copy of an example in the folder. */
+  /** A copy of an example in the folder, with the files that it reads. */
   "POST /api/gallery/{card}/open": {
     body: undefined;
     answer: PageData;
