@@ -56,9 +56,9 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
         return exits.OK if {"-h", "--help"} & set(rest) else exits.USAGE
     op = registry.find(arguments.op)
     given = make_parser(op).parse_args(rest)
-    if given.chunks:
+    if chunked.is_asked_for(given):
         with semantics(given.semantics):
-            chunked.run(op, given, _sources(op, given))
+            chunked.go(chunked.op_job(op, given, _sources(op, given)), given, None)
         return exits.OK
     values = read_arguments(op, given)
     start = time.perf_counter()
@@ -111,7 +111,7 @@ def make_parser(op: Op) -> argparse.ArgumentParser:
     parser.add_argument("--output", metavar="FILE", help="where the result goes; without it, it is printed")
     parser.add_argument("--dtype", metavar="TYPE", help="convert the tensor inputs to this type first")
     parser.add_argument("--semantics", choices=list(SEMANTICS), default="documented")
-    chunked.add_arguments(parser)
+    chunked.add_arguments(parser, device=True)
     return parser
 
 

@@ -9,6 +9,7 @@ computed once, so that every worker and every later run has the same.
 from __future__ import annotations
 
 import json
+import math
 import os
 import uuid
 from collections.abc import Container, Mapping, Sequence
@@ -79,6 +80,18 @@ class Job:
     def plan(self) -> PagePlan:
         """The plan of the job."""
         return PagePlan(self.lay_out(), self.chunks)
+
+    def alignment(self, plan: PagePlan) -> tuple[int, int, int]:
+        """What chunks of the largest result are best multiples of: what its windows make of a chunk of the file."""
+        units = [1, 1, 1]
+        root = max(plan.roots, key=lambda one: math.prod(one.sizes))
+        for output, store in self.volumes.items():
+            for role in (1, 2, 3) if store.chunks is not None else ():
+                dim = plan.layout.role_dim(plan.layout.plan.feeds[output], role)
+                if dim is not None and store.chunks is not None:
+                    unit = store.chunks[dim] * root.sizes[role] / max(store.shape[dim], 1)
+                    units[role - 1] = max(units[role - 1], round(unit))
+        return units[0], units[1], units[2]
 
     def _spec(self, output: Output, store: Store) -> Spec:
         """A volume as the page sees it: of the type of its placeholder, else of its own."""

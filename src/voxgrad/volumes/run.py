@@ -60,7 +60,7 @@ def apply(
     that of the file. The same call again goes on where this one stopped. `workers` and `client` as in `run_page`.
     """
     job = op_job(op, inputs, output, chunks=chunks, device=device, dtype=dtype, **attrs)
-    run_job(job, folder_of(output), executor_for(workers, client), progress)
+    run_in(job, None, executor_for(workers, client), progress)
     return open_volume(output)
 
 
@@ -143,25 +143,26 @@ def run_page(
         vg.volumes.run_page(page, {"x": "scan.zarr"}, {"y": "features.zarr"}, fetches=["loss"], workers=4)
 
     `volumes` gives files to placeholders, which are read chunk by chunk, as those of Volume blocks are; `feeds` gives
-    values that every worker holds. `outputs` names the results that are written to files, `fetches` those that come back: sums and
-    means over the volume, filter gradients and what follows from them. `chunks` cuts the largest result: depth, height,
-    width.
+    values that every worker holds. `outputs` names the results that are written to files, `fetches` those that come
+    back: sums and means over the volume, filter gradients and what follows from them. `chunks` cuts the largest result:
+    depth, height, width.
 
     Chunks are done by `workers` processes (0: in this one; None: one per processor; or a `Workers` that stays for
     several runs), or by a Dask `client` (or the address of its scheduler), whose workers must see the same files. The
     same call again goes on where this one stopped: its record is in `folder`, beside the first output if not given.
     """
     job = Job.make(page_of(page), volumes or {}, feeds or {}, outputs or {}, fetches, chunks, device)
-    executor = executor_for(workers, client)
-    if folder is None and not job.outputs:
-        with tempfile.TemporaryDirectory(prefix="voxgrad-") as temporary:
-            found = run_job(job, Path(temporary) / "run", executor, progress)
-    else:
-        found = run_job(
-            job, Path(folder) if folder else folder_of(next(iter(job.outputs.values()))), executor, progress
-        )
+    found = run_in(job, None if folder is None else Path(folder), executor_for(workers, client), progress)
     names = [*(outputs or {}), *(name for name in fetches if name not in (outputs or {}))]
     return dict(zip(names, (found[output] for output in job.fetches), strict=True))
+
+
+def run_in(job: Job, folder: Path | None, executor: Executor, progress: Progress | None) -> dict[Output, Any]:
+    """Run a job with its record in a folder: the given one, else beside the first output, else one for now only."""
+    if folder is None and not job.outputs:
+        with tempfile.TemporaryDirectory(prefix="voxgrad-") as temporary:
+            return run_job(job, Path(temporary) / "run", executor, progress)
+    return run_job(job, folder or folder_of(next(iter(job.outputs.values()))), executor, progress)
 
 
 def run_job(job: Job, folder: Path, executor: Executor, progress: Progress | None) -> dict[Output, Any]:
