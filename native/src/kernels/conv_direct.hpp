@@ -123,13 +123,15 @@ bool pack_filter(const Correlation &c, const Plan &p, const S *w, int64_t group,
     const int64_t vectors = least(p.pair, p.vectors - vector), width = vectors * p.unit;
     const int64_t real = least(width, c.out - vector * p.unit), channels = least(p.spacing, c.in - block * p.spacing);
     const S *from = w + group * c.w_group + vector * p.unit * c.w_out + block * p.spacing * c.w_in;
+    const bool gaps = channels * p.unit < p.w_tap;  // between the taps, where nothing was packed
+    const A *begin = to;
     bool finite = true;
     for (int64_t tap = 0; tap < c.taps(); ++tap, from += c.w_tap, to += p.w_tap * vectors) {
         if (real < width) std::memset(to, 0, channels * width * sizeof(A));
         pack_tap(c, from, channels, real, to, width);
-        finite &= all_finite(to, channels * width);
+        if (gaps) finite &= all_finite(to, channels * width);
     }
-    return finite;
+    return gaps ? finite : all_finite(begin, to - begin);
 }
 
 // to[in][out] = one tap of the filter, by whole vectors or squares where there are any. Taps lie so far apart that the
