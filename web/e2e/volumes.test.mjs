@@ -61,17 +61,17 @@ for (const theme of ["dark", "light"]) {
     await cut(page, [6, 12, 12]);
     await page.getByRole("button", { name: "Run in chunks" }).click();
     await page.locator(".chunked-runs .current", { hasText: target }).waitFor();
-    const some = PICTURES ? 230 : 20;
-    await page.waitForFunction((count) => (document.querySelector(".chunk-grid canvas")?.dataset.cells ?? "").split("d").length > count, some);
-    if (PICTURES) await page.screenshot({ path: `${PICTURES}studio-volumes-${theme}.png` });
+    // At once: its workers are still starting, so that it cannot have ended before.
     await page.locator(".chunked-runs .danger").click();
     await page.getByText("Start it again with the same settings").waitFor();
     const stopped = await cells(page);
     assert.equal(stopped.length, 512);
-    assert.ok(stopped.includes("d") && stopped.includes("0"), stopped);
+    assert.ok(stopped.includes("0"), stopped);
 
     await page.getByRole("button", { name: "Run in chunks" }).click();
-    await page.waitForFunction(() => document.querySelector(".chunk-grid canvas")?.dataset.cells === "d".repeat(512), null, { timeout: 120_000 });
+    await page.waitForFunction((count) => (document.querySelector(".chunk-grid canvas")?.dataset.cells ?? "").split("d").length > count, PICTURES ? 230 : 1);
+    if (PICTURES) await page.screenshot({ path: `${PICTURES}studio-volumes-${theme}.png` });
+    await page.waitForFunction(() => document.querySelector(".chunk-grid canvas")?.dataset.cells === "d".repeat(512));
     await page.getByText("finished").first().waitFor();
     assert.ok(existsSync(join(studio.folder, "files", target)));
     assert.match(await page.locator(".figures").textContent(), /512 \/ 512/);
