@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import voxgrad as vg
+from voxgrad.catalog.dtypes import FLOAT32
 
 POOL = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 2, 2, 2, 1], "padding": "VALID"}
 
@@ -64,7 +65,7 @@ def test_without_a_folder_the_sizes_are_open(tmp_path: Path) -> None:
 
 def test_a_file_that_changes_is_looked_at_again(tmp_path: Path) -> None:
     np.save(tmp_path / "scan.npy", numbers(4, 6, 8))
-    page, _, half = page_with(path="scan.npy")
+    page, scan, half = page_with(path="scan.npy")
     session = vg.ClientSession(page, folder=tmp_path)
     assert session.run(half).shape == (1, 2, 3, 4, 1)
     data = numbers(6, 6, 6)
@@ -75,6 +76,7 @@ def test_a_file_that_changes_is_looked_at_again(tmp_path: Path) -> None:
     (tmp_path / "scan.npy").unlink()
     (problem,) = page.problems()
     assert (problem.block, problem.pin, problem.code) == ("scan", "path", "VG051")
+    assert page.infer().spec(scan).dtype == FLOAT32
 
 
 def test_a_page_inside_a_page_looks_into_the_same_folder(tmp_path: Path) -> None:

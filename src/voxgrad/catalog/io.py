@@ -75,9 +75,9 @@ def _volume_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
             fault = error.faults[0]
             faults.add(fault.code, "path", wanted=fault.wanted, got=f"{call.attrs['path']}: {fault.got}",
                        remedy=fault.remedy)  # fmt: skip
-            return None
+    # What follows from the attributes alone stays known, so that one missing file is one problem.
     spatial = box_sizes(call.attrs["box"], shape[1:4], faults)
-    return None if faults else specs(call, (shape[0], *spatial, shape[4]))
+    return specs(call, (shape[0], *spatial, shape[4]))
 
 
 def box_sizes(box: Sequence[int], sizes: Sequence[Any], faults: Faults) -> list[Any]:

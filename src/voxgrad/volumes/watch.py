@@ -9,14 +9,16 @@ for every chunk that raised). The last two start afresh with each run. A line co
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 import socket
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,12 +26,18 @@ from voxgrad.errors import Fault, InvalidArgumentError
 
 Array = np.ndarray[Any, Any]
 SUFFIX = ".voxgrad-run"
+_MOST_CHUNKS = 10**8
+_TAKEN = re.compile(r"(\d+) (\S+) (\S+)")
+_RAISED = re.compile(r"(\d+) (.*)")
 
 
 def folder_of(output: str | Path) -> Path:
     """The folder of records beside an output."""
     path = Path(output)
     return path.with_name(path.name + SUFFIX)
+
+
+Phase = Literal["running", "finished", "failed", "stopped"]
 
 
 class Record:
@@ -89,6 +97,8 @@ class State:
     """Chunks a second, in this run."""
     seconds: float = 0.0
     """How long this run has been going, until its last sign of life."""
+    since: float = 0.0
+    """When this run began."""
 
     @property
     def total(self) -> int:
@@ -106,7 +116,7 @@ class State:
         return (self.total - len(self.done)) / self.rate if self.rate and self.alive else None
 
     @property
-    def phase(self) -> str:
+    def phase(self) -> Phase:
         """In a word: running, finished, failed, or stopped before its end."""
         if self.finished:
             return "finished"
@@ -146,13 +156,13 @@ def watch(output: str | Path) -> State:
     folder = Path(output) if str(output).endswith(SUFFIX) else folder_of(output)
     begun = _begun(folder)
     done = frozenset(int(line) for line in _lines(folder / "done") if line.isdecimal())
-    taken = [line.split(" ") for line in _lines(folder / "running")]
-    failed = {int(number): told for number, _, told in (line.partition(" ") for line in _lines(folder / "failed"))}
-    failed = {number: told for number, told in failed.items() if number not in done}
-    latest = {worker: int(number) for number, worker, _ in taken}
+    taken = [found for line in _lines(folder / "running") if (found := _TAKEN.fullmatch(line))]
+    raised = [found for line in _lines(folder / "failed") if (found := _RAISED.fullmatch(line))]
+    failed = {int(found[1]): found[2] for found in raised if int(found[1]) not in done}
+    latest = {found[2]: int(found[1]) for found in taken}
     held = {number: worker for worker, number in latest.items() if number not in done and _alive(worker)}
     alive = "until" not in begun and _alive(begun["runner"])
-    finished_here = {int(number) for number, _, _ in taken} & done
+    finished_here = {int(found[1]) for found in taken} & done
     last = max(_changed(folder / name) for name in ("done", "running", "failed"))
     seconds = max(0.0, (time.time() if alive else begun.get("until", last)) - begun["since"])
     return State(
@@ -164,13 +174,18 @@ def watch(output: str | Path) -> State:
         alive=alive,
         rate=len(finished_here) / seconds if seconds else 0.0,
         seconds=seconds,
+        since=begun["since"],
     )
 
 
 def _begun(folder: Path) -> dict[str, Any]:
     try:
         begun: dict[str, Any] = json.loads((folder / "begun.json").read_text())
-    except (OSError, ValueError):
+        sizes = [*begun["grid"], *begun["chunks"]]
+        sound = len(sizes) == 6 and all(type(size) is int and size > 0 for size in sizes)
+        if not sound or math.prod(begun["grid"]) > _MOST_CHUNKS or float(begun["since"]) < 0 or not begun["runner"]:
+            raise ValueError
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         fault = Fault("VG051", "watch", "output", "have the records of a chunked run beside it", str(folder))
         raise InvalidArgumentError(fault) from None
     return begun
