@@ -197,8 +197,7 @@ def run_job(job: Job, folder: Path, executor: Executor, progress: Progress | Non
 def _todo(plan: PagePlan, manifest: Manifest, sums: Sums | None) -> list[int]:
     """The chunks that are not recorded, and those whose sums are gone."""
     if sums is not None:
-        sums.clean()
-        manifest.done = {number for number in manifest.done if sums.holds(number)}
+        manifest.done = sums.go_on(manifest.done)
     return [number for number in range(len(plan)) if number not in manifest.done]
 
 
@@ -343,7 +342,7 @@ def _check_same(folder: Path, job: Job, head: Mapping[str, Any]) -> None:
     faults = Faults(job.page.name)
     for name, mark in head["marks"].items():
         if marks[name] != mark:
-            path = head["job"]["volumes"][name]
+            path, _ = head["job"]["volumes"][name]
             remedy = f"Its chunks would not fit together: put the old file back, or {remove} and start again."
             faults.add("VG051", name, wanted="be what it was when the run began", got=f"{path}, changed", remedy=remedy)
     faults.raise_if_any()
