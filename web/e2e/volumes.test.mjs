@@ -84,6 +84,18 @@ for (const theme of ["dark", "light"]) {
   });
 }
 
+test("the path of a Volume block is chosen among the files that are there", async () => {
+  const page = await browser.page(studio);
+  page.setDefaultTimeout(120_000);
+  await studio.show(page, { ...pooling, blocks: [{ ...pooling.blocks[0], attrs: { path: "gone.npy" } }, pooling.blocks[1]] });
+  await page.getByText("gone.npy").first().waitFor();
+  await page.locator(".block.wrong").waitFor();
+  await page.locator('.react-flow__node[data-id="scan"] .block-title').click();
+  await page.getByLabel("scan path file").selectOption("scan.npy");
+  await page.locator(".block.wrong").waitFor({ state: "detached" });
+  assert.match(await page.locator('.react-flow__node[data-id="pool"]').textContent(), /\[1,48,96,96,1\]/);
+});
+
 test("what cannot run is told at once", async () => {
   const page = await browser.page(studio);
   await studio.show(page, pooling);

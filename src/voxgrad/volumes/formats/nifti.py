@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import os
 import shutil
 import tempfile
 from functools import cache
@@ -85,7 +86,9 @@ def _array(path: Path, packed: bool, sizes: tuple[int, ...], stored: np.dtype[An
     @cache
     def unpacked() -> Array:
         wanted = offset + math.prod(sizes) * stored.itemsize
-        with gzip.open(path) as stream, tempfile.NamedTemporaryFile(prefix="voxgrad-") as file:
+        # Windows cannot take the name away from a file that is mapped.
+        kept = os.name == "nt"
+        with gzip.open(path) as stream, tempfile.NamedTemporaryFile(prefix="voxgrad-", delete=not kept) as file:
             _copy(stream, file, wanted)
             # The map keeps the bytes when the name goes.
             return mapped(Path(file.name), sizes, stored, offset, "F", False)
