@@ -174,6 +174,16 @@ def test_what_needs_a_whole_volume_is_refused_by_name(op: str, tmp_path: Path) -
     assert not (tmp_path / "y.npy").exists()
 
 
+def test_a_run_needs_a_volume_and_files_for_volumes(tmp_path: Path) -> None:
+    page, files = page_with(lambda page, x: vg.ops.Relu(page, x)), saved(tmp_path, x=np.zeros((1,) * 5, np.float32))
+    with pytest.raises(vg.InvalidArgumentError, match="VG001 refused: volumes must hold one volume or more"):
+        vg.volumes.run_page(page, {}, {"y": tmp_path / "y.npy"}, workers=0)
+    with pytest.raises(vg.InvalidArgumentError, match="be written to a file: it is a volume"):
+        vg.volumes.run_page(page, files, {}, ["y"], workers=0)
+    with pytest.raises(vg.InvalidArgumentError, match="VG010 value_and_gradients"):
+        vg.volumes.value_and_gradients(page, "y", ["x"], files, workers=0)
+
+
 def test_reductions_over_channels_and_over_everything_are_fine(tmp_path: Path) -> None:
     x = np.random.default_rng(0).standard_normal((2, 5, 6, 7, 3)).astype(np.float32)
     page = vg.Page("fine")

@@ -67,6 +67,9 @@ class Job:
         wanted = [copy.output(exposed.get(name, name)) for name in fetches]
         stores = {copy.output(name): opened(path) for name, path in volumes.items()}
         stores |= _own_volumes(copy, {*stores, *(copy.output(_path(which)) for which in feeds)})
+        if not stores:
+            remedy = "Name a placeholder and a file: volumes={'x': 'scan.zarr'}, or --volume x=scan.zarr."
+            raise InvalidArgumentError(Fault("VG001", page.name, "volumes", "hold one volume or more", "none", remedy))
         named = {copy.output(_path(which)): value for which, value in feeds.items()}
         arrays = feed_arrays(copy, Device("cpu"), named)
         all_fetched = [*found, *(one for one in wanted if one not in found)]
