@@ -145,6 +145,22 @@ def test_a_volume_of_another_type_is_read_as_the_page_says(tmp_path: Path) -> No
     assert np.array_equal(found["y"].read((slice(None),) * 5), x.astype(np.float32) / 2)
 
 
+def test_volume_blocks_bring_their_own_files(tmp_path: Path) -> None:
+    data = np.random.default_rng(0).integers(0, 99, (1, 7, 6, 5, 1)).astype(np.int16)
+    (tmp_path / "page").mkdir()
+    np.save(tmp_path / "page" / "scan.npy", data)
+    page = vg.Page("own")
+    scan = vg.ops.Volume(page, path="scan.npy", dtype="float32")
+    corner = vg.ops.Volume(page, path="scan.npy", dtype="float32", box=[0, 2, 0, 2, 0, 2])
+    offset = vg.ops.Max(page, corner, [0, 1, 2, 3, 4])
+    page.expose({"y": vg.ops.Sub(page, scan, offset)})
+    page.save(tmp_path / "page" / "own.vox.json")
+    found = vg.volumes.run_page(
+        tmp_path / "page" / "own.vox.json", outputs={"y": tmp_path / "y.npy"}, chunks=(3, 3, 3), workers=1
+    )
+    assert np.array_equal(found["y"].read(), data.astype(np.float32) - data[:, :2, :2, :2].max())
+
+
 def page_with(build: Any) -> vg.Page:
     page = vg.Page("refused")
     x = vg.ops.Placeholder(page, dtype="float32", shape=[None, None, None, None, None], name="x")

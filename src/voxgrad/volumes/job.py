@@ -120,6 +120,7 @@ class Job:
             "feeds": {output.path: content_key(value).hex() for output, value in self.feeds.items()},
             "chunks": list(self.chunks),
             "device": self.device,
+            "folder": None if self.page.folder is None else str(self.page.folder.resolve()),
         }
 
     def marks(self) -> dict[str, list[Any]]:
@@ -197,6 +198,7 @@ def open_job(folder: Path) -> tuple[Job, dict[int, Array]]:
         raise InvalidArgumentError(Fault("VG051", "volumes", "folder", "hold a job", str(folder)))
     told = head["job"]
     page = Page.load(folder / "page.vox.json")
+    page.folder = told["folder"]
     feeds = {page.output(name): value for name, value in _load_arrays(folder / "feeds").items()}
     job = Job(
         page,

@@ -117,12 +117,8 @@ def plan_page(
 
 
 def page_of(page: Page | str | Path) -> Page:
-    """A page, or the one in a file, whose Volume blocks read from the folder of the file."""
-    if isinstance(page, Page):
-        return page
-    loaded = Page.load(page)
-    loaded.folder = Path(page).resolve().parent
-    return loaded
+    """A page, or the one in a file."""
+    return page if isinstance(page, Page) else Page.load(page)
 
 
 def run_page(
@@ -171,7 +167,7 @@ def run_job(job: Job, folder: Path, executor: Executor, progress: Progress | Non
     plan = job.plan()
     _check_files(job, plan)
     manifest = Manifest(folder, job)
-    session = ClientSession(job.page)
+    session = ClientSession(job.page, folder=job.page.folder)
     if manifest.fresh:
         save_job(job, folder, _wholes(plan, job, session))
     if not manifest.done:
