@@ -145,6 +145,39 @@ def test_a_volume_of_another_type_is_read_as_the_page_says(tmp_path: Path) -> No
     assert np.array_equal(found["y"].read((slice(None),) * 5), x.astype(np.float32) / 2)
 
 
+def test_parts_of_a_split_that_need_different_boxes(tmp_path: Path) -> None:
+    data = np.random.default_rng(0).integers(-9, 10, (1, 9, 8, 7, 4)).astype(np.float32)
+    page = vg.Page("split")
+    x = vg.ops.Placeholder(page, dtype="float32", shape=[None, None, None, None, 4], name="x")
+    left, right = vg.ops.Split(page, -1, x, num_split=2)
+    wide = vg.ops.MaxPool3D(page, left, ksize=[1, 5, 5, 5, 1], strides=[1] * 5, padding="SAME")
+    page.expose({"y": vg.ops.Add(page, wide, right), "same": right, "right": right})
+    found = vg.volumes.run_page(
+        page, saved(tmp_path, x=data), {"y": tmp_path / "y.npy", "same": tmp_path / "r.npy"}, ["right"],
+        chunks=(2, 3, 4), workers=0,
+    )  # fmt: skip
+    assert np.array_equal(found["y"].read(), dense(page, ["y"], {"x": data})[0])
+    assert np.array_equal(found["right"].read(), data[..., 2:])
+    with pytest.raises(vg.InvalidArgumentError, match="name every result once"):
+        vg.volumes.run_page(page, saved(tmp_path, x=data), {"same": tmp_path / "a.npy", "right": tmp_path / "b.npy"})
+
+
+def test_volume_blocks_bring_their_own_files(tmp_path: Path) -> None:
+    data = np.random.default_rng(0).integers(0, 99, (1, 7, 6, 5, 1)).astype(np.int16)
+    (tmp_path / "page").mkdir()
+    np.save(tmp_path / "page" / "scan.npy", data)
+    page = vg.Page("own")
+    scan = vg.ops.Volume(page, path="scan.npy", dtype="float32")
+    corner = vg.ops.Volume(page, path="scan.npy", dtype="float32", box=[0, 2, 0, 2, 0, 2])
+    offset = vg.ops.Max(page, corner, [0, 1, 2, 3, 4])
+    page.expose({"y": vg.ops.Sub(page, scan, offset)})
+    page.save(tmp_path / "page" / "own.vox.json")
+    found = vg.volumes.run_page(
+        tmp_path / "page" / "own.vox.json", outputs={"y": tmp_path / "y.npy"}, chunks=(3, 3, 3), workers=1
+    )
+    assert np.array_equal(found["y"].read(), data.astype(np.float32) - data[:, :2, :2, :2].max())
+
+
 def page_with(build: Any) -> vg.Page:
     page = vg.Page("refused")
     x = vg.ops.Placeholder(page, dtype="float32", shape=[None, None, None, None, None], name="x")
@@ -172,6 +205,16 @@ def test_what_needs_a_whole_volume_is_refused_by_name(op: str, tmp_path: Path) -
         vg.volumes.run_page(page, files, {"y": tmp_path / "y.npy"}, workers=0)
     assert all(fault.remedy for fault in caught.value.faults)
     assert not (tmp_path / "y.npy").exists()
+
+
+def test_a_run_needs_a_volume_and_files_for_volumes(tmp_path: Path) -> None:
+    page, files = page_with(lambda page, x: vg.ops.Relu(page, x)), saved(tmp_path, x=np.zeros((1,) * 5, np.float32))
+    with pytest.raises(vg.InvalidArgumentError, match="VG001 refused: volumes must hold one volume or more"):
+        vg.volumes.run_page(page, {}, {"y": tmp_path / "y.npy"}, workers=0)
+    with pytest.raises(vg.InvalidArgumentError, match="be written to a file: it is a volume"):
+        vg.volumes.run_page(page, files, {}, ["y"], workers=0)
+    with pytest.raises(vg.InvalidArgumentError, match="VG010 value_and_gradients"):
+        vg.volumes.value_and_gradients(page, "y", ["x"], files, workers=0)
 
 
 def test_reductions_over_channels_and_over_everything_are_fine(tmp_path: Path) -> None:

@@ -51,6 +51,8 @@ class Job:
     fetches: list[Output]
     chunks: tuple[int, ...]
     device: str = "cpu"
+    names: dict[str, Output] = field(default_factory=dict)
+    """What the caller calls its results."""
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
     """Stands for this run, so that nobody takes an old run in the same folder for it."""
 
@@ -63,14 +65,22 @@ class Job:
         exposed = {name: output.path for name, output in page.outputs.items()}
         copy = flat(page)
         exposed = {name: copy.outputs[name].path for name in exposed}
-        found = {copy.output(exposed.get(name, name)): str(path) for name, path in outputs.items()}
-        wanted = [copy.output(exposed.get(name, name)) for name in fetches]
+        names = {name: copy.output(exposed.get(name, name)) for name in (*outputs, *fetches)}
+        found = {names[name]: str(path) for name, path in outputs.items()}
+        if len(found) < len(outputs):
+            raise InvalidArgumentError(
+                Fault("VG067", page.name, "outputs", "name every result once", str(list(outputs)))
+            )
+        wanted = dict.fromkeys(names[name] for name in fetches)
         stores = {copy.output(name): opened(path) for name, path in volumes.items()}
         stores |= _own_volumes(copy, {*stores, *(copy.output(_path(which)) for which in feeds)})
+        if not stores:
+            remedy = "Name a placeholder and a file: volumes={'x': 'scan.zarr'}, or --volume x=scan.zarr."
+            raise InvalidArgumentError(Fault("VG001", page.name, "volumes", "hold one volume or more", "none", remedy))
         named = {copy.output(_path(which)): value for which, value in feeds.items()}
         arrays = feed_arrays(copy, Device("cpu"), named)
         all_fetched = [*found, *(one for one in wanted if one not in found)]
-        return Job(copy, stores, arrays, found, all_fetched, tuple(int(one) for one in chunks), device)
+        return Job(copy, stores, arrays, found, all_fetched, tuple(int(one) for one in chunks), device, names)
 
     def lay_out(self) -> Layout:
         """The layout of the page over these volumes."""
@@ -117,6 +127,7 @@ class Job:
             "feeds": {output.path: content_key(value).hex() for output, value in self.feeds.items()},
             "chunks": list(self.chunks),
             "device": self.device,
+            "folder": None if self.page.folder is None else str(self.page.folder.resolve()),
         }
 
     def marks(self) -> dict[str, list[Any]]:
@@ -194,6 +205,7 @@ def open_job(folder: Path) -> tuple[Job, dict[int, Array]]:
         raise InvalidArgumentError(Fault("VG051", "volumes", "folder", "hold a job", str(folder)))
     told = head["job"]
     page = Page.load(folder / "page.vox.json")
+    page.folder = told["folder"]
     feeds = {page.output(name): value for name, value in _load_arrays(folder / "feeds").items()}
     job = Job(
         page,
@@ -203,7 +215,7 @@ def open_job(folder: Path) -> tuple[Job, dict[int, Array]]:
         [page.output(name) for name in told["fetches"]],
         tuple(told["chunks"]),
         told["device"],
-        head["run"],
+        run=head["run"],
     )
     return job, load_values(folder)
 

@@ -117,12 +117,8 @@ def plan_page(
 
 
 def page_of(page: Page | str | Path) -> Page:
-    """A page, or the one in a file, whose Volume blocks read from the folder of the file."""
-    if isinstance(page, Page):
-        return page
-    loaded = Page.load(page)
-    loaded.folder = Path(page).resolve().parent
-    return loaded
+    """A page, or the one in a file."""
+    return page if isinstance(page, Page) else Page.load(page)
 
 
 def run_page(
@@ -154,8 +150,7 @@ def run_page(
     """
     job = Job.make(page_of(page), volumes or {}, feeds or {}, outputs or {}, fetches, chunks, device)
     found = run_in(job, None if folder is None else Path(folder), executor_for(workers, client), progress)
-    names = [*(outputs or {}), *(name for name in fetches if name not in (outputs or {}))]
-    return dict(zip(names, (found[output] for output in job.fetches), strict=True))
+    return {name: found[output] for name, output in job.names.items()}
 
 
 def run_in(job: Job, folder: Path | None, executor: Executor, progress: Progress | None) -> dict[Output, Any]:
@@ -171,7 +166,7 @@ def run_job(job: Job, folder: Path, executor: Executor, progress: Progress | Non
     plan = job.plan()
     _check_files(job, plan)
     manifest = Manifest(folder, job)
-    session = ClientSession(job.page)
+    session = ClientSession(job.page, folder=job.page.folder)
     if manifest.fresh:
         save_job(job, folder, _wholes(plan, job, session))
     if not manifest.done:
