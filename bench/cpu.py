@@ -12,6 +12,7 @@ import argparse
 import datetime
 import json
 import math
+import os
 import platform
 import statistics
 import sys
@@ -23,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.engines import ENGINES, Server
+from bench.engines import ENGINES, HELD, Server
 from bench.rows import Row, drawn, listed, work
 from voxgrad import __version__, reference
 from voxgrad.arrays.plan import make_plan
@@ -77,6 +78,8 @@ def check(row: Row, call: dict[str, Any], result: Any, truth: Any, strict: bool)
     if isinstance(result, str):
         return result
     problem = make_plan(OPS[row.op], call).problem
+    if result.shape != truth.shape:
+        return f"wrong: shape {list(result.shape)} instead of {list(truth.shape)}"
     try:
         if strict:
             assert_close(result, truth, terms=terms_of(problem))
@@ -243,6 +246,7 @@ def options() -> argparse.Namespace:
         "--rows", default="", help="only rows whose op or label contains one of these words, comma-separated"
     )
     parser.add_argument("--types", default="float32", help="element types, comma-separated; 'all' for every one")
+    parser.add_argument("--isa", choices=list(HELD), help="hold every engine to this instruction set")
     parser.add_argument("--random", type=int, default=0, metavar="N", help="N random rows instead of the listed ones")
     parser.add_argument("--seed", type=int, default=1, help="of the random rows")
     parser.add_argument("--seconds", type=float, default=0.15, help="per engine and turn")
@@ -265,6 +269,9 @@ def main() -> int:
     if chosen.growth:
         print("\n".join(growth(chosen.seconds)))
         return 0
+    if chosen.isa:
+        os.environ.update(HELD[chosen.isa])
+        cpu.use_isa(chosen.isa)
     names = chosen.engines.split(",") if chosen.engines else [name for name in ENGINES if name != OURS]
     servers = {name: Server(name, cpu.get_num_threads()) for name in [OURS, *(names if chosen.peers else [])]}
     ceiling = ceilings(cpu.get_num_threads())
@@ -282,7 +289,7 @@ def main() -> int:
     for server in servers.values():
         server.close()
     print("\n".join(summary(results)))
-    target = chosen.save or RESULTS / f"cpu-{'random' if chosen.random else 'list'}.json"
+    target = chosen.save or RESULTS / f"cpu-{'random' if chosen.random else 'list'}{'-' + chosen.isa if chosen.isa else ''}.json"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(json.dumps({"machine": about, "ceilings": ceiling, "rows": results}, indent=1) + "\n")
     return 1 if any("error" in result for result in results) else 0

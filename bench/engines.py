@@ -35,6 +35,17 @@ ENGINES: dict[str, dict[str, str]] = {
 }
 """Every engine with the environment that makes it fast."""
 
+HELD: dict[str, dict[str, str]] = {
+    "avx2": {
+        "VOXGRAD_ISA": "avx2",
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",
+        "OPENBLAS_CORETYPE": "Haswell",
+    },
+}
+"""What holds every engine to an instruction set, to see how they compare on processors that have no wider one."""
+
 
 class Server:
     """The driver's side of an engine's process."""

@@ -299,12 +299,36 @@ def xor() -> vg.Page:
     return finished(page, output=out, loss=loss)
 
 
+def scan_edges() -> vg.Page:
+    """A real head from a file: its edges, and which voxels a pool of them goes back to."""
+    page = vg.Page("A scan from a file")
+    page.folder = FOLDER
+    scan = ops.Volume(page, path="head.nii.gz", name="scan")
+    bright = ops.Mul(page, scan, np.float32(1 / 30000), name="bright")
+    slopes = ops.Conv3D(page, bright, _slopes(), strides=[1] * 5, padding="SAME", name="slopes")
+    edges = ops.Sqrt(page, ops.Sum(page, ops.Square(page, slopes, name="squares"), [4], keep_dims=True, name="sum"),
+                     name="edges")  # fmt: skip
+    window = {"ksize": [1, 3, 3, 3, 1], "strides": [1, 3, 3, 3, 1], "padding": "SAME"}
+    strongest = ops.MaxPool3D(page, edges, **window, name="strongest")
+    (origin,) = vg.gradients([strongest], [edges])
+    note(page, "The head lies in head.nii.gz (33 x 41 x 25 voxels of 2 mm, from nibabel's test data, MIT licence). Its "
+               "shape is known from the header. Put a scan of yours beside it and change the path.")  # fmt: skip
+    return finished(page, edges=edges, strongest=strongest, origin=origin)
+
+
+def _slopes() -> Array:
+    """Sobel's filters along depth, height and width: one input channel, three outputs."""
+    smooth, slope = np.array([1, 2, 1]) / 4, np.array([-1, 0, 1]) / 2
+    parts = [np.einsum("i,j,k->ijk", *(slope if at == axis else smooth for at in range(3))) for axis in range(3)]
+    return np.stack(parts, axis=-1)[:, :, :, None, :].astype(np.float32)
+
+
 PAGES: dict[str, Callable[[], vg.Page]] = {
     function.__name__: function
     for function in (
         avg_pool3d_grad, avg_pool3d_grad_mistake, max_pool3d_grad_grad, max_pool3d_grad_grad_mistake,
         conv3d_backprop_input, conv3d_backprop_filter, conv3d_and_gradients, unet_block, second_order,
-        train_classifier, gradient_descent, xor,
+        train_classifier, gradient_descent, xor, scan_edges,
     )
 }  # fmt: skip
 """Every example by the name of its file."""

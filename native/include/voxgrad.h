@@ -15,12 +15,12 @@
 extern "C" {
 #endif
 
-#define VG_ABI_VERSION 1
+#define VG_ABI_VERSION 2
 
 /* Element types. The integers exist for vg_max_pool_grad_grad, which only compares and copies. */
 enum { VG_F16 = 0, VG_BF16 = 1, VG_F32 = 2, VG_F64 = 3, VG_I8 = 4, VG_I16 = 5, VG_I32 = 6, VG_I64 = 7 };
 
-enum { VG_OK = 0, VG_CANCELLED = 1, VG_BAD_TYPE = 2, VG_NOT_DENSE = 3 };
+enum { VG_OK = 0, VG_CANCELLED = 1, VG_BAD_TYPE = 2, VG_NOT_DENSE = 3, VG_NOT_FINITE = 4 };
 
 enum { VG_ISA_BASELINE = 0, VG_ISA_AVX2 = 1, VG_ISA_AVX512 = 2 };
 
@@ -90,6 +90,9 @@ int64_t vg_max_pool_scratch(const vg_pool *problem, int32_t threads);
 int64_t vg_max_pool_grad_scratch(const vg_pool *problem, int32_t threads);
 int64_t vg_max_pool_grad_grad_scratch(const vg_pool *problem, int32_t threads);
 
+/* The convolutions return VG_NOT_FINITE instead of VG_OK where the filter, or the gradient of the filter, holds a value
+ * that is infinite or NaN: all is computed, but taps in the padding were left out, not multiplied with zeros. */
+
 /* y = correlation of x with the filter */
 int32_t vg_conv3d(const vg_conv *problem, const void *x, const void *filter, void *y, const vg_run *run);
 /* dx = the transpose of vg_conv3d in x, applied to dy */
@@ -136,9 +139,6 @@ typedef struct vg_numpy {
  * VG_NOT_DENSE, and nothing is done, where one of the arrays is not C-contiguous, aligned and of native byte order. */
 int32_t vg_call(void *kernel, const void *problem, int32_t count, const vg_numpy *a, const vg_numpy *b,
                 const vg_numpy *c, const vg_numpy *d, const vg_run *run);
-
-/* 1 where all numbers of a dense array are finite; dtype is a float type. */
-int32_t vg_all_finite(int32_t dtype, const vg_numpy *array);
 
 #ifdef __cplusplus
 }

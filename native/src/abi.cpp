@@ -41,15 +41,6 @@ int32_t isa() {
 
 const vg::Kernels &kernels() { return *table(isa()); }
 
-// A float is infinite or NaN where all bits of its exponent are set.
-template <class Bits>
-int32_t all_finite(const void *numbers, int64_t count, Bits exponent) {
-    const Bits *bits = static_cast<const Bits *>(numbers);
-    bool finite = true;
-    for (int64_t i = 0; i < count; ++i) finite &= (bits[i] & exponent) != exponent;
-    return finite;
-}
-
 }  // namespace
 
 extern "C" {
@@ -120,14 +111,5 @@ int32_t vg_call(void *kernel, const void *problem, int32_t count, const vg_numpy
     if (count == 2) return reinterpret_cast<Two>(kernel)(problem, a->data, b->data, run);
     if (count == 3) return reinterpret_cast<Three>(kernel)(problem, a->data, b->data, c->data, run);
     return reinterpret_cast<Four>(kernel)(problem, a->data, b->data, c->data, d->data, run);
-}
-
-int32_t vg_all_finite(int32_t dtype, const vg_numpy *array) {
-    int64_t count = 1;
-    for (int i = 0; i < array->nd; ++i) count *= array->shape[i];
-    if (dtype == VG_F16) return all_finite<uint16_t>(array->data, count, 0x7c00u);
-    if (dtype == VG_BF16) return all_finite<uint16_t>(array->data, count, 0x7f80u);
-    if (dtype == VG_F32) return all_finite<uint32_t>(array->data, count, 0x7f800000u);
-    return all_finite<uint64_t>(array->data, count, 0x7ff0000000000000u);
 }
 }

@@ -28,17 +28,21 @@ from voxgrad.kernels.cpu import set_num_threads as set_num_threads
 
 if TYPE_CHECKING:
     from voxgrad import ops as ops
+    from voxgrad import volumes as volumes
     from voxgrad.graph.check_gradients import check_gradients as check_gradients
     from voxgrad.graph.gradients import gradients as gradients
     from voxgrad.graph.page import Page as Page
     from voxgrad.graph.session import ClientSession as ClientSession
+    from voxgrad.volumes.stores import open_volume as open_volume
 
 _LATER = {
     "Page": "graph.page",
     "ClientSession": "graph.session",
     "gradients": "graph.gradients",
     "check_gradients": "graph.check_gradients",
+    "open_volume": "volumes.stores",
     "ops": "",
+    "volumes": "",
 }
 """What a plain call of a raw op does not need is loaded when it is first asked for."""
 

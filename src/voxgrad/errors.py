@@ -54,6 +54,7 @@ CODES: dict[str, str] = {
     "VG068": "A worker process that died; the next run has a new one.",
     "VG070": "A file format whose library is not installed.",
     "VG071": "Worker processes that died too often.",
+    "VG072": "A block that needs a whole volume at once, on a page that runs chunk by chunk.",
 }
 """Every code with its meaning; the documentation has a page made from this table."""
 

@@ -40,7 +40,9 @@ def test_recorded_graphs_give_the_numbers_of_their_pages(name: str) -> None:
             np.testing.assert_array_equal(one, two)
 
 
-RIGHT = [name for name in PAGES if not name.endswith("_mistake")]
+OURS = ("scan_edges",)
+"""Pages with ops that TensorFlow does not have."""
+RIGHT = [name for name in PAGES if not name.endswith("_mistake") and name not in OURS]
 
 
 @pytest.mark.parametrize("name", RIGHT)

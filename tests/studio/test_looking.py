@@ -26,6 +26,22 @@ def test_the_gallery_has_cards_with_pictures(server: Server) -> None:
     assert all(card["title"] and card["picture_svg"].startswith(("<svg", "<?xml")) for card in cards)
 
 
+def test_an_example_brings_its_scan_along(server: Server) -> None:
+    pytest.importorskip("nibabel", reason="nibabel is an optional extra")
+    document = opened(server, "scan_edges")
+    analysis = server.post("analyse", {"document": document})
+    assert analysis["problems"] == []
+    assert analysis["pins"]["scan"]["output"]["shape"] == [1, 25, 41, 33, 1]
+    run = server.run(document, "scan")
+    assert run["state"] == "done"
+    blocks = {block["block"]: block for block in run["blocks"]}
+    assert blocks["strongest"]["outputs"][0]["shape"] == [1, 9, 14, 11, 1]
+    document["blocks"][0]["attrs"]["path"] = "../outside.nii.gz"
+    (problem,) = server.post("analyse", {"document": document})["problems"]
+    assert (problem["block"], problem["pin"], problem["code"]) == ("scan", "path", "VG051")
+    assert server.client.post("/api/runs", json={"page_id": "scan", "document": document}).status_code == 422
+
+
 def test_all_ops_are_told_with_their_pins(server: Server) -> None:
     found = {op["name"]: op for op in server.get("ops")["ops"]}
     assert len(found) > 150

@@ -21,7 +21,7 @@ from voxgrad.catalog.model import Op
 from voxgrad.catalog.registry import FAMILY
 from voxgrad.testing import SeededChooser, assert_close, draw_call
 from voxgrad.volumes.run import apply
-from voxgrad.volumes.stores import create_volume, open_volume
+from voxgrad.volumes.stores import create_volume
 
 POOL = {"ksize": [1, 3, 3, 3, 1], "strides": [1, 2, 2, 2, 1], "padding": "SAME"}
 
@@ -56,17 +56,6 @@ def test_zarr(tmp_path: Path) -> None:
     out = apply("MaxPool3D", {"input": tmp_path / "x.zarr"}, tmp_path / "y.zarr", chunks=(2, 3, 4), workers=1, **POOL)
     assert out.chunks == (1, 2, 3, 4, 2)
     assert np.array_equal(out.read((slice(None),) * 5), vg.raw_ops.MaxPool3D(input=x, **POOL))
-
-
-def test_nifti_is_turned_and_scaled(tmp_path: Path) -> None:
-    nibabel = pytest.importorskip("nibabel", reason="nibabel is an optional extra")
-    path = Path(nibabel.__file__).parent / "tests" / "data" / "example4d.nii.gz"
-    store = open_volume(path)
-    data = np.asarray(nibabel.load(path).dataobj)
-    assert store.shape == (1, 24, 96, 128, 2)
-    assert np.allclose(store.spacing, nibabel.load(path).header.get_zooms()[:3][::-1])
-    part = store.read((slice(None), slice(3, 5), slice(10, 20), slice(0, 7), slice(1, 2)))
-    assert np.array_equal(part[0, :, :, :, 0], data[0:7, 10:20, 3:5, 1].transpose(2, 1, 0))
 
 
 def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:

@@ -164,10 +164,12 @@ public:
         }
     }
 
-    // Adds the segments' sums in order and writes one tap of a chunk. `next` is the distance between segments.
-    void finish(int64_t chunk, int64_t tap, const A *sums, int64_t next) const {
+    // Adds the segments' sums in order and writes one tap of a chunk. `next` is the distance between segments. Returns
+    // whether the results are finite.
+    bool finish(int64_t chunk, int64_t tap, const A *sums, int64_t next) const {
         const Part part = part_of(chunk);
         if (p.swapped) return finish_swapped(part, tap, sums, next);
+        vec<A> zero = {};
         for (int64_t i = 0; i < part.ins; ++i) {
             S *to = dw + (tap * c.in + part.in + i) * c.w_in + part.group * c.out + part.vector * lanes<A>;
             const int64_t outs = least(part.vectors * lanes<A>, c.out - part.vector * lanes<A>);
@@ -176,24 +178,29 @@ public:
                 const A *from = sums + pair * lanes<A> * p.rows + ((tap * part.ins + i) * width + v - pair) * lanes<A>;
                 vec<A> total = load(from);
                 for (int64_t s = 1; s < p.segments; ++s) total += load(from + s * next);
+                zero += total * A(0);
                 const int64_t here = least(lanes<A>, outs - v * lanes<A>);
                 if (here == lanes<A>) store(to + v * lanes<A>, total);
                 else store_part(to + v * lanes<A>, total, static_cast<int>(here));
             }
         }
+        return all_finite(reinterpret_cast<const A *>(&zero), lanes<A>);
     }
 
 private:
     // The sums of swapped roles are [tap][sixteen of inputs][output][input].
-    void finish_swapped(const Part &part, int64_t tap, const A *sums, int64_t next) const {
+    bool finish_swapped(const Part &part, int64_t tap, const A *sums, int64_t next) const {
+        A zero = 0;
         for (int64_t i = 0; i < part.ins; ++i) {
             const A *from = sums + ((tap * pieces(part.ins, 16) + i / 16) * c.out) * 16 + i % 16;
             for (int64_t o = 0; o < c.out; ++o) {
                 A total = from[o * 16];
                 for (int64_t s = 1; s < p.segments; ++s) total += from[o * 16 + s * next];
+                zero += total * A(0);
                 narrow(total, dw + (tap * c.in + part.in + i) * c.w_in + part.group * c.out + o);
             }
         }
+        return zero == 0;
     }
 
     Part part_of(int64_t chunk) const {
@@ -380,20 +387,22 @@ int32_t filter_gradient(const Correlation &c, const S *x, const S *dy, S *dw, co
     char *scratch = static_cast<char *>(run->scratch);
     A *all = reinterpret_cast<A *>(scratch + run->threads * one.used());
     const FilterGradient<S> gradient(c, p, x, dy, dw, run);
+    Finite result;
     const bool done = parallel(run, p.chunks * p.segments, p.work, [&](int64_t task, int worker) {
         Arena mine(scratch + worker * one.used());
         FilterWorkspace<A> space(mine, c, p);
         const int64_t segment = task / p.chunks, chunk = task % p.chunks;
         gradient.sum(segment, chunk, space, p.segments == 1 ? space.sums : all + task * p.sums);
         if (p.segments > 1) return;
-        for (int64_t tap = 0; tap < c.taps(); ++tap) gradient.finish(chunk, tap, space.sums, 0);
+        for (int64_t tap = 0; tap < c.taps(); ++tap) result.saw(gradient.finish(chunk, tap, space.sums, 0));
     });
     if (!done) return VG_CANCELLED;
-    if (p.segments == 1) return VG_OK;
+    if (p.segments == 1) return result.status();
     const bool finished = parallel(run, p.chunks * c.taps(), p.segments * p.chunks * p.sums * 8.0, [&](int64_t task, int) {
-        gradient.finish(task / c.taps(), task % c.taps(), all + task / c.taps() * p.sums, p.chunks * p.sums);
+        const A *sums = all + task / c.taps() * p.sums;
+        result.saw(gradient.finish(task / c.taps(), task % c.taps(), sums, p.chunks * p.sums));
     });
-    return finished ? VG_OK : VG_CANCELLED;
+    return finished ? result.status() : VG_CANCELLED;
 }
 
 inline int64_t conv3d_filter_scratch(const vg_conv *p, int32_t threads) {

@@ -136,6 +136,32 @@ inline Result with_type(int32_t dtype, Result otherwise, Body &&body) {
     }
 }
 
+// Whether all of some numbers are finite: zero times any other is NaN.
+template <class A>
+inline bool all_finite(const A *numbers, int64_t count) {
+    vec<A> sums[4] = {};
+    int64_t i = 0;
+    for (; i + 4 * lanes<A> <= count; i += 4 * lanes<A>)
+        for (int k = 0; k < 4; ++k) sums[k] += load(numbers + i + k * lanes<A>) * A(0);
+    A total = 0;
+    for (; i < count; ++i) total += numbers[i] * A(0);
+    const vec<A> sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    for (int k = 0; k < lanes<A>; ++k) total += sum[k];
+    return total == 0;
+}
+
+// What all threads of a call found: whether every number that decides was finite.
+class Finite {
+public:
+    void saw(bool finite) {
+        if (!finite) __atomic_store_n(&finite_, 0, __ATOMIC_RELAXED);
+    }
+    int32_t status() const { return finite_ ? VG_OK : VG_NOT_FINITE; }
+
+private:
+    int32_t finite_ = 1;
+};
+
 // One parallel region. Work too small to be worth waking a thread for runs on the caller; the result is the same.
 template <class Body>
 inline bool parallel(const vg_run *run, int64_t tasks, double work, Body body) {

@@ -49,10 +49,11 @@ bool reads_in_place(const Correlation &c) {
     return inside && c.axis[2].stride * c.from.space[2] * static_cast<int64_t>(sizeof(S)) % 2048 != 0;
 }
 
-template <class A>
+template <class S, class A = sum_t<S>>
 void choose_tile(const Correlation &c, const int64_t count[3], Plan &p) {
     const int64_t height = most(1, count[1]), width = most(1, count[2]);
     p.narrow = c.in > 0 && c.out > 0 && count[2] > 0 && prefers_narrow<A>(c, width);
+    p.direct = !p.narrow && reads_in_place<S>(c);
     if (p.narrow) {
         p.unit = pieces(c.out, pieces(c.out, most_outs));
         p.pair = 1;
@@ -63,10 +64,11 @@ void choose_tile(const Correlation &c, const int64_t count[3], Plan &p) {
         p.rows = pieces(height, pieces(height, limit / across));
     } else {
         p.unit = lanes<A>;
-        p.pair = clamp(pieces(c.out, lanes<A>), 1, most_vectors);
+        const int64_t vectors = pieces(c.out, lanes<A>), limit = p.direct ? most_vectors_in_place : most_vectors;
+        p.pair = most(1, pieces(vectors, pieces(vectors, limit)));
         p.spacing = c.in == 1 ? 1 : c.in <= 4 ? 4 : 16;
         p.columns = pieces(width, pieces(width, most_voxels(static_cast<int>(p.pair))));
-        const int64_t rows = p.spacing == 16 ? clamp(most_voxels(most_vectors) / p.columns, 1, most_rows) : 1;
+        const int64_t rows = p.spacing == 16 && !p.direct ? clamp(most_voxels(most_vectors) / p.columns, 1, most_rows) : 1;
         p.rows = pieces(height, pieces(height, rows));
     }
 }
@@ -77,9 +79,7 @@ Plan plan_of(const Correlation &c) {
     Plan p = {};
     int64_t count[3];
     for (int a = 0; a < 3; ++a) count[a] = c.line(a, 0).count;
-    choose_tile<A>(c, count, p);
-    p.direct = !p.narrow && reads_in_place<S>(c);
-    if (p.direct) p.rows = 1;
+    choose_tile<S>(c, count, p);
     p.in_blocks = pieces(c.in, p.spacing);
     p.vectors = pieces(c.out, p.unit);
     p.w_tap = (p.in_blocks == 1 ? c.in : p.spacing) * p.unit;
@@ -107,7 +107,7 @@ Plan plan_of(const Correlation &c) {
     p.slab = p.direct ? 0 : slab_cells(c, p.block) * p.chunk * p.spacing + lanes<A>;  // the last strip reads past its end
     // A single pass needs room for the tile at hand only; in any case, writing may read a square more.
     const int64_t block_sums = p.block[0] * p.block[1] * p.block[2] * p.part * p.unit * p.phases * p.jobs;
-    p.sums = (p.chunk < p.in_blocks ? block_sums : sum_registers * lanes<A>) + most_vectors * lanes<A> * lanes<A>;
+    p.sums = (p.chunk < p.in_blocks ? block_sums : sum_registers * lanes<A>) + p.pair * lanes<A> * lanes<A>;
     p.work = voxels * p.phases * c.in * c.out * c.taps();
     return p;
 }
@@ -116,17 +116,20 @@ template <class S>
 void pack_tap(const Correlation &c, const S *from, int64_t ins, int64_t outs, sum_t<S> *to, int64_t width);
 
 // One channel block of one vector pair of the filter in the order of use: [tap][channel][lane], zero beyond the last
-// channel.
+// channel. Returns whether its values are finite.
 template <class S>
-void pack_filter(const Correlation &c, const Plan &p, const S *w, int64_t group, int64_t vector, int64_t block, sum_t<S> *to) {
+bool pack_filter(const Correlation &c, const Plan &p, const S *w, int64_t group, int64_t vector, int64_t block, sum_t<S> *to) {
     using A = sum_t<S>;
     const int64_t vectors = least(p.pair, p.vectors - vector), width = vectors * p.unit;
     const int64_t real = least(width, c.out - vector * p.unit), channels = least(p.spacing, c.in - block * p.spacing);
     const S *from = w + group * c.w_group + vector * p.unit * c.w_out + block * p.spacing * c.w_in;
+    bool finite = true;
     for (int64_t tap = 0; tap < c.taps(); ++tap, from += c.w_tap, to += p.w_tap * vectors) {
         if (real < width) std::memset(to, 0, channels * width * sizeof(A));
         pack_tap(c, from, channels, real, to, width);
+        finite &= all_finite(to, channels * width);
     }
+    return finite;
 }
 
 // to[in][out] = one tap of the filter, by whole vectors or squares where there are any. Taps lie so far apart that the
@@ -167,8 +170,8 @@ template <class S>
 class Correlator {
 public:
     using A = sum_t<S>;
-    Correlator(const Correlation &c, const Plan &p, const S *x, const S *w, const A *packed, S *y)
-        : c(c), p(p), x(x), w(w), packed(packed), y(y) {}
+    Correlator(const Correlation &c, const Plan &p, const S *x, const S *w, const A *packed, S *y, Finite &filter)
+        : c(c), p(p), x(x), w(w), packed(packed), y(y), filter(filter) {}
 
     void operator()(int64_t task, Workspace<A> &space) const {
         Job b;
@@ -208,7 +211,7 @@ private:
         for (int64_t v = b.vector; v < end; v += p.pair) {
             A *here = to + (v - b.vector) * p.chunk * p.w_block;
             for (int64_t k = 0; k < blocks; ++k)
-                pack_filter(c, p, w, b.group, v, first + k, here + k * p.w_block * least(p.pair, end - v));
+                filter.saw(pack_filter(c, p, w, b.group, v, first + k, here + k * p.w_block * least(p.pair, end - v)));
         }
     }
 
@@ -288,18 +291,27 @@ private:
         s.in.blocks = 1, s.in.last = channels;
     }
 
-    // Calls body(to, rows, columns) for every tile of a block, with the pass's input set to it.
+    // Calls body(to, rows, columns) for every tile of a block, with the pass's input set to it. `several` says that it
+    // takes all tiles between those in the padding at once.
     template <class Body>
-    void each_tile(const Job &b, Pass &s, Body &&body) const {
+    void each_tile(const Job &b, Pass &s, bool several, Body &&body) const {
+        // Tiles as equal as can be: a narrow last one would wait for its own additions.
+        const int64_t width = b.count[2], tiles = pieces(width, p.columns);
+        const int64_t small = p.narrow ? p.columns : width / tiles, large = p.narrow ? 0 : width % tiles;
+        const int64_t inside = several ? b.line[2].inside_to() : 0;
         for (int64_t d = 0; d < b.count[0]; ++d) {
             s.in.valid[0] = b.line[0].valid(b.from[0] + d, b.from[0] + d + 1);
             for (int64_t h = 0; h < b.count[1]; h += p.rows) {
                 const int64_t rows = least(p.rows, b.count[1] - h);
                 s.in.valid[1] = b.line[1].valid(b.from[1] + h, b.from[1] + h + rows);
-                for (int64_t q = 0; q < b.count[2]; q += p.columns) {
-                    const int64_t columns = least(p.columns, b.count[2] - q);
+                for (int64_t q = 0, columns; q < width; q += columns * s.in.tiles) {
+                    const bool wide = q < large * (small + 1);
+                    columns = wide ? small + 1 : least(small, width - q);
                     const int64_t at = b.from[2] + q, end = at + columns;
+                    const int64_t alike = (wide ? large * (small + 1) : width) - q;
+                    s.in.tiles = most(1, least(alike, inside - at) / columns);
                     s.in.valid[2] = b.line[2].valid(at, end);
+                    if (s.in.valid[2].to - s.in.valid[2].from < b.line[2].taps) s.in.tiles = 1;
                     s.in.head = b.line[2].valid(at, at + 1);
                     s.in.tail = b.line[2].valid(end - 1, end);
                     s.in.x = s.x + d * s.voxel[0] + h * s.voxel[1] + q * s.voxel[2];
@@ -313,11 +325,12 @@ private:
 
     void multiply(const Job &b, Pass &s) const {
         const int64_t row = b.line[1].step * c.to.space[1], column = b.line[2].step * c.to.space[2];
-        const bool keep = in_place(s.vector, s.vectors);
-        each_tile(b, s, [&](S *to, int64_t rows, int64_t columns) {
+        const bool keep = in_place(s.vector, s.vectors), past = keep && s.first && s.last && goes_past(s.width);
+        each_tile(b, s, keep, [&](S *to, int64_t rows, int64_t columns) {
             const Tile<A> run = tile_of<A>(p.direct ? 0 : p.spacing, s.vectors, rows, columns);
-            if (keep) return run(s.in, {reinterpret_cast<A *>(to), column, row, !s.first});
-            run(s.in, {s.sums, s.width, s.width * columns, !s.first});
+            s.in.x_next = columns * s.voxel[2];
+            if (keep) return run(s.in, {reinterpret_cast<A *>(to), column, row, columns * column, !s.first, past});
+            run(s.in, {s.sums, s.width, s.width * columns, 0, !s.first, false});
             if (s.last) emit(b, s.sums, rows, columns, s.width, least(s.width, c.out - s.vector * p.unit), to);
             if (!(s.first && s.last)) s.sums += rows * columns * s.width;
         });
@@ -327,7 +340,7 @@ private:
         constexpr int n = lanes<A>;
         const int64_t row = b.line[1].step * c.to.space[1], column = b.line[2].step * c.to.space[2];
         const int64_t outs = least(p.unit, c.out - s.vector * p.unit);
-        each_tile(b, s, [&](S *to, int64_t rows, int64_t columns) {
+        each_tile(b, s, false, [&](S *to, int64_t rows, int64_t columns) {
             const int64_t across = pieces(columns, n), strips = rows * across;
             for (int64_t k = 0; k < strips; ++k) s.in.strip[k] = k / across * b.slot[1] + k % across * n;
             narrow_of<A>(p.unit, strips)(s.in, s.sums, !s.first);
@@ -353,6 +366,13 @@ private:
     // Whether a tile's sums can be kept in the output itself.
     bool in_place(int64_t vector, int64_t vectors) const {
         return sizeof(S) == sizeof(A) && c.to.channel == 1 && (vector + vectors) * p.unit <= c.out;
+    }
+
+    // Whether whole cache lines of a result larger than the caches are written at once.
+    bool goes_past(int64_t width) const {
+        constexpr int64_t size = sizeof(S);
+        return c.batch * c.to.batch * size >= past_bytes && width * size % 64 == 0 && c.to.space[2] * size % 64 == 0 &&
+               reinterpret_cast<uintptr_t>(y) % 64 == 0 && c.out * size % 64 == 0;
     }
 
     // Rounds and writes a tile whose sums are [row][column][lane].
@@ -389,6 +409,7 @@ private:
     const S *x, *w;
     const A *packed;
     S *y;
+    Finite &filter;
 };
 
 template <class S>
@@ -408,22 +429,24 @@ int32_t correlate(const Correlation &c, const S *x, const S *w, S *y, const vg_r
     Arena arena(run->scratch);
     A *packed = arena.take<A>(p.packed);
     const int64_t pairs = pieces(p.vectors, p.pair), parts = p.local ? 0 : c.groups * pairs * p.in_blocks;
+    Finite filter;
     const auto pack = [&](int64_t task, int) {
         const int64_t block = task % p.in_blocks, vector = task / p.in_blocks % pairs * p.pair, group = task / p.in_blocks / pairs;
         A *to = packed + (group * p.vectors + vector) * p.w_vector + block * p.w_block * least(p.pair, p.vectors - vector);
-        pack_filter(c, p, w, group, vector, block, to);
+        filter.saw(pack_filter(c, p, w, group, vector, block, to));
     };
     if (!parallel(run, parts, p.packed * 8.0, pack)) return VG_CANCELLED;
     char *rest = static_cast<char *>(run->scratch) + arena.used();
     Arena one(nullptr);
     Workspace<A>(one, c, p);
-    const Correlator<S> correlator(c, p, x, w, packed, y);
+    const Correlator<S> correlator(c, p, x, w, packed, y, filter);
     const bool done = parallel(run, p.tasks, p.work, [&](int64_t task, int worker) {
         Arena mine(rest + worker * one.used());
         Workspace<A> space(mine, c, p);
         correlator(task, space);
+        settle();
     });
-    return done ? VG_OK : VG_CANCELLED;
+    return done ? filter.status() : VG_CANCELLED;
 }
 
 }  // namespace VG_NAMESPACE::conv

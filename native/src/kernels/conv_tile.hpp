@@ -13,7 +13,7 @@ namespace VG_NAMESPACE::conv {
 
 // Registers for sums: all but those for the filter vectors and a broadcast.
 inline constexpr int sum_registers = VG_VECTOR_BYTES == 64 ? 28 : 12;
-inline constexpr int most_vectors = 2;
+inline constexpr int most_vectors = 2, most_vectors_in_place = 4;
 inline constexpr int most_rows = 4;
 constexpr int most_voxels(int vectors) { return sum_registers / vectors; }
 
@@ -30,14 +30,16 @@ struct TileInput {
     int64_t x_block, w_block;  // distances between them
     int64_t last;              // channels of the last block
     int64_t x_row;             // distance between the rows of a tile of several rows; without spacing, between voxels
+    int64_t tiles, x_next;     // how many tiles with the same taps, and the distance between them
 };
 
 // Where the sums go: channels are contiguous.
 template <class A>
 struct TileOutput {
     A *y;
-    int64_t column, row;
-    bool add;
+    int64_t column, row, next;
+    bool add;   // to what is there
+    bool past;  // the caches
 };
 
 template <class A>
@@ -67,16 +69,16 @@ inline __attribute__((always_inline)) void add_tap(vec<A> (&sum)[rows * columns]
 }
 
 template <class A, int spacing, int vectors, int rows, int columns>
-void tile(const TileInput<A> &in, const TileOutput<A> &out) {
+inline __attribute__((always_inline)) void one_tile(const TileInput<A> &in, const TileOutput<A> &out, const A *first, A *y) {
     constexpr int voxels = rows * columns;
     // In tiles of few columns, a column in the padding is worth code of its own; elsewhere it adds zeros.
     constexpr int edge = spacing == 16 && columns > 2 && columns <= 16 ? 1 : 0;
     vec<A> sum[voxels][vectors] = {};
     for (int64_t block = 0; block < in.blocks; ++block) {
-        const int64_t channels = block + 1 < in.blocks ? spacing : in.last;
+        const int64_t channels = spacing == 1 ? 1 : block + 1 < in.blocks ? spacing : in.last;
         for (int64_t d = in.valid[0].from; d < in.valid[0].to; ++d) {
             for (int64_t h = in.valid[1].from; h < in.valid[1].to; ++h) {
-                const A *line = in.x + block * in.x_block + in.taps[0][d] + in.taps[1][h];
+                const A *line = first + block * in.x_block + in.taps[0][d] + in.taps[1][h];
                 const A *tap = in.w + block * in.w_block + d * in.w_tap[0] + h * in.w_tap[1];
                 for (int64_t t = in.valid[2].from; t < in.valid[2].to; ++t) {
                     const A *x = line + in.taps[2][t], *w = tap + t * in.w_tap[2];
@@ -94,10 +96,19 @@ void tile(const TileInput<A> &in, const TileOutput<A> &out) {
     for (int i = 0; i < voxels; ++i) {
 #pragma GCC unroll 32
         for (int v = 0; v < vectors; ++v) {
-            A *to = out.y + i / columns * out.row + i % columns * out.column + v * lanes<A>;
-            store(to, out.add ? load(to) + sum[i][v] : sum[i][v]);
+            A *to = y + i / columns * out.row + i % columns * out.column + v * lanes<A>;
+            if (out.past) store_past(to, sum[i][v]);
+            else store(to, out.add ? load(to) + sum[i][v] : sum[i][v]);
         }
     }
+}
+
+template <class A, int spacing, int vectors, int rows, int columns>
+void tile(const TileInput<A> &in, const TileOutput<A> &out) {
+    const A *x = in.x;
+    A *y = out.y;
+    for (int64_t left = in.tiles; left > 0; --left, x += in.x_next, y += out.next)
+        one_tile<A, spacing, vectors, rows, columns>(in, out, x, y);
 }
 
 // The tiles of all shapes, by [columns - 1].
@@ -124,14 +135,16 @@ Tile<A> tile_of_rows(int64_t rows, int64_t columns) {
 
 template <class A>
 Tile<A> tile_of(int64_t spacing, int64_t vectors, int64_t rows, int64_t columns) {
-    switch (spacing * 2 + vectors) {
+    switch (spacing * 10 + vectors) {
         case 1: return tile_of_rows<A, 0, 1>(rows, columns);
         case 2: return tile_of_rows<A, 0, 2>(rows, columns);
-        case 3: return tile_of_rows<A, 1, 1>(rows, columns);
-        case 4: return tile_of_rows<A, 1, 2>(rows, columns);
-        case 9: return tile_of_rows<A, 4, 1>(rows, columns);
-        case 10: return tile_of_rows<A, 4, 2>(rows, columns);
-        case 33: return tile_of_rows<A, 16, 1>(rows, columns);
+        case 3: return tile_of_rows<A, 0, 3>(rows, columns);
+        case 4: return tile_of_rows<A, 0, 4>(rows, columns);
+        case 11: return tile_of_rows<A, 1, 1>(rows, columns);
+        case 12: return tile_of_rows<A, 1, 2>(rows, columns);
+        case 41: return tile_of_rows<A, 4, 1>(rows, columns);
+        case 42: return tile_of_rows<A, 4, 2>(rows, columns);
+        case 161: return tile_of_rows<A, 16, 1>(rows, columns);
         default: return tile_of_rows<A, 16, 2>(rows, columns);
     }
 }

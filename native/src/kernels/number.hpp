@@ -135,6 +135,26 @@ inline void store(S *p, vec<sum_t<S>> v) {
     }
 }
 
+// Stores past the caches, for results too large to be found there again. The address is aligned to the vector. Before
+// another thread may read them, `settle`.
+template <class A>
+inline void store_past(A *p, vec<A> v) {
+#if VG_VECTOR_BYTES == 64
+    _mm512_stream_si512(reinterpret_cast<__m512i *>(p), (__m512i)v);
+#elif VG_VECTOR_BYTES == 32
+    _mm256_stream_si256(reinterpret_cast<__m256i *>(p), (__m256i)v);
+#else
+    store(p, v);
+#endif
+}
+inline void settle() {
+#if VG_VECTOR_BYTES >= 32
+    _mm_sfence();
+#endif
+}
+// The size from which results are stored past the caches.
+inline constexpr int64_t past_bytes = VG_VECTOR_BYTES >= 32 ? 12 << 20 : INT64_MAX;
+
 // The first n < lanes elements; the rest of the vector is zero.
 template <class S>
 inline vec<sum_t<S>> load_part(const S *p, int n) {

@@ -86,8 +86,8 @@ def compute(problem: Problem, tensors: list[Array], result: Array, cancel: cpu.C
             result[...] = reference.evaluate(problem, *tensors)
         return
 
-    def kernel(tensors: list[Array]) -> None:
-        cpu.run(problem, [array.ctypes.data for array in (*tensors, result)], cancel)
+    def kernel(tensors: list[Array]) -> bool:
+        return cpu.run(problem, [array.ctypes.data for array in (*tensors, result)], cancel)
 
     if problem.kernel.startswith("conv"):
         run_convolution(problem, tensors, result, kernel)

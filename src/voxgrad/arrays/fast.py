@@ -42,8 +42,8 @@ class Ready:
     empty: Callable[..., Array]
     problem: Problem
     prepared: cpu.Prepared
-    finite: int | None
-    """Which array must be finite for the kernel alone to be right: an input, or the result (-1)."""
+    finite: bool
+    """Whether what the kernel looks at must be finite for it alone to be right."""
 
 
 Names = tuple[str, ...]
@@ -96,9 +96,8 @@ def call(op: Op, arguments: Mapping[str, Any]) -> Any:
     result = ready.empty(ready.shape, ready.type)
     capsules = [array.__array_struct__ for array in (*signature[1], result)]
     pointers = [_interface(capsule, None) for capsule in capsules]
-    if not cpu.run_arrays(ready.prepared, pointers):
-        return MISS
-    if ready.finite is not None and not cpu.all_finite(ready.problem.dtype, pointers[ready.finite]):
+    status = cpu.run_arrays(ready.prepared, pointers)
+    if status and (status == cpu.NOT_DENSE or ready.finite):
         return MISS
     return result
 
@@ -110,6 +109,7 @@ def remember(plan: Plan, arguments: Mapping[str, Any]) -> None:
         not _is_plain(list(arguments.values()), plan)
         or plan.copies
         or problem.output_dtype != problem.dtype
+        or nonfinite.is_hidden(problem)
         or not 0 < problem.output_bytes <= UNCHECKED
     ):
         return
@@ -119,7 +119,7 @@ def remember(plan: Plan, arguments: Mapping[str, Any]) -> None:
     if len(_ready) >= _LARGEST:
         _ready.clear()
     empty = np.empty if problem.output_bytes < memory.SMALLEST else memory.empty
-    prepared, finite = cpu.prepare(problem), nonfinite.deciding_array(problem)
+    prepared, finite = cpu.prepare(problem), nonfinite.must_be_finite(problem)
     _ready[signature[0]] = Ready(problem.output_shape, numpy_type(problem.dtype), empty, problem, prepared, finite)
 
 

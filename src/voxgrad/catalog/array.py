@@ -9,14 +9,16 @@ from typing import Any
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.dims import all_known, differ, known
 from voxgrad.catalog.gradients import conj, nothing, of_unary
+from voxgrad.catalog.locality import elementwise, filled, repeated, reshaped, squeezed, transposed
 from voxgrad.catalog.model import Attr, Call, Input, Law, Node, Op, Output, Shape, Spec
 from voxgrad.catalog.shapes import (
+    FOLDED,
+    Infer,
     axis_in,
     broadcast_shapes,
     elements,
     has_rank,
     length,
-    like,
     scalar_value,
     shaped,
     size_of,
@@ -55,6 +57,18 @@ def _size_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
 def _rank_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
     shape = call.inputs["input"].shape
     return specs(call, (), value=None if shape is None else (len(shape),))
+
+
+def _constant_infer(number: int) -> Infer:
+    """One number everywhere, in the shape of the input; small ones of integers are followed, for shapes are made so."""
+
+    def infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+        source = call.inputs["x"]
+        small = source.dtype in dtypes.INDEX and source.shape is not None and all_known(source.shape)
+        count = size_of(source.shape) if small else FOLDED + 1
+        return specs(call, source.shape, value=(number,) * count if count <= FOLDED else None)
+
+    return infer
 
 
 def _reshape_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
@@ -307,50 +321,52 @@ _BITS = (*dtypes.FLOATING, *dtypes.INTEGERS, *dtypes.COMPLEX)
 OPS = (
     Op("Shape", "array", "The shape of a tensor, as a vector.", (Input("input", "T", "Any tensor."),), (_OUT_TYPE,),
        (Output("output", "out_type", "Its sizes.", "[rank]"),), _COUNTED, infer=_shape_infer, kernel="array.shape",
-       gradient=nothing, example="print(vg.raw_ops.Shape(input=np.zeros((2, 3))))  # [2 3]"),
+       gradient=nothing, of_shape=True, example="print(vg.raw_ops.Shape(input=np.zeros((2, 3))))  # [2 3]"),
     Op("ShapeN", "array", "The shapes of several tensors.", (Input("input", "T", "Tensors.", many=True),), (_OUT_TYPE,),
        (Output("output", "out_type", "The sizes of each.", many=True, count="input"),), _COUNTED, infer=_shapes_infer,
-       kernel="array.shapes", gradient=nothing),
+       kernel="array.shapes", gradient=nothing, of_shape=True),
     Op("Size", "array", "The number of elements.", (Input("input", "T", "Any tensor."),), (_OUT_TYPE,),
        (Output("output", "out_type", "How many elements it has.", "[]"),), _COUNTED, infer=_size_infer,
-       kernel="array.size", gradient=nothing),
+       kernel="array.size", gradient=nothing, of_shape=True),
     Op("Rank", "array", "The number of dimensions.", (Input("input", "T", "Any tensor."),),
        outputs=(Output("output", dtypes.INT32, "How many dimensions it has.", "[]"),), types=ANY, infer=_rank_infer,
-       kernel="array.rank", gradient=nothing),
+       kernel="array.rank", gradient=nothing, of_shape=True),
     Op("Reshape", "array", "The same elements, in row-major order, in another shape.",
        (Input("tensor", "T", "Any tensor."),
         Input("shape", "Tshape", "The new sizes; one may be -1 and is worked out.", "[rank]", host=True)),
        outputs=(Output("output", "T", "The reshaped tensor.", "shape"),),
        types={"T": dtypes.ALL, "Tshape": dtypes.INDEX}, type_defaults={"Tshape": dtypes.INT32}, infer=_reshape_infer,
-       kernel="array.reshape", gradient=_reshape_back, linear_in=("tensor",),
+       kernel="array.reshape", gradient=_reshape_back, linear_in=("tensor",), follows=reshaped,
        laws=(Law("empty", "-1 needs a product of the other sizes that is not 0."),)),
     Op("ExpandDims", "array", "A new dimension of size 1.",
        (Input("input", "T", "Any tensor."),
         Input("axis", "Tdim", "Where it goes, in [-rank - 1, rank].", "[]", host=True)),
        outputs=(Output("output", "T", "The tensor with one more dimension."),),
        types={"T": dtypes.ALL, "Tdim": dtypes.INDEX}, type_defaults={"Tdim": dtypes.INT32}, infer=_expand_infer,
-       kernel="array.expand_dims", gradient=_reshape_back, linear_in=("input",)),
+       kernel="array.expand_dims", gradient=_reshape_back, linear_in=("input",), follows=reshaped),
     Op("Squeeze", "array", "Without dimensions of size 1.", (Input("input", "T", "Any tensor."),),
        (Attr("axis", "ints", "The dimensions to drop; all of size 1 where empty.", ()),),
        (Output("output", "T", "The tensor with fewer dimensions."),), ANY, infer=shaped(_squeeze_rule),
-       kernel="array.squeeze", gradient=_reshape_back, linear_in=("input",)),
+       kernel="array.squeeze", gradient=_reshape_back, linear_in=("input",), follows=squeezed),
     Op("Transpose", "array", "Dimensions in another order.",
        (Input("x", "T", "Any tensor."), Input("perm", "Tperm", "For each new dimension, the old one.", "[rank]",
                                               host=True)),
        outputs=(Output("y", "T", "The transposed tensor: size i is size perm[i] of x."),),
        types={"T": dtypes.ALL, "Tperm": dtypes.INDEX}, type_defaults={"Tperm": dtypes.INT32},
-       infer=shaped(_transpose_rule), kernel="array.transpose", gradient=_transpose_gradient, linear_in=("x",)),
+       infer=shaped(_transpose_rule), kernel="array.transpose", gradient=_transpose_gradient, linear_in=("x",),
+       follows=transposed),
     Op("ConjugateTranspose", "array", "Dimensions in another order, and each element's complex conjugate.",
        (Input("x", "T", "Any tensor."), Input("perm", "Tperm", "For each new dimension, the old one.", "[rank]",
                                               host=True)),
        outputs=(Output("y", "T", "The transposed tensor."),),
        types={"T": dtypes.ALL, "Tperm": dtypes.INDEX}, type_defaults={"Tperm": dtypes.INT32},
-       infer=shaped(_transpose_rule), kernel="array.conjugate_transpose", gradient=_conjugate_transpose_gradient),
+       infer=shaped(_transpose_rule), kernel="array.conjugate_transpose", gradient=_conjugate_transpose_gradient,
+       follows=transposed),
     Op("BroadcastTo", "array", "The tensor repeated along dimensions of size 1 until it has a shape.",
        (Input("input", "T", "The tensor."), Input("shape", "Tidx", "The wanted shape.", "[rank]", host=True)),
        outputs=(Output("output", "T", "The repeated tensor.", "shape"),),
        types={"T": dtypes.ALL, "Tidx": dtypes.INDEX}, type_defaults=INDEX32, infer=shaped(_broadcast_to_rule),
-       kernel="array.broadcast_to", gradient=_broadcast_to_gradient, linear_in=("input",)),
+       kernel="array.broadcast_to", gradient=_broadcast_to_gradient, linear_in=("input",), follows=repeated),
     Op("BroadcastArgs", "array", "The shape to which two shapes broadcast.",
        (Input("s0", "T", "A shape.", "[rank]", host=True), Input("s1", "T", "Another shape.", "[rank]", host=True)),
        outputs=(Output("r0", "T", "The common shape.", "[rank]"),), types={"T": dtypes.INDEX},
@@ -367,13 +383,13 @@ OPS = (
        (Input("dims", "index_type", "The shape.", "[rank]", host=True), Input("value", "T", "The value.", "[]")),
        outputs=(Output("output", "T", "The filled tensor.", "dims"),),
        types={"T": dtypes.ALL, "index_type": dtypes.INDEX}, type_defaults={"index_type": dtypes.INT32},
-       infer=shaped(_fill_rule), kernel="array.fill", gradient=_fill_gradient, linear_in=("value",)),
+       infer=shaped(_fill_rule), kernel="array.fill", gradient=_fill_gradient, linear_in=("value",), follows=filled),
     Op("ZerosLike", "array", "Zeros in the shape and type of a tensor.", (Input("x", "T", "Any tensor."),),
-       outputs=(Output("y", "T", "Zeros; empty texts for strings.", "shape of x"),), types=ANY, infer=like("x"),
-       kernel="array.zeros_like", gradient=nothing),
+       outputs=(Output("y", "T", "Zeros; empty texts for strings.", "shape of x"),), types=ANY,
+       infer=_constant_infer(0), kernel="array.zeros_like", gradient=nothing, follows=elementwise, of_shape=True),
     Op("OnesLike", "array", "Ones in the shape and type of a tensor.", (Input("x", "T", "Any tensor."),),
-       outputs=(Output("y", "T", "Ones.", "shape of x"),), types={"T": _FILLED}, infer=like("x"),
-       kernel="array.ones_like", gradient=nothing),
+       outputs=(Output("y", "T", "Ones.", "shape of x"),), types={"T": _FILLED}, infer=_constant_infer(1),
+       kernel="array.ones_like", gradient=nothing, follows=elementwise, of_shape=True),
     Op("InvertPermutation", "array", "The permutation that undoes another.",
        (Input("x", "T", "Each of 0 to n - 1 once.", "[n]", host=True),),
        outputs=(Output("y", "T", "y[x[i]] = i.", "[n]"),), types={"T": dtypes.INDEX},

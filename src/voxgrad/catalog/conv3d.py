@@ -234,6 +234,7 @@ dw = vg.raw_ops.Conv3DBackpropFilterV2(input=x, filter_sizes=[2, 2, 2, 2, 2], ou
 print(dw.ravel()[:2])  # [121040. 127840.]""",
     problem=_filter_problem,
     kernel="conv3d_filter",
+    adds_up="sum",
     gradient=_filter_gradient,
     linear_in=("input", "out_backprop"),
 )

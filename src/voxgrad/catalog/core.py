@@ -9,6 +9,7 @@ from typing import Any
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.dims import symbolic
 from voxgrad.catalog.gradients import nothing, of_unary
+from voxgrad.catalog.locality import elementwise
 from voxgrad.catalog.model import Attr, Call, Input, Law, Node, Op, Output, Spec
 from voxgrad.catalog.shapes import FOLDED, check_same, like
 from voxgrad.errors import Faults
@@ -92,10 +93,10 @@ OPS = (
        (Input("input", "dtype", "The value where none is fed."),),
        (Attr("shape", "shape", "The shape; None or a name for a size that is open."),),
        (Output("output", "dtype", "What was fed, or the input.", "shape"),), {"dtype": dtypes.ALL},
-       infer=_default_infer, kernel="core.identity", gradient=_SAME),
+       infer=_default_infer, kernel="core.identity", gradient=_SAME, follows=elementwise),
     Op("Identity", "core", "The input, unchanged.", (Input("input", "T", "Any tensor."),),
        outputs=(Output("output", "T", "The same tensor.", "shape of input"),), types={"T": dtypes.ALL},
-       infer=_identity_infer, kernel="core.identity", gradient=_SAME, linear_in=("input",)),
+       infer=_identity_infer, kernel="core.identity", gradient=_SAME, linear_in=("input",), follows=elementwise),
     Op("IdentityN", "core", "All inputs, unchanged.",
        (Input("input", "T", "Any tensors.", many=True, mixed=True),),
        outputs=(Output("output", "T", "The same tensors.", many=True, mixed=True, count="input"),),
@@ -104,11 +105,11 @@ OPS = (
     Op("StopGradient", "core", "The input, unchanged; no gradient flows back through it.",
        (Input("input", "T", "Any tensor."),),
        outputs=(Output("output", "T", "The same tensor.", "shape of input"),), types={"T": dtypes.ALL},
-       infer=_identity_infer, kernel="core.identity", gradient=nothing),
+       infer=_identity_infer, kernel="core.identity", gradient=nothing, follows=elementwise),
     Op("PreventGradient", "core", "The input, unchanged; asking for a gradient through it is an error.",
        (Input("input", "T", "Any tensor."),), (Attr("message", "string", "What the error says.", ""),),
        (Output("output", "T", "The same tensor.", "shape of input"),), {"T": dtypes.ALL}, infer=like("input"),
-       kernel="core.identity", gradient=_prevent),
+       kernel="core.identity", gradient=_prevent, follows=elementwise),
     Op("NoOp", "core", "Does nothing; a place for control edges to meet.", (), infer=lambda call, faults: (),
        kernel="core.no_op"),
 )  # fmt: skip

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.model import Attr, Call, Input, Law, Op, Output, Spec
 from voxgrad.catalog.shapes import fixed, has_rank, scalar, specs, unknown
-from voxgrad.errors import Faults
+from voxgrad.errors import Faults, VoxgradError
 
 _INSIDE = Law("folder", "Only files inside the session's folder are read or written; a session without one refuses.")
 _SHARED = (Attr("container", "string", "A name space for shared readers.", ""),
@@ -64,6 +65,37 @@ def _found(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
     return specs(call, (unknown(call, "files"),))
 
 
+def _volume_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+    """The sizes that the file's header tells; names for them where there is no folder to look in."""
+    shape: tuple[Any, ...] = tuple(unknown(call, name) for name in ("n", "d", "h", "w", "c"))
+    if call.header is not None:
+        try:
+            shape = tuple(call.header(call.attrs["path"], call.attrs["axes"]))
+        except VoxgradError as error:
+            fault = error.faults[0]
+            faults.add(fault.code, "path", wanted=fault.wanted, got=f"{call.attrs['path']}: {fault.got}",
+                       remedy=fault.remedy)  # fmt: skip
+    # What follows from the attributes alone stays known, so that one missing file is one problem.
+    spatial = box_sizes(call.attrs["box"], shape[1:4], faults)
+    return specs(call, (shape[0], *spatial, shape[4]))
+
+
+def box_sizes(box: Sequence[int], sizes: Sequence[Any], faults: Faults) -> list[Any]:
+    """The sizes of a box, first and end along depth, height and width, of a volume; all of it where it is empty."""
+    if not box:
+        return list(sizes)
+    if len(box) != 6:
+        faults.add("VG004", "box", wanted="be six numbers: first and end of depth, height, width", got=list(box))
+        return list(sizes)
+    ranges = list(zip(box[::2], box[1::2], strict=True))
+    for (first, end), size in zip(ranges, sizes, strict=True):
+        if not 0 <= first <= end or (isinstance(size, int) and end > size):
+            shown = [one if isinstance(one, int) else "?" for one in sizes]
+            faults.add("VG003", "box", wanted=f"lie inside the volume's {shown}", got=list(box))
+            break
+    return [end - first for first, end in ranges]
+
+
 _SHARD = Attr("preferred_shard", "int", "Without effect here.", -1)
 _NPZ = Law("format", "Tensors are kept in a NumPy .npz archive under the name of the file as given.")
 _NAMES = Input("tensor_names", dtypes.STRING, "The names of the tensors.", "[n]")
@@ -100,6 +132,15 @@ OPS = (
     Op("ReadFile", "io", "The bytes of a file.", (_NAME,),
        outputs=(Output("contents", dtypes.STRING, "Its bytes.", "[]"),),
        infer=fixed(()), kernel="io.read_file", stateful=True, laws=(_INSIDE,)),
+    Op("Volume", "io", "A volume from a file: a scan to start from.", (),
+       (Attr("path", "string", "The file: .nii.gz, .zarr, .tif, .h5:/name, .npy, .npz:name, or a DICOM folder."),
+        Attr("axes", "string", "Its dimensions in their order, as in zyx or tczyx; empty for what the file says.", ""),
+        Attr("box", "ints", "First and end of depth, height, width, to read a part; empty for all.", ()),
+        Attr("dtype", "type", "The type to read it as.", dtypes.FLOAT32)),
+       (Output("output", "dtype", "The volume.", "[N, D, H, W, C]"),), {"dtype": dtypes.REAL}, infer=_volume_infer,
+       kernel="io.volume", stateful=True, own=True,
+       laws=(_INSIDE, Law("header", "The shape is known from the file's header, before a run."),
+             Law("changes", "The file is read again at every run."))),
     Op("WriteFile", "io", "Write bytes to a file, with the folders that it needs.",
        (_NAME, Input("contents", dtypes.STRING, "The bytes.", "[]")), infer=_written, kernel="io.write_file",
        stateful=True,

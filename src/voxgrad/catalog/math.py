@@ -10,6 +10,7 @@ from voxgrad.catalog import dtypes
 from voxgrad.catalog.dims import all_known, differ, known
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.gradients import conj, of_binary, of_unary, unbroadcast
+from voxgrad.catalog.locality import choice, elementwise, rows
 from voxgrad.catalog.model import Attr, Call, Gradient, Input, Law, Node, Op, Output, Spec
 from voxgrad.catalog.shapes import (
     Infer,
@@ -51,7 +52,8 @@ def _unary(
     return Op(
         name, "math", summary, (Input(names[0], "T", "The tensor."),),
         outputs=(Output(names[1], out, "The result, element by element.", f"shape of {names[0]}"),),
-        types={"T": types}, infer=like(names[0]), kernel=f"math.{kernel}", gradient=gradient, laws=tuple(laws), **more,
+        types={"T": types}, infer=like(names[0]), kernel=f"math.{kernel}", gradient=gradient, laws=tuple(laws),
+        follows=elementwise, **more,
     )  # fmt: skip
 
 
@@ -72,7 +74,8 @@ def _binary(
         name, "math", summary,
         (Input(names[0], "T", "The left tensor."), Input(names[1], "T", "The right tensor, of the same type.")),
         outputs=(Output(names[2], out, "The result, element by element.", "the broadcast shape"),),
-        types={"T": types}, kernel=f"math.{kernel}", gradient=gradient, laws=(_BROADCAST, *laws), **more,
+        types={"T": types}, kernel=f"math.{kernel}", gradient=gradient, laws=(_BROADCAST, *laws),
+        follows=elementwise, **more,
     )  # fmt: skip
 
 
@@ -83,7 +86,7 @@ def _grad_op(name: str, of: str, formula: str, kernel: str, gradient: Gradient |
         (Input("y", "T", f"The output of {of}."), Input("dy", "T", "The gradient with respect to it.")),
         outputs=(Output("z", "T", f"The gradient with respect to the input of {of}.", "shape of y"),),
         types={"T": dtypes.ANALYTIC}, infer=alike("y", "dy"), kernel=f"math.{kernel}", gradient=gradient,
-        linear_in=("dy",),
+        linear_in=("dy",), follows=elementwise,
     )  # fmt: skip
 
 
@@ -355,7 +358,7 @@ def _logical(name: str, summary: str, kernel: str) -> Op:
         name, "math", summary,
         (Input("x", dtypes.BOOL, "The left truth values."), Input("y", dtypes.BOOL, "The right truth values.")),
         outputs=(Output("z", dtypes.BOOL, "The result, element by element.", "the broadcast shape"),),
-        infer=broadcasting("x", "y"), kernel=f"math.{kernel}", laws=(_BROADCAST,),
+        infer=broadcasting("x", "y"), kernel=f"math.{kernel}", laws=(_BROADCAST,), follows=elementwise,
     )  # fmt: skip
 
 
@@ -373,7 +376,7 @@ COMPARISONS = (
     _logical("LogicalOr", "x or y.", "logical_or"),
     Op("LogicalNot", "math", "not x.", (Input("x", dtypes.BOOL, "Truth values."),),
        outputs=(Output("y", dtypes.BOOL, "The opposite of each.", "shape of x"),), infer=like("x"),
-       kernel="math.logical_not"),
+       kernel="math.logical_not", follows=elementwise),
 )  # fmt: skip
 
 
@@ -468,31 +471,33 @@ OTHERS = (
         Attr("Truncate", "bool", "Round towards zero when a float becomes a narrower float.", False)),
        (Output("y", "DstT", "The values in the new type.", "shape of x"),),
        {"SrcT": dtypes.ALL, "DstT": dtypes.ALL}, infer=_cast_infer, kernel="math.cast", gradient=_cast_gradient,
-       laws=(Law("range", "Floats become integers towards zero; integers wrap; what is not 0 is True."),)),
+       laws=(Law("range", "Floats become integers towards zero; integers wrap; what is not 0 is True."),),
+       follows=elementwise),
     Op("Select", "math", "x where the condition holds, else y.",
        (Input("condition", dtypes.BOOL, "Like x, or a scalar, or a vector that chooses whole rows."),
         Input("x", "T", "Values where it holds."), Input("y", "T", "Values elsewhere, of the same shape.")),
        outputs=(Output("output", "T", "The chosen values.", "shape of x"),), types={"T": dtypes.ALL},
-       infer=_select_infer, kernel="math.select", gradient=_select_gradient, aliases=("Where3",)),
+       infer=_select_infer, kernel="math.select", gradient=_select_gradient, aliases=("Where3",),
+       follows=choice),
     Op("SelectV2", "math", "t where the condition holds, else e; all three broadcast.",
        (Input("condition", dtypes.BOOL, "The choice."), Input("t", "T", "Values where it holds."),
         Input("e", "T", "Values elsewhere.")),
        outputs=(Output("output", "T", "The chosen values.", "the broadcast shape"),), types={"T": dtypes.ALL},
        infer=broadcasting("condition", "t", "e"), kernel="math.select_v2", gradient=_select_v2_gradient,
-       laws=(_BROADCAST,)),
+       laws=(_BROADCAST,), follows=elementwise),
     Op("AddN", "math", "The sum of all inputs.", (Input("inputs", "T", "Tensors of one shape.", many=True),),
        outputs=(Output("sum", "T", "Their sum.", "shape of each input"),), types={"T": dtypes.NUMBER},
        infer=_add_n_infer, kernel="math.add_n",
-       gradient=lambda build, node, dys: ([dys[0]] * len(node.inputs[0]),)),
+       gradient=lambda build, node, dys: ([dys[0]] * len(node.inputs[0]),), follows=elementwise),
     Op("ClipByValue", "math", "t, kept between two bounds.",
        (Input("t", "T", "The tensor."), Input("clip_value_min", "T", "The lower bound, a scalar or like t."),
         Input("clip_value_max", "T", "The upper bound, a scalar or like t.")),
        outputs=(Output("output", "T", "The clipped tensor.", "shape of t"),), types={"T": dtypes.NUMBER},
-       infer=_clip_infer, kernel="math.clip_by_value", gradient=_clip_gradient),
+       infer=_clip_infer, kernel="math.clip_by_value", gradient=_clip_gradient, follows=elementwise),
     Op("Cross", "math", "The cross product of 3-vectors in the last dimension.",
        (Input("a", "T", "Vectors.", "[..., 3]"), Input("b", "T", "Vectors of the same shape.", "[..., 3]")),
        outputs=(Output("product", "T", "a x b.", "[..., 3]"),), types={"T": dtypes.REAL}, infer=_cross_infer,
-       kernel="math.cross", gradient=_cross_gradient, linear_in=("a", "b")),
+       kernel="math.cross", gradient=_cross_gradient, linear_in=("a", "b"), follows=rows),
 )  # fmt: skip
 
 
@@ -533,6 +538,7 @@ def _complex_part(name: str, summary: str, kernel: str, gradient: Gradient | Non
         name, "math", summary, (Input(names[0], "T", "Complex numbers."),), _REAL_OUT,
         (Output(names[1], "Tout", "Real numbers.", f"shape of {names[0]}"),), _TO_REAL,
         {"T": dtypes.COMPLEX64}, infer=like(names[0]), kernel=f"math.{kernel}", gradient=gradient,
+        follows=elementwise,
     )  # fmt: skip
 
 
@@ -542,7 +548,8 @@ COMPLEX_OPS = (
        (Attr("Tout", "type", "complex128 for float64.", dtypes.COMPLEX64, choices=dtypes.COMPLEX),),
        (Output("out", "Tout", "real + i * imag.", "the broadcast shape"),),
        {"T": (dtypes.FLOAT32, dtypes.FLOAT64), "Tout": dtypes.COMPLEX}, {"T": dtypes.FLOAT32},
-       infer=broadcasting("real", "imag"), kernel="math.complex", gradient=_complex_gradient),
+       infer=broadcasting("real", "imag"), kernel="math.complex", gradient=_complex_gradient,
+       follows=elementwise),
     _complex_part("Real", "The real part.", "real",
                   of_unary(lambda build, x, y, dy: _as_complex(build, dy, build.ZerosLike(dy))), ("input", "output")),
     _complex_part("Imag", "The imaginary part.", "imag",

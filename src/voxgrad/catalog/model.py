@@ -106,6 +106,8 @@ class Call:
     """An op with the specs of its inputs and its canonical attributes, ready to be validated.
 
     A `many` input is a tuple of specs. `block` names the caller, for sizes that only a run can tell.
+    `header(name, axes)` tells the shape of a volume in a file of the page's folder, or raises; it is None where there
+    is no folder.
     """
 
     op: Op
@@ -113,6 +115,7 @@ class Call:
     attrs: Mapping[str, Any]
     semantics: str = "documented"
     block: str = ""
+    header: Callable[[str, str], Shape] | None = None
 
 
 class Node(Protocol):
@@ -150,7 +153,13 @@ class Op:
     None after noting faults; a `many` output has a tuple of specs. `problem(call, faults)` does the same for the
     windowed family, whose kernels need a canonical problem. `kernel` is what the reference and the kernels of every
     device call it; of an ordinary op it is "module.function" in `voxgrad.kernels.arraywise`. `linear_in` names the
-    inputs in which the op is linear: there its gradient is its transpose.
+    inputs in which the op is linear: there its gradient is its transpose. `own` marks an op that TensorFlow does not
+    have.
+
+    Three facts say how an ordinary op runs on parts of a volume. `follows` tells which dimensions of the result the
+    dimensions of the inputs follow cell by cell (`catalog/locality`); without it the op needs its inputs whole.
+    `adds_up` is "sum" where the result over a whole is the sum of the results over its parts, "mean" where it is their
+    mean, weighted by their sizes. `of_shape` marks an op that looks only at the shapes of its inputs.
     """
 
     name: str
@@ -171,6 +180,10 @@ class Op:
     linear_in: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     stateful: bool = False
+    follows: Callable[[Call, Shape], Sequence[Any]] | None = None
+    adds_up: str = ""
+    of_shape: bool = False
+    own: bool = False
 
     def input(self, name: str) -> Input:
         """The input with this name."""

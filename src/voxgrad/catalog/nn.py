@@ -10,6 +10,7 @@ from voxgrad.catalog import dtypes
 from voxgrad.catalog.dims import differ, known
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.gradients import of_unary
+from voxgrad.catalog.locality import channels, elementwise, nothing, per_channel, rows
 from voxgrad.catalog.model import Attr, Call, Gradient, Input, Law, Node, Op, Output, Shape, Spec
 from voxgrad.catalog.shapes import (
     alike,
@@ -40,7 +41,7 @@ def _activation(
     return Op(
         name, "nn", summary, (Input("features", "T", "The tensor."),), more.pop("attrs", ()),
         (Output("activations", "T", "The result, element by element.", "shape of features"),), {"T": types},
-        infer=like("features"), kernel=f"nn.{kernel}", gradient=gradient, laws=(_NAN,), **more,
+        infer=like("features"), kernel=f"nn.{kernel}", gradient=gradient, laws=(_NAN,), follows=elementwise, **more,
     )  # fmt: skip
 
 
@@ -56,7 +57,8 @@ def _activation_grad(
         more.pop("attrs", ()),
         (Output("backprops", "T", f"The gradient with respect to the input of {of}.", "shape of gradients"),),
         {"T": types},
-        infer=alike("gradients", seen), kernel=f"nn.{kernel}", gradient=gradient, linear_in=("gradients",), **more,
+        infer=alike("gradients", seen), kernel=f"nn.{kernel}", gradient=gradient, linear_in=("gradients",),
+        follows=elementwise, **more,
     )  # fmt: skip
 
 
@@ -291,13 +293,13 @@ LOSSES = (
        (Input("logits", "T", "The logits.", "[..., classes]"),),
        outputs=(Output("softmax", "T", "Probabilities.", "shape of logits"),), types={"T": dtypes.FLOATING},
        infer=shaped(lambda call, faults: _rows(call, "logits", faults)), kernel="nn.softmax",
-       gradient=_softmax_gradient),
+       gradient=_softmax_gradient, follows=rows),
     Op("LogSoftmax", "nn", "The logarithm of Softmax, exact where that underflows.",
        (Input("logits", "T", "The logits.", "[..., classes]"),),
        outputs=(Output("logsoftmax", "T", "Logarithms of probabilities.", "shape of logits"),),
        types={"T": dtypes.FLOATING},
        infer=shaped(lambda call, faults: _rows(call, "logits", faults)), kernel="nn.log_softmax",
-       gradient=_log_softmax_gradient),
+       gradient=_log_softmax_gradient, follows=rows),
     Op("SoftmaxCrossEntropyWithLogits", "nn",
        "The cross entropy between Softmax(features) and labels, with its gradient.",
        (Input("features", "T", "The logits.", "[rows, classes]"),
@@ -314,21 +316,22 @@ LOSSES = (
        laws=(Law("range", "A class outside is an error."),)),
     Op("L2Loss", "nn", "Half the sum of squares.", (Input("t", "T", "The tensor."),),
        outputs=(Output("output", "T", "sum(t * t) / 2.", "[]"),), types={"T": dtypes.FLOATING}, infer=fixed(()),
-       kernel="nn.l2_loss", gradient=of_unary(lambda build, x, y, dy: build.Mul(x, dy))),
+       kernel="nn.l2_loss", gradient=of_unary(lambda build, x, y, dy: build.Mul(x, dy)),
+       follows=nothing, adds_up="sum"),
     Op("BiasAdd", "nn", "One number added per channel.",
        (Input("value", "T", "The tensor."), Input("bias", "T", "One number per channel.", "[channels]")), (_FORMAT,),
        (Output("output", "T", "The sum.", "shape of value"),), {"T": dtypes.NUMBER}, infer=shaped(_bias_rule),
-       kernel="nn.bias_add", gradient=_bias_gradient),
+       kernel="nn.bias_add", gradient=_bias_gradient, follows=per_channel),
     Op("BiasAddV1", "nn", "One number added per channel of the last dimension; the older form of BiasAdd.",
        (Input("value", "T", "The tensor."), Input("bias", "T", "One number per channel.", "[channels]")),
        outputs=(Output("output", "T", "The sum.", "shape of value"),), types={"T": dtypes.NUMBER},
        infer=shaped(_bias_rule),
-       kernel="nn.bias_add", gradient=_bias_gradient),
+       kernel="nn.bias_add", gradient=_bias_gradient, follows=per_channel),
     Op("BiasAddGrad", "nn", "Gradient of BiasAdd with respect to bias: the sum over all but the channels.",
        (Input("out_backprop", "T", "The gradient with respect to the output."),), (_FORMAT,),
        (Output("output", "T", "The gradient with respect to bias.", "[channels]"),), {"T": dtypes.NUMBER},
        infer=shaped(_bias_grad_rule), kernel="nn.bias_add_grad", gradient=_bias_grad_gradient,
-       linear_in=("out_backprop",)),
+       linear_in=("out_backprop",), follows=channels, adds_up="sum"),
     Op("LRN", "nn", "Local response normalisation: each channel divided by a power of the squares around it.",
        (Input("input", "T", "The images.", "[N, H, W, C]"),), _LRN_ATTRS,
        (Output("output", "T", "The normalised images.", "shape of input"),), _LRN_TYPES, {"T": dtypes.FLOAT32},

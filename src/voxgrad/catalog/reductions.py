@@ -10,6 +10,7 @@ from voxgrad.catalog import dtypes
 from voxgrad.catalog.dims import differ, shapes_differ
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.gradients import conj, nothing
+from voxgrad.catalog.locality import reduced
 from voxgrad.catalog.model import Attr, Call, Gradient, Input, Law, Node, Op, Output, Shape, Spec
 from voxgrad.catalog.shapes import (
     axis_in,
@@ -122,7 +123,7 @@ def _reduction(name: str, summary: str, kernel: str, types: tuple[DType, ...], g
     return Op(
         name, "math", summary, (Input("input", "T", "The tensor."), _AXES), (_KEEP,),
         (Output("output", "T", "The reduced tensor.", "the sizes of the other axes"),), {"T": types, **_TIDX},
-        {"Tidx": dtypes.INT32}, kernel=f"reductions.{kernel}", gradient=gradient, laws=laws, **more,
+        {"Tidx": dtypes.INT32}, kernel=f"reductions.{kernel}", gradient=gradient, laws=laws, follows=reduced, **more,
     )  # fmt: skip
 
 
@@ -131,7 +132,7 @@ def _logical_reduction(name: str, summary: str, kernel: str, empty: str) -> Op:
         name, "math", summary, (Input("input", dtypes.BOOL, "Truth values."), _AXES), (_KEEP,),
         (Output("output", dtypes.BOOL, "The reduced tensor.", "the sizes of the other axes"),), _TIDX,
         {"Tidx": dtypes.INT32}, infer=shaped(_reduced), kernel=f"reductions.{kernel}",
-        laws=(Law("empty", f"Over nothing the result is {empty}."),),
+        laws=(Law("empty", f"Over nothing the result is {empty}."),), follows=reduced,
     )  # fmt: skip
 
 
@@ -158,7 +159,7 @@ def _arg(name: str, summary: str, kernel: str, wide: bool) -> Op:
         (Attr("output_type", "type", "The type of the positions.", dtypes.INT64, choices=outs),),
         (Output("output", "output_type", "Positions along the axis.", "the sizes of the other axes"),),
         {"T": (*dtypes.REAL, dtypes.BOOL), "Tidx": axes, "output_type": outs}, {"Tidx": dtypes.INT32},
-        infer=shaped(_arg_rule), kernel=f"reductions.{kernel}", gradient=nothing,
+        infer=shaped(_arg_rule), kernel=f"reductions.{kernel}", gradient=nothing, follows=reduced,
         laws=(Law("ties", "The first of equal elements wins."), Law("nan", "A NaN is never chosen before a number.")),
     )  # fmt: skip
 
@@ -378,14 +379,14 @@ _SUMMED = Law("precision", "half and bfloat16 are summed in float32 and rounded 
 OPS = (
     *COUNTS,
     _reduction("Sum", "The sum over axes.", "sum", dtypes.NUMBER, _sum_gradient, _SUMMED,
-               Law("empty", "The sum of nothing is 0."), linear_in=("input",),
+               Law("empty", "The sum of nothing is 0."), linear_in=("input",), adds_up="sum",
                example="print(vg.raw_ops.Sum(input=np.array([[1, 2], [3, 4]]), axis=[0]))  # [4 6]"),
     _reduction("Prod", "The product over axes.", "prod", dtypes.NUMBER, _prod_gradient,
                Law("empty", "The product of nothing is 1."), infer=_product_infer),
     _reduction("Mean", "The mean over axes.", "mean", dtypes.NUMBER, _mean_gradient, _SUMMED,
                Law("empty", "The mean of nothing is NaN; of integers, 0."),
                Law("integers", "Integers are summed in their own type and divided towards zero."),
-               linear_in=("input",)),
+               linear_in=("input",), adds_up="mean"),
     _reduction("Max", "The largest element over axes.", "max", dtypes.REAL, _extreme_gradient, _NAN_LAW,
                Law("ties", "Equal largest elements share the gradient evenly."),
                Law("empty", "The maximum of nothing is the lowest value of the type.")),

@@ -10,6 +10,7 @@ from voxgrad.catalog import dtypes
 from voxgrad.catalog.dims import all_known, differ, known
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.gradients import nothing
+from voxgrad.catalog.locality import sliced, tiled, without
 from voxgrad.catalog.model import Attr, Call, Gradient, Input, Law, Node, Op, Output, Shape, Spec
 from voxgrad.catalog.shapes import (
     axis_in,
@@ -693,7 +694,7 @@ CUT = (
         Input("size", "Index", "Cells of each dimension; -1 for all that follow.", "[rank]", host=True)),
        outputs=(Output("output", "T", "The box.", "size"),), types={"T": dtypes.ALL, "Index": dtypes.INDEX},
        infer=shaped(_slice_rule), kernel="slicing.slice", gradient=_slice_gradient, linear_in=("input",),
-       laws=(Law("range", "The box lies inside the tensor."),)),
+       follows=sliced, laws=(Law("range", "The box lies inside the tensor."),)),
     Op("StridedSlice", "array", "Python's x[begin:end:stride, ..., None, i], written as numbers and bit masks.",
        (Input("input", "T", "The tensor."), *_bounds("Index")), _MASK_ATTRS, (Output("output", "T", "The slice."),),
        {"T": dtypes.ALL, "Index": (dtypes.INT16, *dtypes.INDEX)}, infer=_strided_infer, kernel="slicing.strided_slice",
@@ -709,7 +710,7 @@ CUT = (
        (Input("axis", dtypes.INT32, "The axis to split.", "[]", host=True), Input("value", "T", "The tensor.")),
        (Attr("num_split", "int", "How many parts."),),
        (Output("output", "T", "The parts.", many=True, count="num_split"),), ANY, infer=_split_infer,
-       kernel="slicing.split", gradient=_split_gradient, linear_in=("value",)),
+       kernel="slicing.split", gradient=_split_gradient, linear_in=("value",), follows=without("axis")),
     Op("SplitV", "array", "A tensor in parts of stated sizes.",
        (Input("value", "T", "The tensor."), Input("size_splits", "Tlen", "The sizes; one may be -1.", "[parts]",
                                                   host=True),
@@ -717,7 +718,7 @@ CUT = (
        (Attr("num_split", "int", "How many parts."),),
        (Output("output", "T", "The parts.", many=True, count="num_split"),),
        {"T": dtypes.ALL, "Tlen": (dtypes.INT8, *dtypes.INDEX)}, {"Tlen": dtypes.INT64}, infer=_split_v_infer,
-       kernel="slicing.split_v", gradient=_split_v_gradient, linear_in=("value",)),
+       kernel="slicing.split_v", gradient=_split_v_gradient, linear_in=("value",), follows=without("axis")),
     Op("Unpack", "array", "The slices of a tensor along an axis, each without it.",
        (Input("value", "T", "The tensor."),),
        (Attr("num", "int", "How many slices."), Attr("axis", "int", "The axis.", 0)),
@@ -729,12 +730,12 @@ JOINED = (
     Op("Concat", "array", "Tensors one behind the other along an axis; the older form of ConcatV2.",
        (Input("concat_dim", dtypes.INT32, "The axis.", "[]", host=True), _LIST),
        outputs=(Output("output", "T", "The joined tensor."),), types=ANY, infer=_concat_infer("concat_dim"),
-       kernel="slicing.concat", gradient=_concat_gradient),
+       kernel="slicing.concat", gradient=_concat_gradient, follows=without("concat_dim")),
     Op("ConcatV2", "array", "Tensors one behind the other along an axis.",
        (_LIST, Input("axis", "Tidx", "The axis, in [-rank, rank).", "[]", host=True)),
        outputs=(Output("output", "T", "The joined tensor."),), types={"T": dtypes.ALL, "Tidx": dtypes.INDEX},
        type_defaults={"Tidx": dtypes.INT32}, infer=_concat_infer("axis"), kernel="slicing.concat_v2",
-       gradient=_concat_v2_gradient),
+       gradient=_concat_v2_gradient, follows=without("axis")),
     Op("ConcatOffset", "array", "Where each part of a joined tensor begins.",
        (Input("concat_dim", dtypes.INT32, "The axis.", "[]", host=True),
         Input("shape", "shape_type", "The shapes of the parts.", "[rank]", host=True, many=True)),
@@ -749,7 +750,7 @@ JOINED = (
                                                   host=True)),
        outputs=(Output("output", "T", "The repeated tensor."),), types={"T": dtypes.ALL, "Tmultiples": dtypes.INDEX},
        type_defaults={"Tmultiples": dtypes.INT32}, infer=shaped(_tile_rule), kernel="slicing.tile",
-       gradient=_tile_gradient, linear_in=("input",)),
+       gradient=_tile_gradient, linear_in=("input",), follows=tiled),
     Op("Pad", "array", "A tensor with zeros around it.", (Input("input", "T", "The tensor."), _PADDINGS),
        outputs=(Output("output", "T", "The padded tensor."),), types=_PAD_TYPES, type_defaults=_PAD_DEFAULT,
        infer=shaped(_pad_rule), kernel="slicing.pad", gradient=_pad_gradient, linear_in=("input",)),

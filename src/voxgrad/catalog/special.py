@@ -9,6 +9,7 @@ from typing import Any
 
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.gradients import of_binary, of_unary, unbroadcast
+from voxgrad.catalog.locality import elementwise
 from voxgrad.catalog.model import Gradient, Input, Law, Node, Op, Output
 from voxgrad.catalog.shapes import broadcasting, like
 
@@ -70,7 +71,7 @@ def _unary(name: str, summary: str, kernel: str, gradient: Gradient) -> Op:
     return Op(
         name, "math", summary, (Input("x", "T", "The tensor."),),
         outputs=(Output("y", "T", "The result, element by element.", "shape of x"),), types={"T": dtypes.FLOATING},
-        infer=like("x"), kernel=f"special.{kernel}", gradient=gradient, laws=(_NEEDS,),
+        infer=like("x"), kernel=f"special.{kernel}", gradient=gradient, laws=(_NEEDS,), follows=elementwise,
     )  # fmt: skip
 
 
@@ -80,6 +81,7 @@ def _binary(name: str, summary: str, kernel: str, names: tuple[str, str], types:
         (Input(names[0], "T", "The first argument."), Input(names[1], "T", "The second argument.")),
         outputs=(Output("z", "T", "The result, element by element.", "the broadcast shape"),), types={"T": types},
         infer=broadcasting(*names), kernel=f"special.{kernel}", gradient=gradient, laws=(_NEEDS,),
+        follows=elementwise,
     )  # fmt: skip
 
 
@@ -106,5 +108,6 @@ OPS = (
        (Input("a", "T", "The first parameter."), Input("b", "T", "The second parameter."),
         Input("x", "T", "Points in [0, 1].")),
        outputs=(Output("z", "T", "The result, element by element.", "the broadcast shape"),), types={"T": _TWO},
-       infer=broadcasting("a", "b", "x"), kernel="special.betainc", gradient=_betainc_gradient, laws=(_NEEDS,)),
+       infer=broadcasting("a", "b", "x"), kernel="special.betainc", gradient=_betainc_gradient, laws=(_NEEDS,),
+       follows=elementwise),
 )  # fmt: skip

@@ -21,8 +21,9 @@ from voxgrad.catalog.semantics import SEMANTICS, semantics
 from voxgrad.cli import chunked, exits
 from voxgrad.cli.show import describe
 from voxgrad.errors import Fault, Faults, InvalidArgumentError, VoxgradError
-from voxgrad.formats.tensor_files import NIFTI, bad_file, read_array, write_array, write_npz
+from voxgrad.formats.tensor_files import bad_file, is_array_file, write_npz
 from voxgrad.formats.text import parse_attr, parse_attrs, parse_ints, parse_type, parse_value
+from voxgrad.volumes.stores import is_volume_name, read_file, write_file
 
 TAKES_REST = True
 """The arguments depend on the op, so they are parsed here, after its name is known."""
@@ -35,7 +36,8 @@ Run one op on arrays in files and write the result.
       --padding SAME --output dx.npy
   voxgrad apply MaxPool3D --help        the arguments of an op
 
-Files are .npy, .npz (file.npz:name where it holds several) and, with nibabel, NIfTI as [t, z, y, x, 1].
+Files are .npy and .npz (file.npz:name where it holds several) and, with their libraries, NIfTI, Zarr, OME-Zarr, TIFF,
+HDF5 (file.h5:/name) and DICOM, which come as [N, D, H, W, C].
 Values are typed as 1,2,2,2,1 or {1,2,2,2,1}, SAME, true, DT_FLOAT.
 """
 _SHAPED = "1,4,4,4,2, or a file"
@@ -54,9 +56,9 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
         return exits.OK if {"-h", "--help"} & set(rest) else exits.USAGE
     op = registry.find(arguments.op)
     given = make_parser(op).parse_args(rest)
-    if given.chunks:
+    if chunked.is_asked_for(given):
         with semantics(given.semantics):
-            chunked.run(op, given, _sources(op, given))
+            chunked.go(chunked.op_job(op, given, _sources(op, given)), given, None)
         return exits.OK
     values = read_arguments(op, given)
     start = time.perf_counter()
@@ -67,7 +69,7 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     if given.output is None:
         print("\n".join(line for name, value in results.items() for line in describe(name, value)))
     elif len(results) == 1:
-        write_array(given.output, next(iter(results.values())), like=_nifti_source(given))
+        write_file(given.output, next(iter(results.values())), like=_volume_source(given))
     elif given.output.endswith(".npz"):
         write_npz(Path(given.output), results)
     else:
@@ -109,7 +111,7 @@ def make_parser(op: Op) -> argparse.ArgumentParser:
     parser.add_argument("--output", metavar="FILE", help="where the result goes; without it, it is printed")
     parser.add_argument("--dtype", metavar="TYPE", help="convert the tensor inputs to this type first")
     parser.add_argument("--semantics", choices=list(SEMANTICS), default="documented")
-    chunked.add_arguments(parser)
+    chunked.add_arguments(parser, device=True)
     return parser
 
 
@@ -170,22 +172,22 @@ def _sources(op: Op, given: argparse.Namespace) -> dict[str, list[str]]:
 
 
 def _read_input(op: Op, item: Input, text: str, dtype: str | None) -> Any:
-    is_file = text.endswith((".npy", ".npz", *NIFTI)) or ".npz:" in text
+    is_file = is_volume_name(text)
     if item.host and not is_file:
         values = list(parse_ints(text, item.name, op.name))
         # One number without a list around it is a scalar, where the op can mean one.
         scalar = len(values) == 1 and text.strip().lstrip("+-").isdecimal() and item.shape[:2] in ("", "[]")
         return values[0] if scalar else values
     if item.host:
-        return read_array(text)
+        return read_file(text)
     if not is_file and text[:1] in "{[-+.0123456789":
         return parse_value(text, parse_type(dtype) if dtype else None, item.name, op.name)
-    array = read_array(text)
+    array = read_file(text)
     return array.astype(numpy_type(parse_type(dtype, "--dtype", op.name))) if dtype else array
 
 
-def _nifti_source(given: argparse.Namespace) -> str | None:
+def _volume_source(given: argparse.Namespace) -> str | None:
+    """The input that knows where it lies in space: what is written takes its orientation and spacing."""
     texts = [text for value in vars(given).values() for text in (value if isinstance(value, list) else [value])]
-    return next(
-        (text for text in texts if isinstance(text, str) and text.endswith(NIFTI) and text != given.output), None
-    )
+    named = (text for text in texts if isinstance(text, str) and is_volume_name(text) and text != given.output)
+    return next((text for text in named if not is_array_file(text)), None)

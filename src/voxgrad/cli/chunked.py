@@ -1,32 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`voxgrad apply --chunks`: an op from file to file, for volumes that do not fit into memory."""
+"""What `voxgrad apply --chunks` and `voxgrad run --volume` share: from file to file, for volumes larger than memory."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from voxgrad.catalog.attributes import canonical
 from voxgrad.catalog.model import Op
 from voxgrad.errors import Fault, Faults, InvalidArgumentError
 from voxgrad.formats.text import parse_attr, parse_attrs, parse_ints
 
+if TYPE_CHECKING:
+    from voxgrad.volumes.job import Job
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What a chunked run asks for besides the op's own arguments."""
-    group = parser.add_argument_group("volumes larger than memory (.npy, .zarr, NIfTI in; .npy, .zarr out)")
-    group.add_argument("--chunks", metavar="D,H,W", help="compute the result in chunks of this size, from file to file")
-    group.add_argument("--workers", type=int, metavar="N", help="processes to use (default: one per processor)")
+TEACHING = """\
+Volumes larger than memory: each chunk of the result is one task, which reads exactly the box it needs, computes, and
+writes its own region. The same command again goes on where it stopped; `voxgrad watch OUTPUT` shows how far it is.
+"""
+_WIDTH = 30
 
 
-def run(op: Op, given: argparse.Namespace, sources: dict[str, list[str]]) -> None:
-    """Run an op chunk by chunk; the same command again goes on where this one stopped."""
-    # Loaded here because it starts processes, which the other commands never do.
-    from voxgrad.volumes.run import apply
+def add_arguments(parser: argparse.ArgumentParser, *, device: bool) -> None:
+    """What a chunked run asks for besides its own files."""
+    group = parser.add_argument_group(
+        "volumes larger than memory (any volume in; .npy, .zarr, .nii, .tif, .h5 out)", TEACHING
+    )
+    group.add_argument("--chunks", metavar="D,H,W", help="the size of a chunk of the result (default 128,128,128)")
+    group.add_argument(
+        "--memory", metavar="1.5GiB", help="choose the largest chunks whose tasks fit into this much memory"
+    )
+    group.add_argument("--plan", action="store_true", help="say what the run would read, compute and hold; do not run")
+    group.add_argument(
+        "--workers", type=int, metavar="N", help="processes to use; 0: this one (default: one per processor)"
+    )
+    group.add_argument(
+        "--scheduler", metavar="tcp://HOST:8786", help="work on a Dask cluster, whose workers see the same files"
+    )
+    if device:
+        group.add_argument("--device", default="cpu", help="where workers compute: cpu or cuda (default cpu)")
 
-    if op.problem is None or given.output is None:
-        wanted = "be used with an op of the 3-D family and --output"
-        raise InvalidArgumentError(Fault("VG001", op.name, "--chunks", wanted, repr(given.chunks)))
+
+def is_asked_for(given: argparse.Namespace) -> bool:
+    """True where one of the arguments means a chunked run."""
+    named = (given.chunks, given.memory, given.scheduler, given.workers)
+    return given.plan or any(one is not None for one in named)
+
+
+def op_job(op: Op, given: argparse.Namespace, sources: dict[str, list[str]]) -> Job:
+    """The job of `voxgrad apply`."""
+    # Loaded here because it brings processes and pages, which the other commands do without.
+    from voxgrad.volumes.run import op_job as make
+
+    if given.output is None and not given.plan:
+        raise InvalidArgumentError(Fault("VG001", op.name, "--output", "be given for a run in chunks", "no file"))
     attrs = dict(parse_attrs(op, given.attrs) or {})
     for attr in op.attrs:
         text = getattr(given, attr.name)
@@ -42,17 +71,39 @@ def run(op: Op, given: argparse.Namespace, sources: dict[str, list[str]]) -> Non
         item.name: parse_ints(sources[item.name][0], item.name, op.name) if item.host else sources[item.name][0]
         for item in op.inputs
     }
-    depth, height, width = parse_ints(given.chunks, "--chunks", op.name)
+    return make(op.name, inputs, given.output or "", device=given.device, dtype=given.dtype, **values)
+
+
+def go(job: Job, given: argparse.Namespace, folder: Path | None) -> dict[Any, Any] | None:
+    """Settle the chunks of a job, then say what it costs, or run it; None where it was not run."""
+    from voxgrad.volumes.costs import advise, cost
+    from voxgrad.volumes.executors import executor_for
+    from voxgrad.volumes.run import run_in
+
+    advice = None
+    if given.chunks is not None:
+        job.chunks = parse_ints(given.chunks, "--chunks", job.page.name)
+        if len(job.chunks) != 3:
+            fault = Fault("VG004", job.page.name, "--chunks", "be depth, height, width", repr(given.chunks))
+            raise InvalidArgumentError(fault)
+    elif given.memory is not None:
+        plan = job.plan()
+        advice = advise(plan, given.memory, job.alignment(plan))
+        job.chunks = advice.chunks
+    if given.plan:
+        print(advice or cost(job.plan()))
+        return None
     bar = show if sys.stderr.isatty() else None
-    apply(op.name, inputs, given.output, chunks=(depth, height, width), workers=given.workers, progress=bar, **values)
+    found = run_in(job, folder, executor_for(given.workers, given.scheduler), bar)
     if bar:
         sys.stderr.write("\n")
+    return found
 
 
 def show(done: int, total: int, seconds: float) -> None:
     """A bar with the rate and the time that is left."""
-    filled = 30 * done // max(total, 1)
+    filled = _WIDTH * done // max(total, 1)
     rate = done / seconds if seconds else 0.0
     left = f"{(total - done) / rate:.0f} s left" if rate else ""
-    sys.stderr.write(f"\r[{'#' * filled}{'.' * (30 - filled)}] {done}/{total} chunks  {rate:.1f}/s  {left}   ")
+    sys.stderr.write(f"\r[{'#' * filled}{'.' * (_WIDTH - filled)}] {done}/{total} chunks  {rate:.1f}/s  {left}   ")
     sys.stderr.flush()

@@ -26,7 +26,7 @@ Frameworks are looked up, not imported, so this takes no time even where they ar
 PACKAGES = {
     "arrays": ("numpy", "ml_dtypes", "torch", "jax", "cupy"),
     "GPU kernels": ("triton",),
-    "volumes": ("nibabel", "zarr", "dask", "distributed", "tifffile"),
+    "volumes": ("nibabel", "zarr", "dask", "distributed", "tifffile", "h5py", "pydicom"),
     "studio": ("fastapi", "uvicorn", "websockets", "safetensors"),
     "comparison": ("tensorflow", "tensorflow-cpu"),
     "terminal": ("rich",),

@@ -45,7 +45,8 @@ def code_of(error: VoxgradError) -> int:
     """The exit code for an error."""
     if isinstance(error, CancelledError):
         return CANCELLED
-    return FILE if error.faults and error.faults[0].code in _FILE_CODES else WRONG
+    code = error.faults[0].code if error.faults else ""
+    return FILE if code in _FILE_CODES else MISSING if code == "VG070" else WRONG
 
 
 def unreadable(path: object, reason: object) -> VoxgradError:

@@ -21,6 +21,8 @@ COMMANDS = {
     "draw": "draw a page as SVG or PNG",
     "ops": "list the ops, or show the page of one",
     "apply": "run one op on array files",
+    "info": "say what a volume holds, without reading it",
+    "watch": "show how far a chunked run is",
     "doctor": "say what this installation can do",
     "studio": "build, run and look at pages in the browser",
 }

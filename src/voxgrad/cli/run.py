@@ -13,18 +13,21 @@ import numpy as np
 
 from voxgrad.arrays.kinds import dtype_of
 from voxgrad.catalog import dtypes
-from voxgrad.cli import exits
+from voxgrad.cli import chunked, exits
 from voxgrad.cli.pages import add_page, open_page
 from voxgrad.cli.progress import ProgressLine
 from voxgrad.cli.show import describe
 from voxgrad.errors import Fault, InvalidArgumentError
-from voxgrad.formats.tensor_files import NIFTI, read_array, write_npz
+from voxgrad.formats.page_file import files_folder
+from voxgrad.formats.tensor_files import write_npz
 from voxgrad.formats.text import parse_value
 from voxgrad.graph.block import Block, Output
 from voxgrad.graph.page import Page
 from voxgrad.graph.session import ClientSession
+from voxgrad.volumes.stores import is_volume_name, read_file
 
 Array = np.ndarray[Any, Any]
+CHUNKS = (128, 128, 128)
 Results = dict[str, dict[str, Array]]
 
 DESCRIPTION = """\
@@ -34,9 +37,13 @@ Run a page: its outputs are computed, its targets executed, its variables kept o
   voxgrad run page.vox.json --feed x=scan.nii.gz --fetch dx  feed a placeholder, compute one output
   voxgrad run train.vox.json --cycles 100 --save out.npz     a training loop
   voxgrad run page.vox.json --json                           {"blocks": {block: {output: {dtype, shape, values}}}}
+  voxgrad run page.vox.json --volume x=scan.zarr --output y=features.zarr --fetch loss --chunks 128,128,128
+                                                             a volume larger than memory, chunk by chunk
+  voxgrad run page.vox.json --volume x=scan.zarr --fetch y --memory 2GiB --plan
+                                                             which chunks fit, and what the run would take
 
 Without --fetch the page's own outputs are computed, or every block where it names none. Its targets always run.
-Blocks read and write files only in the folder of the page.
+Blocks read and write files only in the folder of the page (of a studio's pages, in files/ there).
 """
 
 
@@ -53,6 +60,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="the results of the last cycle as JSON")
     parser.add_argument("--all", action="store_true", help="show every block, not only the outputs")
     parser.add_argument("--why", action="store_true", help="say for every block whether and why it ran")
+    chunked.add_arguments(parser, device=False)
+    parser.add_argument(
+        "--volume", action="append", default=[], metavar="NAME=FILE", help="a placeholder that is read chunk by chunk"
+    )
+    parser.add_argument(
+        "--output", action="append", default=[], metavar="[NAME=]FILE", help="where a result goes that is a volume"
+    )
 
 
 def _positive(text: str) -> int:
@@ -64,11 +78,13 @@ def _positive(text: str) -> int:
 
 def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     """Run the page and print, save or both."""
+    if arguments.volume or arguments.output or chunked.is_asked_for(arguments):
+        return run_over_volumes(arguments)
     page = open_page(arguments.page)
     wanted = [page.output(name) for name in arguments.fetch]
     feeds = read_feeds(page, arguments.feed)
     with ProgressLine(arguments.cycles) as progress:
-        session = ClientSession(page, arguments.device, folder=Path(arguments.page).resolve().parent)
+        session = ClientSession(page, arguments.device, folder=files_folder(arguments.page))
         session.on_progress = progress
         every = arguments.json or arguments.all or not page.outputs
         results = run_page(session, wanted, feeds, arguments.cycles, progress, every)
@@ -86,6 +102,45 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     return exits.OK
 
 
+def run_over_volumes(arguments: argparse.Namespace) -> int:
+    """Run the page chunk by chunk; results go to files, sums over the volumes are shown or saved."""
+    from voxgrad.volumes.job import Job
+
+    page = open_page(arguments.page)
+    page.folder = Path(arguments.page).resolve().parent
+    outputs = dict(_named(page, text) for text in arguments.output)
+    fetches = arguments.fetch or ([] if outputs else list(page.outputs))
+    feeds = {output.path: value for output, value in read_feeds(page, arguments.feed).items()}
+    volumes = dict(_pair("--volume", text) for text in arguments.volume)
+    job = Job.make(page, volumes, feeds, outputs, fetches, CHUNKS, arguments.device)
+    found = chunked.go(job, arguments, None)
+    if found is None:
+        return exits.OK
+    values = {output.path: value for output, value in found.items() if output not in job.outputs}
+    if arguments.save:
+        write_npz(Path(arguments.save), values)
+    elif arguments.json:
+        print(json.dumps({"outputs": {path: tensor_as_json(value) for path, value in values.items()}}))
+    else:
+        print("\n".join(line for path, value in values.items() for line in describe(path, value)), end="")
+        print("\n".join(f"{output.path}: {path}" for output, path in job.outputs.items()))
+    return exits.OK
+
+
+def _pair(argument: str, text: str) -> tuple[str, str]:
+    name, found, value = text.partition("=")
+    if not found:
+        raise InvalidArgumentError(Fault("VG052", "run", argument, "be NAME=FILE", repr(text)))
+    return name, value
+
+
+def _named(page: Page, text: str) -> tuple[str, str]:
+    """A result and its file; where the page has one result, its name can be left out."""
+    if "=" in text or len(page.outputs) != 1:
+        return _pair("--output", text)
+    return next(iter(page.outputs)), text
+
+
 def read_feeds(page: Page, texts: list[str]) -> dict[Output, Any]:
     """Feeds by output: the array of a file, or a value as text in the type of the placeholder."""
     feeds: dict[Output, Any] = {}
@@ -95,8 +150,8 @@ def read_feeds(page: Page, texts: list[str]) -> dict[Output, Any]:
             fault = Fault("VG052", "run", "--feed", "be NAME=FILE or NAME=VALUE", repr(text))
             raise InvalidArgumentError(fault)
         output = page.output(name)
-        is_file = value.endswith((".npy", ".npz", *NIFTI)) or ".npz:" in value
-        feeds[output] = read_array(value) if is_file else parse_value(value, output.dtype, name, "--feed")
+        is_file = is_volume_name(value)
+        feeds[output] = read_file(value) if is_file else parse_value(value, output.dtype, name, "--feed")
     return feeds
 
 

@@ -124,7 +124,9 @@ def load(path: str | os.PathLike[str]) -> Page:
         from voxgrad.formats.picture import embedded_page
 
         return loads(embedded_page(data, file.name), file.name)
-    return loads(data, file.name, file.resolve().parent)
+    page = loads(data, file.name, file.resolve().parent)
+    page.folder = files_folder(file)
+    return page
 
 
 def _read(file: Path) -> bytes:
@@ -138,6 +140,12 @@ def _read(file: Path) -> bytes:
     except ValueError as error:
         raise bad_file(repr(str(file)), "be the name of a file", error) from None
     return data
+
+
+def files_folder(path: str | os.PathLike[str]) -> Path:
+    """Where the blocks of a page find their files: beside the page, or in `files` where a studio keeps it."""
+    folder = Path(path).resolve().parent
+    return folder / "files" if (folder / ".voxgrad").is_dir() else folder
 
 
 def loads(data: bytes | str, source: str = "page", folder: Path | None = None) -> Page:

@@ -121,8 +121,18 @@ def export_script(page: Page, target: str = "voxgrad", file: str = "page.py") ->
     flat = flattened(page)
     for problem in flat.problems():
         faults.found.append(problem.fault)
+    if target == "tensorflow":
+        refuse_own(flat, faults)
     faults.raise_if_any()
     return _Writer(flat, target, file).script()
+
+
+def refuse_own(page: Page, faults: Faults) -> None:
+    """Note the blocks that TensorFlow has no op for."""
+    for block in page.blocks:
+        if block.op is not None and block.op.own:
+            wanted, remedy = "be an op of TensorFlow", "Put a Placeholder in its place and feed it."
+            faults.add("VG054", block.name, wanted=wanted, got=block.op_name, remedy=remedy)
 
 
 def write_script(page: Page, path: Path, target: str) -> None:
@@ -136,6 +146,7 @@ def write_script(page: Page, path: Path, target: str) -> None:
 def flattened(page: Page) -> Page:
     """A copy of a page in which no block stands for another page."""
     copy = Page.from_dict(page.to_dict())
+    copy.folder = page.folder
     # What is shown of an inner page is shown through an Identity, which is still there when its block is gone.
     outputs = dict(copy.outputs)
     for name, output in outputs.items():

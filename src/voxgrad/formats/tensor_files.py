@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays in files: .npy, .npz and NIfTI. Never pickle; sizes are checked against the file before memory is taken."""
+"""Arrays in .npy and .npz files. Never pickle; sizes are checked against the file before memory is taken."""
 
 from __future__ import annotations
 
-import importlib
 import io
 import math
 import os
@@ -21,19 +20,20 @@ from voxgrad.arrays.limits import current_limit
 from voxgrad.errors import Fault, VoxgradError
 
 Array = np.ndarray[Any, Any]
-NIFTI = (".nii", ".nii.gz")
 
 
-def bad_file(path: str | Path, wanted: str, got: object, remedy: str = "") -> VoxgradError:
+def bad_file(path: str | Path, wanted: str, got: object, remedy: str = "", code: str = "VG051") -> VoxgradError:
     """The error for a file that is not what it should be."""
-    return VoxgradError(Fault("VG051", "file", str(path), wanted, str(got), remedy))
+    return VoxgradError(Fault(code, "file", str(path), wanted, str(got), remedy))
+
+
+def is_array_file(name: str) -> bool:
+    """True for the names that `read_array` takes."""
+    return name.endswith((".npy", ".npz")) or ".npz:" in name
 
 
 def read_array(name: str) -> Array:
-    """The array in a file: `a.npy`, `a.npz` with one array, `a.npz:name`, `scan.nii.gz`.
-
-    A NIfTI volume [x, y, z] or series [x, y, z, t] comes as [N, D, H, W, C] = [t, z, y, x, 1].
-    """
+    """The array in a file: `a.npy`, `a.npz` with one array, `a.npz:name`."""
     path, _, member = name.partition(".npz:")
     if member:
         return _read_npz(Path(f"{path}.npz"), member)
@@ -44,15 +44,26 @@ def read_array(name: str) -> Array:
                 return read_npy(stream, file.stat().st_size, name)
         if file.suffix == ".npz":
             return _read_npz(file, None)
-        if name.endswith(NIFTI):
-            return _read_nifti(file)
     except OSError as error:
         raise bad_file(name, "be a file that can be read", error.strerror or error) from None
-    raise bad_file(name, "be a .npy, .npz or NIfTI file", file.suffix or "no suffix")
+    raise bad_file(name, "be a .npy or .npz file", file.suffix or "no suffix")
 
 
 def read_npy(stream: IO[bytes], size: int, name: str) -> Array:
-    """An array from a .npy stream of `size` bytes. Object arrays, which would need pickle, are refused."""
+    """An array from a .npy stream of `size` bytes."""
+    shape, fortran, dtype = read_header(stream, size, name)
+    wanted = math.prod(shape) * dtype.itemsize
+    if wanted > current_limit():
+        raise bad_file(name, f"need at most {current_limit():,} bytes", f"{wanted:,} bytes")
+    flat: Array = np.frombuffer(stream.read(wanted), dtype=dtype)
+    return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
+
+
+def read_header(stream: IO[bytes], size: int, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, Fortran order and type of a .npy stream of `size` bytes, which then stands at its data.
+
+    Object arrays, which would need pickle, are refused, and streams that hold less than they declare.
+    """
     header_error = None
     try:
         version = np.lib.format.read_magic(stream)
@@ -67,13 +78,10 @@ def read_npy(stream: IO[bytes], size: int, name: str) -> Array:
             name, "hold numbers", f"dtype {dtype}", "Arrays of Python objects need pickle, which is not read."
         )
     wanted = math.prod(shape) * dtype.itemsize
-    if stream.tell() + wanted > size:
+    if stream.tell() + wanted > size or min(shape, default=0) < 0:
         got = f"{size - stream.tell():,} for shape {list(shape)}"
         raise bad_file(name, f"hold {wanted:,} bytes of data", got, "The file is cut off.")
-    if wanted > current_limit():
-        raise bad_file(name, f"need at most {current_limit():,} bytes", f"{wanted:,} bytes")
-    flat: Array = np.frombuffer(stream.read(wanted), dtype=_known(dtype, name))
-    return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
+    return shape, fortran, _known(dtype, name)
 
 
 def _known(dtype: np.dtype[Any], name: str) -> Any:
@@ -86,6 +94,11 @@ def _known(dtype: np.dtype[Any], name: str) -> Any:
 
 
 def _read_npz(path: Path, member: str | None) -> Array:
+    return read_member(path, find_member(path, member))
+
+
+def find_member(path: Path, member: str | None) -> zipfile.ZipInfo:
+    """The array of this name in a .npz file, or the only one."""
     arrays = open_npz(path)
     if member is None and len(arrays) != 1:
         listed = ", ".join(arrays) or "none"
@@ -93,7 +106,7 @@ def _read_npz(path: Path, member: str | None) -> Array:
     name = next(iter(arrays)) if member is None else member
     if name not in arrays:
         raise bad_file(path, f"hold an array {name!r}", ", ".join(arrays) or "none")
-    return read_member(path, arrays[name])
+    return arrays[name]
 
 
 def open_npz(path: Path) -> dict[str, zipfile.ZipInfo]:
@@ -117,41 +130,14 @@ def read_member(path: Path, info: zipfile.ZipInfo) -> Array:
         raise bad_file(path, "be a .npz file", error) from None
 
 
-def _nibabel(path: Path) -> Any:
-    try:
-        return importlib.import_module("nibabel")
-    except ImportError:
-        remedy = "pip install 'voxgrad[volumes]'"
-        raise bad_file(path, "be read by nibabel", "no such package", remedy) from None
-
-
-def _read_nifti(path: Path) -> Array:
-    nibabel = _nibabel(path)
-    try:
-        image = nibabel.load(path)
-        shape = image.shape
-        if len(shape) not in (3, 4):
-            raise bad_file(path, "be a volume [x, y, z] or a series [x, y, z, t]", f"shape {list(shape)}")
-        if math.prod(shape) * 4 > current_limit():
-            raise bad_file(path, f"need at most {current_limit():,} bytes", f"shape {list(shape)}")
-        data = np.asarray(image.dataobj, dtype=np.float32)
-    except (nibabel.filebasedimages.ImageFileError, ValueError, EOFError) as error:
-        raise bad_file(path, "be a NIfTI file", str(error).splitlines()[0]) from None
-    series = data if data.ndim == 4 else data[..., None]
-    return np.ascontiguousarray(series.T)[..., None]
-
-
-def write_array(name: str, array: Array, like: str | None = None) -> None:
-    """Write an array as .npy, .npz or NIfTI, in one step: a reader sees the old file or the new one."""
+def write_array(name: str, array: Array) -> None:
+    """Write an array as .npy or .npz, in one step: a reader sees the old file or the new one."""
     path = Path(name)
-    if name.endswith(NIFTI):
-        _write_nifti(path, array, like)
-        return
     if path.suffix == ".npz":
         write_npz(path, {"output": array})
         return
     if path.suffix != ".npy":
-        raise bad_file(name, "end in .npy, .npz, .nii or .nii.gz", path.suffix or "no suffix")
+        raise bad_file(name, "end in .npy or .npz", path.suffix or "no suffix")
     buffer = io.BytesIO()
     np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
     replace_file(path, buffer.getbuffer())
@@ -170,23 +156,6 @@ def npz_bytes(arrays: Mapping[str, Array]) -> memoryview:
             with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
                 np.lib.format.write_array(stream, np.ascontiguousarray(array), allow_pickle=False)
     return buffer.getbuffer()
-
-
-def _write_nifti(path: Path, array: Array, like: str | None) -> None:
-    nibabel = _nibabel(path)
-    if array.ndim != 5 or array.shape[4] != 1:
-        raise bad_file(path, "be written from [N, D, H, W, 1]", f"shape {list(array.shape)}", "Write .npy instead.")
-    series = np.asarray(array[..., 0], dtype=np.float32).T
-    affine = np.eye(4)
-    if like is not None and like.endswith(NIFTI):
-        source = nibabel.load(like)
-        # A voxel of the result covers `ratio` voxels of the source; its centre moves accordingly.
-        ratio = np.array([old / new for old, new in zip(source.shape[:3], series.shape[:3], strict=True)])
-        scale = np.diag([*ratio, 1.0])
-        scale[:3, 3] = (ratio - 1) / 2
-        affine = source.affine @ scale
-    data = series[..., 0] if series.shape[3] == 1 else series
-    nibabel.save(nibabel.Nifti1Image(data, affine), path)
 
 
 def replace_file(path: Path, data: bytes | memoryview) -> None:

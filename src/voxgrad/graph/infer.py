@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any
 
 from voxgrad.catalog import registry
 from voxgrad.catalog.dtypes import RESOURCE, DType
-from voxgrad.catalog.model import Call, Input, Op, Spec
+from voxgrad.catalog.model import Call, Input, Op, Shape, Spec
 from voxgrad.errors import Fault, Faults
 from voxgrad.graph.block import Block, Output, Value, is_variable
 from voxgrad.graph.order import downstream, order
@@ -20,6 +21,7 @@ from voxgrad.graph.page import Store, inside
 from voxgrad.graph.problems import PinProblem
 from voxgrad.graph.rules import check_pins, given_attributes, host_values, infer_call
 from voxgrad.graph.values import literal, spec_of
+from voxgrad.graph.volume_files import Stamp, open_in, stamp
 
 UNKNOWN = Spec()
 Bound = Mapping[Output, Spec]
@@ -49,6 +51,8 @@ class Inference:
         self._revisions: tuple[int, ...] = ()
         self._problems: list[PinProblem] | None = None
         self._cycles: list[list[Block]] = []
+        self._looked: dict[Block, tuple[str, Stamp]] = {}
+        """Blocks whose shapes come from files, with what was seen of the files."""
 
     def spec(self, output: Output) -> Spec:
         """What is known of an output."""
@@ -77,12 +81,13 @@ class Inference:
         """Work out what has changed since the last time, and what stands behind it."""
         store = self.store
         revisions = tuple(one.revision for one in inside(store))
-        if self._revisions == revisions:
+        stale = self._stale()
+        if self._revisions == revisions and not stale:
             return
         if not self._revisions:
             self._work(dict.fromkeys(store.blocks.values()), set(store.blocks.values()))
         else:
-            dirty = store.dirty | store.users
+            dirty = store.dirty | store.users | stale
             gone = [block for block in dirty if store.blocks.get(block.name) is not block]
             for block in gone:
                 self._forget(block)
@@ -92,11 +97,20 @@ class Inference:
             store.dirty.clear()
         self._revisions = revisions
 
+    def _stale(self) -> set[Block]:
+        """Blocks whose files are not what they were, and those that stand for pages with such blocks."""
+        folder = self._path[0].folder
+        if folder is None:
+            return set()
+        found = {block for block, (name, seen) in self._looked.items() if stamp(folder, name) != seen}
+        return found | {block for block, inner in self.inner.items() if inner._stale()}
+
     def given(self, bound: Bound) -> Inference:
         """The same page with more known from outside; only what depends on that is worked out again."""
         made = Inference(self.store, bound, self._path[:-1])
         made.specs, made.calls, made.inner = dict(self.specs), dict(self.calls), dict(self.inner)
         made._faults, made._cycles, made._revisions = dict(self._faults), list(self._cycles), self._revisions
+        made._looked = dict(self._looked)
         dirty = {block for output in bound for block in (output.block, *output.block.readers)}
         made._work(downstream(dirty), dirty)
         return made
@@ -118,6 +132,7 @@ class Inference:
         self.specs.pop(block, None)
         self.calls.pop(block, None)
         self.inner.pop(block, None)
+        self._looked.pop(block, None)
         self._faults.pop(block, None)
         self._cycles = [ring for ring in self._cycles if block not in ring]
 
@@ -150,9 +165,19 @@ class Inference:
         attrs = given_attributes(block, op, faults)
         check_pins(block, op, faults)
         inputs = self._inputs(block, op, faults)
-        call = self.calls[block] = Call(op, inputs, attrs, self.store.semantics, block.name)
+        self._looked.pop(block, None)
+        header = None if self._path[0].folder is None else partial(self._header, block)
+        call = self.calls[block] = Call(op, inputs, attrs, self.store.semantics, block.name, header)
         specs = infer_call(call, faults)
         return (UNKNOWN,) * count if specs is None else specs
+
+    def _header(self, block: Block, name: str, axes: str) -> Shape:
+        """The shape of a volume in a file of the page's folder."""
+        folder = self._path[0].folder
+        assert folder is not None
+        self._looked[block] = name, stamp(folder, name)
+        shape: Shape = open_in(folder, name, axes).shape
+        return shape
 
     def _inputs(self, block: Block, op: Op, faults: Faults) -> dict[str, Any]:
         """The specs of all inputs; wires first, because typed values take the type of their neighbours."""

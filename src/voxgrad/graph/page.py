@@ -38,6 +38,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from voxgrad.catalog import registry
@@ -77,6 +78,7 @@ class Store:
         self.dirty: set[Block] = set()
         """Blocks that were changed, added or removed since the last inference."""
         self.inference: Inference | None = None
+        self.folder: Path | None = None
 
     def touch(self, *blocks: Block) -> None:
         """Remember that these blocks have changed."""
@@ -163,6 +165,18 @@ class Page:
     def semantics(self, name: str) -> None:
         self.store.semantics = _semantics(name)
         self.store.touch(*self.store.blocks.values())
+
+    @property
+    def folder(self) -> Path | None:
+        """Where volumes in files are looked up for their shapes, without a run; None: nowhere. Not part of the page."""
+        return self.store.folder
+
+    @folder.setter
+    def folder(self, folder: str | PathLike[str] | None) -> None:
+        found = None if folder is None else Path(folder)
+        if found != self.store.folder:
+            self.store.folder, self.store.inference = found, None
+            self.store.touch()
 
     @property
     def revision(self) -> int:

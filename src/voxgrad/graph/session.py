@@ -30,6 +30,7 @@ from voxgrad.graph.plan import Plan, make_plan
 from voxgrad.graph.report import BlockReport, Progress
 from voxgrad.graph.run import Event, Host, Memory, Run, flattened
 from voxgrad.graph.values import Array, spec_of, to_array
+from voxgrad.graph.volume_files import open_in
 from voxgrad.kernels.arraywise import DEAD, Context, State, evaluate, value_of
 from voxgrad.kernels.cpu import CancelFlag
 
@@ -67,6 +68,9 @@ class ClientSession:
         self.on_progress = on_progress
         self.on_values = on_values
         self._folder = Path(folder) if folder is not None else None
+        if self._folder is not None:
+            # Shapes of volumes in files are known from there before a run.
+            self.page.folder = self._folder
         self._log = log
         self._lock = threading.RLock()
         self._flag = CancelFlag()
@@ -164,6 +168,7 @@ class ClientSession:
         self._memory.runs += 1
         context = Context(self.state, "", self._folder, self._flag, self.device.place, self._windowed)
         context.log = self._log or context.log
+        context.open_volume = open_in
         with semantics(self.page.semantics):
             host = Host(self.device, self.cache, self._memory, self.on_progress, self.on_values, self._events)
             slots = Run(host, plan, context).go(values)

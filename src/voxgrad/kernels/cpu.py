@@ -20,13 +20,14 @@ from voxgrad.catalog.dtypes import BFLOAT16, FLOAT32, FLOAT64, HALF, DType
 from voxgrad.catalog.problem import Problem
 from voxgrad.errors import CancelledError, Fault, InvalidArgumentError
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 ISA_NAMES = ("baseline", "avx2", "avx512")
 _FLOAT_CODES = {HALF: 0, BFLOAT16: 1, FLOAT32: 2, FLOAT64: 3}
 _INTEGER_CODES = {1: 4, 2: 5, 4: 6, 8: 7}
 _LIBRARY = "libvoxgrad.dylib" if sys.platform == "darwin" else "voxgrad.dll" if os.name == "nt" else "libvoxgrad.so"
 _CANCELLED = 1
-_NOT_DENSE = 3
+NOT_DENSE = 3
+NOT_FINITE = 4
 
 
 class _Axis(ctypes.Structure):
@@ -251,33 +252,36 @@ class CancelFlag:
         return bool(self._value.value)
 
 
-def run(problem: Problem, addresses: Sequence[int], cancel: CancelFlag | None = None) -> None:
-    """Run a problem on memory: the addresses of the tensor inputs in order, then of the output."""
+def run(problem: Problem, addresses: Sequence[int], cancel: CancelFlag | None = None) -> bool:
+    """Run a problem on memory: the addresses of the tensor inputs in order, then of the output.
+
+    False where the filter of a convolution, or its gradient, holds a value that is not finite.
+    """
     prepared = prepare(problem)
     settings = _Run(_threads, 0, cancel.address if cancel else None, _scratch_for(prepared))
     pointers = [ctypes.c_void_p(address) for address in addresses]
     status = prepared.function(prepared.pointer, *pointers, ctypes.byref(settings))
     if status == _CANCELLED:
         raise CancelledError(Fault("VG040", problem.op, "run", "finish", "a request to stop"))
-    assert status == 0, f"{problem.op}: native status {status}"
+    assert status in (0, NOT_FINITE), f"{problem.op}: native status {status}"
+    return bool(status == 0)
 
 
-def run_arrays(prepared: Prepared, interfaces: Sequence[int]) -> bool:
-    """Run on arrays given by their NumPy array interfaces, the output last; False where one of them is not dense."""
+def run_arrays(prepared: Prepared, interfaces: Sequence[int]) -> int:
+    """Run on arrays given by their NumPy array interfaces, the output last. The status: 0, NOT_DENSE or NOT_FINITE."""
     local = _scratch
     local.use(_threads, _scratch_for(prepared))
     missing = _MISSING[len(interfaces)]
-    status = _entry("vg_call")(
+    status: int = _entry("vg_call")(
         prepared.address, prepared.pointer, len(interfaces), *interfaces, *missing, local.settings_pointer
     )
-    assert status in (0, _NOT_DENSE), f"{prepared.kernel}: native status {status}"
-    return bool(status == 0)
+    assert status in (0, NOT_DENSE, NOT_FINITE), f"{prepared.kernel}: native status {status}"
+    return status
 
 
 _MISSING = ((None,) * 4, (None,) * 3, (None,) * 2, (None,), ())
 _ARGUMENTS: dict[str, list[Any]] = {
     "vg_call": [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32] + 5 * [ctypes.c_void_p],
-    "vg_all_finite": [ctypes.c_int32, ctypes.c_void_p],
 }
 
 
@@ -298,8 +302,3 @@ def _scratch_for(prepared: Prepared) -> int:
     if size is None:
         size = prepared.sizes[key] = prepared.scratch(prepared.pointer, _threads)
     return _scratch.at_least(size)
-
-
-def all_finite(dtype: DType, interface: int) -> bool:
-    """True where no element of a dense float array, given by its NumPy array interface, is infinite or NaN."""
-    return bool(_entry("vg_all_finite")(_FLOAT_CODES[dtype], interface))

@@ -3,8 +3,8 @@
 
 Padding is made of real zeros, so 0 * inf is NaN at a border of Conv3D and of its filter gradient, as in TensorFlow.
 The input gradient has no padding: what would fall outside is dropped. The kernels may skip padded taps, or fill them
-with zeros; with finite numbers both are the same. Here the difference is made good. Finite data, the usual case,
-costs one look at the filter.
+with zeros; with finite numbers both are the same. Here the difference is made good. Kernels look at the filter, or at
+its gradient, as it passes through their registers, so finite data, the usual case, costs nothing.
 """
 
 from __future__ import annotations
@@ -19,25 +19,32 @@ from voxgrad.catalog import geometry
 from voxgrad.catalog.problem import Problem
 
 Array = np.ndarray[Any, Any]
-Kernel = Callable[[list[Array]], None]
+Kernel = Callable[[list[Array]], bool]
+"""Fills the result; True where the filter, or its gradient, is finite."""
 
 
-def deciding_array(problem: Problem) -> int | None:
-    """The array that must be finite for a kernel alone to be right: an input by its index, the result (-1), or none."""
-    if problem.kernel == "conv3d_input":
-        return 0
-    if problem.kernel not in ("conv3d", "conv3d_filter") or not _has_padding(problem):
-        return None
-    # Without dilation every window has a real cell, so a value in dy that is not finite shows in the small result.
+def must_be_finite(problem: Problem) -> bool:
+    """True where a kernel alone is right only if the filter, or its gradient, is finite."""
+    return problem.kernel == "conv3d_input" or (
+        problem.kernel in ("conv3d", "conv3d_filter") and _has_padding(problem)
+    )  # fmt: skip
+
+
+def is_hidden(problem: Problem) -> bool:
+    """True where a value in dy that is not finite may not show in the filter gradient.
+
+    Without dilation every window has a real cell, so it always shows.
+    """
     dilated = any(axis.dilation > 1 for axis in problem.axes)
-    return 1 if problem.kernel == "conv3d" or dilated else -1
+    return problem.kernel == "conv3d_filter" and dilated and _has_padding(problem)
 
 
 def run_convolution(problem: Problem, tensors: list[Array], result: Array, kernel: Kernel) -> None:
     """Run a kernel that fills `result` from tensors, and treat what is not finite as the definition does."""
-    kernel(tensors)
-    deciding = deciding_array(problem)
-    if deciding is None or np.isfinite([*tensors, result][deciding]).all():
+    finite = kernel(tensors)
+    if is_hidden(problem):
+        finite = bool(np.isfinite(tensors[1]).all())
+    if finite or not must_be_finite(problem):
         return
     if problem.kernel == "conv3d_input":
         _redo_channels(problem, tensors, result)

@@ -48,6 +48,7 @@ def create_app(studio: Studio, port: int) -> FastAPI:
         watcher.cancel()
         studio.hub.close()
         await studio.runs.close()
+        await off(studio.chunked.close)
         studio.close()
 
     app = _described(lifespan)
@@ -214,8 +215,14 @@ async def cards() -> messages.Gallery:
 
 @api.post("/gallery/{card}/open")
 async def open_card(card: str, studio: Here) -> messages.PageData:
-    """A copy of an example in the folder."""
-    return await off(lambda: studio.pages.add(gallery.page(card)))
+    """A copy of an example in the folder, with the files that it reads."""
+
+    def copied() -> messages.PageData:
+        page = gallery.page(card)
+        gallery.bring_files(page, studio.project.files)
+        return studio.pages.add(page)
+
+    return await off(copied)
 
 
 # Pages
@@ -494,6 +501,33 @@ async def import_file(
         files = {name: body}
     made, report = await off(exchange.read_files, files, studio.project.uploads)
     return messages.Imported(page=await off(studio.pages.add, made), report=report)
+
+
+# Volumes, and pages over them in chunks
+
+
+@api.get("/volumes")
+async def volumes(studio: Here) -> messages.Volumes:
+    """The volumes in the folder's files."""
+    return await off(studio.chunked.volumes)
+
+
+@api.get("/volumes/runs")
+async def chunked_runs(studio: Here) -> messages.ChunkedRuns:
+    """Runs over volumes, as their records tell."""
+    return await off(studio.chunked.runs)
+
+
+@api.post("/volumes/runs")
+async def start_chunked_run(ask: messages.AskChunkedRun, studio: Here) -> messages.ChunkedRun:
+    """Run a page over volumes, chunk by chunk; the same again goes on where it stopped."""
+    return await off(studio.chunked.start, ask)
+
+
+@api.post("/volumes/runs/{run}/stop")
+async def stop_chunked_run(run: str, studio: Here) -> messages.ChunkedRun:
+    """Stop a run over volumes."""
+    return await off(studio.chunked.stop, run)
 
 
 @api.get("/pages/{page}/export", response_class=Response)

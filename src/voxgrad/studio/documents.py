@@ -21,10 +21,14 @@ KEPT_PAGES = 8
 
 
 class Documents:
-    """Reads and writes documents. Large constants of them lie in one folder, under their checksums."""
+    """Reads and writes documents. Large constants of them lie in one folder, under their checksums.
 
-    def __init__(self, blobs: Path):
+    `files` is where their blocks find files.
+    """
+
+    def __init__(self, blobs: Path, files: Path):
         self._blobs = blobs
+        self._files = files
         self._arrays = Arrays()
         self._seen: OrderedDict[bytes, Page] = OrderedDict()
         self._lock = threading.Lock()
@@ -36,7 +40,9 @@ class Documents:
         if isinstance(blocks, list) and len(blocks) > MAX_BLOCKS:
             raise _malformed("blocks", f"be at most {MAX_BLOCKS:,}", f"{len(blocks):,}")
         head = {"format": page_file.FORMAT, "version": migrations.VERSION}
-        return page_file.from_data(head | document, "page", self._blobs.parent, known=self._arrays)
+        page = page_file.from_data(head | document, "page", self._blobs.parent, known=self._arrays)
+        page.folder = self._files
+        return page
 
     def look(self, document: Document) -> Page:
         """The page that a client sent, inferred and not to be changed: the same one for the same document.

@@ -6,7 +6,6 @@ from __future__ import annotations
 import base64
 import binascii
 import io
-import math
 import re
 import secrets
 import shutil
@@ -19,7 +18,6 @@ import numpy as np
 from starlette.responses import Response
 
 from voxgrad.arrays.kinds import dtype_of
-from voxgrad.arrays.limits import current_limit
 from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
 from voxgrad.formats import page_file, tensor_files
 from voxgrad.formats.picture import draw_png, draw_svg
@@ -28,8 +26,7 @@ from voxgrad.studio import messages
 from voxgrad.studio.project import file_stem
 from voxgrad.studio.tensors import Array, TensorStore
 
-PLAIN = (".npy", ".npz", ".nii.gz", ".nii")
-VOLUMES = (*PLAIN, ".tiff", ".tif", ".zarr")
+VOLUMES = (".npy", ".npz", ".nii.gz", ".nii", ".tiff", ".tif", ".h5", ".hdf5", ".dcm", ".zarr")
 PAGES = (page_file.SUFFIX, ".json", ".svg", ".png")
 BESIDE = (".dat",)
 
@@ -124,22 +121,9 @@ def _volume_page(path: Path) -> tuple[Page, list[str]]:
 
 
 def _volume(path: Path) -> Array:
-    if path.name.endswith(PLAIN):
-        return np.ascontiguousarray(tensor_files.read_array(str(path)))
-    from voxgrad.volumes.stores import open_volume
+    from voxgrad.volumes.stores import read_file
 
-    try:
-        store = open_volume(path)
-        size = math.prod(store.shape) * store.dtype.itemsize
-        if store.dtype.hasobject or size > current_limit():
-            raise tensor_files.bad_file(path.name, f"need at most {current_limit():,} bytes", f"{size:,} bytes")
-        return np.ascontiguousarray(store.read((slice(None),) * 5))
-    except VoxgradError:
-        raise
-    except Exception as error:
-        # The libraries that read these formats raise whatever comes to them.
-        got = f"{type(error).__name__}: {str(error)[:120]}"
-        raise tensor_files.bad_file(path.name, "be a volume that can be read", got) from None
+    return np.ascontiguousarray(read_file(str(path)))
 
 
 def _sizes(shape: tuple[int, ...]) -> str:

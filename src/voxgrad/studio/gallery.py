@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import shutil
 from pathlib import Path
 
 import voxgrad
@@ -39,6 +40,15 @@ def _card(name: str, page: Page) -> messages.Card:
     return messages.Card(
         id=name, title=page.name, summary=notes[0] if notes else "", picture_svg=draw_svg(page, embed=False)
     )
+
+
+def bring_files(page: Page, folder: Path) -> None:
+    """Copy the volumes that the blocks of an example read; files of the same name that are there are kept."""
+    for block in page.blocks:
+        name = block.attrs.get("path") if block.op_name == "Volume" else None
+        if name and page.folder is not None and not (folder / name).exists():
+            folder.mkdir(exist_ok=True)
+            shutil.copyfile(page.folder / name, folder / name)
 
 
 def page(name: str) -> Page:

@@ -37,7 +37,7 @@ class Jobs:
     """The sessions of a worker, and the jobs that use them."""
 
     def __init__(self, state: Path, files: Path, memory: int, tell: Callable[[Frame], None]):
-        self._documents = Documents(state / Project.BLOBS)
+        self._documents = Documents(state / Project.BLOBS, files)
         self._tensors = TensorStore(state / Project.TENSORS)
         self._files = files
         self._tell = tell

@@ -740,6 +740,74 @@ class AskExport(Asked):
     run: str | None = None
 
 
+# Volumes, and pages over them in chunks
+
+
+class VolumeData(Told):
+    """A volume in the folder, from its header; sizes as [N, D, H, W, C]. `error` says why it cannot be opened."""
+
+    name: str
+    format: str = ""
+    shape: list[int] = []
+    axes: str = ""
+    dtype: str = ""
+    spacing: list[float] = []
+    unit: str = ""
+    chunks: list[int] | None = None
+    bytes: int = 0
+    error: str = ""
+
+
+class Volumes(Told):
+    """The volumes of the folder."""
+
+    volumes: list[VolumeData]
+
+
+class AskChunkedRun(Asked):
+    """Run a page over volumes, chunk by chunk. Blocks by name, volumes by name in the folder."""
+
+    document: Document
+    volumes: Annotated[dict[str, str], Field(min_length=1, max_length=16)]
+    outputs: Annotated[dict[str, str], Field(min_length=1, max_length=16)]
+    chunks: Annotated[list[Annotated[int, Field(ge=1, le=2**20)]], Field(min_length=3, max_length=3)]
+    workers: Annotated[int, Field(ge=1, le=256)] | None = None
+
+
+class FailedChunk(Told):
+    """A chunk that raised, and what it said."""
+
+    chunk: int
+    message: str
+
+
+class ChunkedRun(Told):
+    """How far a run is. `cells` has a letter for each cell of the `shown` grid: failed, running, done, or tenths."""
+
+    id: str
+    name: str
+    phase: Literal["running", "finished", "failed", "stopped"]
+    grid: list[int]
+    chunks: list[int]
+    shown: list[int]
+    cells: str
+    total: int
+    done: int
+    running: int
+    failed: list[FailedChunk]
+    rate: float
+    seconds: float
+    seconds_left: float | None
+    stoppable: bool
+    error: str | None
+
+
+class ChunkedRuns(Told):
+    """Runs in chunks that have records in the folder, the newest first."""
+
+    runs: list[ChunkedRun]
+
+
 # Events
 
 

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from pathlib import Path
 
 from voxgrad.studio import summaries
+from voxgrad.studio.chunked import ChunkedRuns
 from voxgrad.studio.documents import Documents
 from voxgrad.studio.events import Hub
 from voxgrad.studio.history import History
@@ -27,12 +28,13 @@ class Studio:
     def __init__(self, folder: Path, limits: RunLimits | None = None):
         self.project = Project(folder)
         self.limits = limits if limits is not None else RunLimits.of_this_machine()
-        self.documents = Documents(self.project.blobs)
+        self.documents = Documents(self.project.blobs, self.project.files)
         self.history = History(self.project.state / "studio.sqlite")
         self.tensors = TensorStore(self.project.tensors)
         self.pages = PageStore(self.project, self.documents, self.history)
         self.hub = Hub()
         self.runs = Runs(self.project, self.history, self.tensors, self.limits, self.hub.publish)
+        self.chunked = ChunkedRuns(self.project, self.limits)
         self._summaries: OrderedDict[object, str] = OrderedDict()
         self._lock = threading.Lock()
         self._sweep()

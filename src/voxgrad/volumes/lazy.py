@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dask arrays in, lazy Dask arrays out: one task per chunk of the result, with exactly the windows it needs.
 
-The chunks of the result follow those of the input. The same chunks give the same bits, whatever the scheduler, because
-each chunk is one task and partial filter gradients are added in a tree that only the chunks decide.
+The chunks of the result follow those of the first volume. A task depends on the chunks of the inputs that its windows
+touch and cuts out of them what it needs, so the graph has as many new tasks as the result has chunks. The same chunks
+give the same bits, whatever the scheduler, because each chunk is one task and partial filter gradients are added in a
+tree that only the chunks decide.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate, pairwise, product
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
+from dask.base import tokenize
+from dask.highlevelgraph import HighLevelGraph
 
 from voxgrad.arrays.intake import host_spec
 from voxgrad.arrays.kinds import dtype_of, numpy_type
@@ -22,10 +26,14 @@ from voxgrad.catalog.model import Op, Spec
 from voxgrad.catalog.problem import Problem
 from voxgrad.catalog.semantics import current_semantics
 from voxgrad.errors import Faults
-from voxgrad.volumes.plan import Plan, Task
-from voxgrad.volumes.run import compute_task, index_of
+from voxgrad.volumes.chunk import Index, run_problem
+from voxgrad.volumes.plan import Box, Plan, Task
+from voxgrad.volumes.windows import Range, is_forward
 
 Array = np.ndarray[Any, Any]
+Part = tuple[int, int, int]
+"""A block along one dimension, and the cells of it that are wanted."""
+Parts = tuple[tuple[Part, ...], ...]
 
 
 def execute(op: Op, arguments: Mapping[str, Any]) -> Any:
@@ -36,16 +44,10 @@ def execute(op: Op, arguments: Mapping[str, Any]) -> Any:
     attrs = {attr.name: arguments[attr.name] for attr in op.attrs if attr.name in arguments}
     problem = door.parse(op, specs, attrs, current_semantics())
     layouts = {item.name: item.layout for item in op.inputs}
-    batches = _batches(problem, tensors, layouts)
-    chunks = _chunks(problem, tensors, layouts)
-    parts = []
-    for first, end in batches:
-        slab = {name: array if layouts[name] == "filter" else array[first:end] for name, array in tensors.items()}
-        parts.append(_one_batch(Plan(replace(problem, batch=end - first), chunks), slab))
-    kind = numpy_type(problem.output_dtype)
-    if problem.kernel == "conv3d_filter":
-        return _tree([part for one in parts for part in one], problem.output_shape, kind)
-    return da.concatenate([_assemble(one) for one in parts], axis=0)
+    leading = next(array for name, array in tensors.items() if layouts[name] == "data")
+    plan = Plan(problem, _chunks(problem, leading))
+    token = tokenize(op.name, problem, plan.chunks, *(array.name for array in tensors.values()))
+    return _Graph(f"{op.name}-{token}", plan, tensors, leading.chunks[0]).result()
 
 
 def _lazy(op: Op, name: str, value: Any) -> Any:
@@ -61,70 +63,128 @@ def _lazy(op: Op, name: str, value: Any) -> Any:
     return value
 
 
-def _leading(problem: Problem, tensors: Mapping[str, Any], layouts: Mapping[str, str]) -> Any:
-    """The array whose chunks the result follows: the first volume."""
-    return next(array for name, array in tensors.items() if layouts[name] == "data")
-
-
-def _batches(problem: Problem, tensors: Mapping[str, Any], layouts: Mapping[str, str]) -> list[tuple[int, int]]:
-    ends = np.cumsum(_leading(problem, tensors, layouts).chunks[0]).tolist()
-    return list(zip([0, *ends[:-1]], ends, strict=True))
-
-
-def _chunks(problem: Problem, tensors: Mapping[str, Any], layouts: Mapping[str, str]) -> tuple[int, ...]:
+def _chunks(problem: Problem, leading: Any) -> tuple[int, ...]:
     """Chunk sizes of the result: those of the leading array, scaled to the result's size."""
-    leading = _leading(problem, tensors, layouts)
     at = 1 if problem.channels_last else 2
-    sizes = [
-        axis.out if Plan.is_forward(problem) else axis.size for axis in problem.axes
-    ]  # fmt: skip
+    sizes = [axis.out if is_forward(problem) else axis.size for axis in problem.axes]
     given = [(max(leading.chunks[at + i]), leading.shape[at + i]) for i in range(3)]
     return tuple(max(1, -(-chunk * size // max(whole, 1))) for (chunk, whole), size in zip(given, sizes, strict=True))
 
 
-def _one_batch(plan: Plan, tensors: Mapping[str, Any]) -> Any:
-    """The chunks of one part of the batch as lazy arrays, nested as depth, height, width."""
-    work = dask.delayed(_work, pure=True, traverse=False)
-    flat = []
-    for task in plan:
-        slabs = [
-            tensors[name] if box is None else tensors[name][index_of(box, plan.problem)]
-            for name, box in task.reads.items()
-        ]
-        kind = numpy_type(task.problem.output_dtype)
-        made = work(task, *slabs)
-        flat.append(da.from_delayed(made, _shape(task), dtype=kind, meta=np.empty((0,) * 5, kind)))
-    if plan.is_partial:
-        return flat
-    depth, height, width = (len(axis) for axis in plan.segments)
-    rows = [flat[i : i + width] for i in range(0, len(flat), width)]
-    return plan.problem.channels_last, [rows[i : i + height] for i in range(0, depth * height, height)]
+class _Graph:
+    """The graph of one call."""
+
+    def __init__(self, name: str, plan: Plan, tensors: Mapping[str, Any], batches: Sequence[int]):
+        self.name = name
+        self.plan = plan
+        self.tensors = tensors
+        self.batches = [*pairwise(accumulate(batches, initial=0))]
+        self.kind = numpy_type(plan.problem.output_dtype)
+        self.layer: dict[Any, Any] = {}
+
+    def result(self) -> Any:
+        """The lazy array."""
+        if self.plan.is_partial:
+            keys = [self._add(f"{self.name}-part", (number,), *one) for number, one in enumerate(self._tasks())]
+            self._add_tree(keys)
+            chunks: tuple[tuple[int, ...], ...] = tuple((size,) for size in self.plan.problem.output_shape)
+        else:
+            grid = product(range(len(self.batches)), *(range(len(axis)) for axis in self.plan.segments))
+            for (image, *at), one in zip(grid, self._tasks(), strict=True):
+                last = self.plan.problem.channels_last
+                self._add(self.name, (image, *at, 0) if last else (image, 0, *at), *one)
+            chunks = self._result_chunks()
+        graph = HighLevelGraph.from_collections(self.name, self.layer, dependencies=list(self.tensors.values()))
+        return da.Array(graph, self.name, chunks, meta=np.empty((0,) * 5, self.kind))
+
+    def _tasks(self) -> Any:
+        """Every chunk of the result: the cells of the batch, and the task."""
+        for images in self.batches:
+            small = Plan(replace(self.plan.problem, batch=images[1] - images[0]), self.plan.chunks)
+            yield from ((images, task) for task in small)
+
+    def _result_chunks(self) -> tuple[tuple[int, ...], ...]:
+        batch = tuple(b - a for a, b in self.batches)
+        spatial = [tuple(one.kept[1] - one.kept[0] for one in axis) for axis in self.plan.segments]
+        # A result without cells along an axis still has one chunk there, of size 0.
+        spatial = [axis or (0,) for axis in spatial]
+        shape, last = self.plan.problem.output_shape, self.plan.problem.channels_last
+        return (batch, *spatial, (shape[4],)) if last else (batch, (shape[1],), *spatial)
+
+    def _add(self, name: str, at: tuple[int, ...], images: Range, task: Task) -> Any:
+        parts, blocks = [], []
+        for tensor, box in task.reads.items():
+            array = self.tensors[tensor]
+            wanted = _covering(array, None if box is None else _five(images, box, task.problem))
+            parts.append(wanted)
+            blocks.append([(array.name, *key) for key in product(*([one[0] for one in axis] for axis in wanted))])
+        key = (name, *at)
+        self.layer[key] = (_work, task, parts, blocks)
+        return key
+
+    def _add_tree(self, keys: list[Any]) -> None:
+        """Partial sums added two by two, in float64, in the order of the chunks."""
+        level = 0
+        while len(keys) > 1:
+            level += 1
+            pairs = [keys[at : at + 2] for at in range(0, len(keys), 2)]
+            above = [(f"{self.name}-sum", level, at) if len(pair) > 1 else pair[0] for at, pair in enumerate(pairs)]
+            self.layer.update({key: (_add, pair) for key, pair in zip(above, pairs, strict=True) if len(pair) > 1})
+            keys = above
+        self.layer[(self.name, 0, 0, 0, 0, 0)] = (_round, keys, self.plan.problem.output_shape, self.kind)
 
 
-def _shape(task: Task) -> tuple[int, ...]:
-    shape = list(task.problem.output_shape)
-    if task.writes is not None:
-        at = 1 if task.problem.channels_last else 2
-        shape[at : at + 3] = [b - a for a, b in task.writes]
-    return tuple(shape)
+def _five(images: Range, box: Box, problem: Problem) -> tuple[Range | None, ...]:
+    return (images, *box, None) if problem.channels_last else (images, None, *box)
 
 
-def _assemble(nested: tuple[bool, list[list[list[Any]]]]) -> Any:
-    channels_last, planes = nested
-    at = 1 if channels_last else 2
-    return da.concatenate(
-        [da.concatenate([da.concatenate(row, axis=at + 2) for row in rows], axis=at + 1) for rows in planes], axis=at
-    )
+def _covering(array: Any, box: tuple[Range | None, ...] | None) -> Parts:
+    """The blocks of an array that a box touches, and what of each, along every dimension."""
+    found = []
+    for dim, sizes in enumerate(array.chunks):
+        low, high = (0, sum(sizes)) if box is None or box[dim] is None else box[dim]  # type: ignore[misc]
+        parts = []
+        for index, (start, end) in enumerate(pairwise(accumulate(sizes, initial=0))):
+            if max(start, low) < min(end, high):
+                parts.append((index, max(start, low) - start, min(end, high) - start))
+        found.append(tuple(parts))
+    return tuple(found)
 
 
-def _work(task: Task, *tensors: Array) -> Array:
+def _work(task: Task, parts: Sequence[Parts], blocks: Sequence[Sequence[Array]]) -> Array:
     """One chunk, on a worker."""
-    return compute_task(task, tensors)
+    kind = numpy_type(task.problem.dtype)
+    tensors = [_joined(one, list(own), kind) for one, own in zip(parts, blocks, strict=True)]
+    result: Array = run_problem(task.problem, tensors)
+    return result if task.crop is None else result[index_of(task.crop, task.problem)]
 
 
-def _tree(partials: list[Any], shape: tuple[int, ...], kind: np.dtype[Any]) -> Any:
-    """Partial sums added two by two, in float64, in the order of the chunks."""
-    level = [part.astype(np.float64) for part in partials]
-    while len(level) > 1:
-        level = [level[i] if i + 1 == len(level) else level[i] + level[i + 1] for i in range(0, len(level), 2)]
-    return level[0].astype(kind)
+def _joined(parts: Parts, blocks: list[Array], kind: np.dtype[Any]) -> Array:
+    """What is wanted of several blocks, as one array."""
+    cut = [
+        block[tuple(slice(low, high) for _, low, high in wanted)]
+        for block, wanted in zip(blocks, product(*parts), strict=True)
+    ]
+    if len(cut) == 1:
+        return cut[0]
+    made = np.empty([sum(high - low for _, low, high in axis) for axis in parts], kind)
+    places = [[*pairwise(accumulate((high - low for _, low, high in axis), initial=0))] for axis in parts]
+    for block, place in zip(cut, product(*places), strict=True):
+        made[tuple(slice(low, high) for low, high in place)] = block
+    return made
+
+
+def _add(pair: Sequence[Array]) -> Array:
+    return pair[0].astype(np.float64) + pair[1].astype(np.float64)
+
+
+def _round(total: Sequence[Array], shape: tuple[int, ...], kind: np.dtype[Any]) -> Array:
+    """The whole sum in the type of the result; zeros where there was nothing to add."""
+    return total[0].astype(kind) if total else np.zeros(shape, kind)
+
+
+def index_of(box: Box, problem: Problem) -> Index:
+    """The slices of a five-dimensional array that a spatial box stands for."""
+    spatial = tuple(slice(a, b) for a, b in box)
+    whole = slice(None)
+    return (whole, *spatial, whole) if problem.channels_last else (whole, whole, *spatial)

@@ -1,54 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs an op from store to store, chunk by chunk, in worker processes, and goes on where an earlier run stopped.
+"""Runs ops and pages from store to store, chunk by chunk, and goes on where an earlier run stopped.
 
-A manifest beside the output records the job and every chunk whose data is written. A chunk counts as done when it is in
-the manifest, never because its data is there. Workers may die: their chunks are given to others.
+A folder beside the first output holds the job and records every chunk whose data is written. A chunk counts as done
+when it is recorded, never because its data is there. An op is a page of one block.
 """
 
 from __future__ import annotations
 
-import json
-import multiprocessing
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from voxgrad.arrays.execute import compute
-from voxgrad.arrays.intake import host_spec
-from voxgrad.arrays.kinds import dtype_of, numpy_type
-from voxgrad.catalog import problem as door
-from voxgrad.catalog.model import Spec
-from voxgrad.catalog.problem import Problem
+from voxgrad.catalog.model import Op
 from voxgrad.catalog.registry import find
 from voxgrad.catalog.semantics import current_semantics
-from voxgrad.errors import Fault, InvalidArgumentError
-from voxgrad.kernels import cpu
-from voxgrad.volumes.plan import Box, Plan, Task
-from voxgrad.volumes.stores import Index, Store, create_volume, open_volume
+from voxgrad.errors import Fault, Faults, InvalidArgumentError
+from voxgrad.graph.block import Output, is_variable
+from voxgrad.graph.build import add_block
+from voxgrad.graph.page import Page
+from voxgrad.graph.session import ClientSession
+from voxgrad.kernels.element_types import dtype_of, numpy_type
+from voxgrad.volumes.executors import Executor, executor_for
+from voxgrad.volumes.job import Job, load_values, opened, read_head, save_job
+from voxgrad.volumes.layout import VOLUME
+from voxgrad.volumes.page_plan import PagePlan
+from voxgrad.volumes.stores import Store, create_volume, open_volume, save_volume
+from voxgrad.volumes.sums import Sums
+from voxgrad.volumes.watch import Record, folder_of
 
 Array = np.ndarray[Any, Any]
 Progress = Callable[[int, int, float], None]
-_MOST_DEATHS = 100
-
-
-@dataclass(frozen=True)
-class Job:
-    """What a worker needs to know, as plain data."""
-
-    op: str
-    inputs: dict[str, str]
-    host: dict[str, list[int]]
-    attrs: dict[str, Any]
-    output: str
-    chunks: tuple[int, ...]
-    semantics: str
+CHUNKS = (128, 128, 128)
 
 
 def apply(
@@ -56,8 +43,11 @@ def apply(
     inputs: Mapping[str, Any],
     output: str | Path,
     *,
-    chunks: tuple[int, int, int] = (128, 128, 128),
-    workers: int | None = None,
+    chunks: Sequence[int] = CHUNKS,
+    workers: int | Executor | None = None,
+    client: Any = None,
+    device: str = "cpu",
+    dtype: str | None = None,
     progress: Progress | None = None,
     **attrs: Any,
 ) -> Store:
@@ -66,60 +56,252 @@ def apply(
         vg.volumes.apply("MaxPool3D", {"input": "scan.zarr"}, "half.zarr", ksize=[1, 2, 2, 2, 1],
                          strides=[1, 2, 2, 2, 1], padding="SAME")
 
-    `inputs` are paths, or lists of integers for shape vectors. The same call again goes on where this one stopped.
+    `inputs` are paths, or lists of integers for shape vectors; `dtype` is the type to read volumes as, where it is not
+    that of the file. The same call again goes on where this one stopped. `workers` and `client` as in `run_page`.
     """
-    declared = find(op)
-    host = {item.name: [int(size) for size in inputs[item.name]] for item in declared.inputs if item.host}
-    paths = {item.name: str(inputs[item.name]) for item in declared.inputs if not item.host}
-    job = Job(op, paths, host, attrs, str(output), chunks, current_semantics())
-    plan = Plan(_problem(job), chunks)
-    manifest = Manifest(Path(output), job)
-    if manifest.fresh:
-        _create_output(plan, job)
-    todo = [number for number in range(len(plan)) if number not in manifest.done]
-    _run(job, todo, len(plan), manifest, workers or len(os.sched_getaffinity(0)), progress)
-    if plan.is_partial:
-        _add_partials(plan, manifest, job)
+    job = op_job(op, inputs, output, chunks=chunks, device=device, dtype=dtype, **attrs)
+    run_in(job, None, executor_for(workers, client), progress)
     return open_volume(output)
 
 
-def _problem(job: Job) -> Problem:
-    """The whole problem, from the shapes in the files."""
-    op = find(job.op)
-    specs: dict[str, Spec] = {name: host_spec(op, name, values) for name, values in job.host.items()}
-    for name, path in job.inputs.items():
-        store = open_volume(path)
-        specs[name] = Spec(dtype_of(store.dtype), store.shape)
-    return door.parse(op, specs, job.attrs, job.semantics)
+def op_job(
+    op: str, inputs: Mapping[str, Any], output: str | Path, *, chunks: Sequence[int] = CHUNKS, device: str = "cpu",
+    dtype: str | None = None, **attrs: Any,
+) -> Job:  # fmt: skip
+    """The job of one op: a page with a placeholder per file and one block."""
+    declared = find(op)
+    page = Page(op, semantics=current_semantics())
+    given: list[Any] = []
+    volumes, feeds = {}, {}
+    for item in declared.inputs:
+        value = inputs.get(item.name)
+        if value is None:
+            raise InvalidArgumentError(Fault("VG001", op, item.name, "be given", "no file", item.doc))
+        if item.host:
+            given.append([int(size) for size in value])
+            continue
+        store = opened(value)
+        given.append(_placeholder(page, declared, item.name, store, dtype))
+        if item.layout == "filter":
+            feeds[item.name] = store.read()
+        else:
+            volumes[item.name] = store
+    add_block(page, declared, tuple(given), attrs, "result")
+    return Job.make(page, volumes, feeds, {"result": output}, [], chunks, device)
 
 
-def _create_output(plan: Plan, job: Job) -> None:
-    problem = plan.problem
-    shape = problem.output_shape
-    chunks: tuple[int, ...] = (1, *plan.chunks, shape[-1]) if problem.channels_last else (1, shape[1], *plan.chunks)
-    create_volume(job.output, shape, numpy_type(problem.output_dtype), shape if plan.is_partial else chunks)
+def _placeholder(page: Page, op: Op, name: str, store: Store, dtype: str | None) -> Output:
+    kind = dtype or dtype_of(store.dtype.newbyteorder("="))
+    if kind is None:
+        raise InvalidArgumentError(Fault("VG011", op.name, name, "hold numbers", str(store.dtype)))
+    made: Output = add_block(page, find("Placeholder"), (), {"dtype": kind, "shape": list(store.shape)}, name)
+    return made
+
+
+def plan_op(op: str, inputs: Mapping[str, Any], *, chunks: Sequence[int] = CHUNKS, **more: Any) -> PagePlan:
+    """The plan of `apply`, without running it: `vg.volumes.cost(plan)` says what it takes."""
+    return op_job(op, inputs, "", chunks=chunks, **more).plan()
+
+
+def plan_page(
+    page: Page | str | Path,
+    volumes: Mapping[str, Any],
+    fetches: Sequence[str],
+    *,
+    feeds: Mapping[Any, Any] | None = None,
+    chunks: Sequence[int] = CHUNKS,
+) -> PagePlan:
+    """The plan of `run_page`, without running it: results in files and sums over the volume alike are in `fetches`."""
+    return Job.make(page_of(page), volumes, feeds or {}, {}, fetches, chunks).plan()
+
+
+def page_of(page: Page | str | Path) -> Page:
+    """A page, or the one in a file, whose Volume blocks read from the folder of the file."""
+    if isinstance(page, Page):
+        return page
+    loaded = Page.load(page)
+    loaded.folder = Path(page).resolve().parent
+    return loaded
+
+
+def run_page(
+    page: Page | str | Path,
+    volumes: Mapping[str, Any] | None = None,
+    outputs: Mapping[str, Any] | None = None,
+    fetches: Sequence[str] = (),
+    *,
+    feeds: Mapping[Any, Any] | None = None,
+    chunks: Sequence[int] = CHUNKS,
+    workers: int | Executor | None = None,
+    client: Any = None,
+    device: str = "cpu",
+    progress: Progress | None = None,
+    folder: str | Path | None = None,
+) -> dict[str, Any]:
+    """Run a page over volumes in files; returns its results by name: opened files, and arrays for `fetches`.
+
+        vg.volumes.run_page(page, {"x": "scan.zarr"}, {"y": "features.zarr"}, fetches=["loss"], workers=4)
+
+    `volumes` gives files to placeholders, which are read chunk by chunk, as those of Volume blocks are; `feeds` gives
+    values that every worker holds. `outputs` names the results that are written to files, `fetches` those that come
+    back: sums and means over the volume, filter gradients and what follows from them. `chunks` cuts the largest result:
+    depth, height, width.
+
+    Chunks are done by `workers` processes (0: in this one; None: one per processor; or a `Workers` that stays for
+    several runs), or by a Dask `client` (or the address of its scheduler), whose workers must see the same files. The
+    same call again goes on where this one stopped: its record is in `folder`, beside the first output if not given.
+    """
+    job = Job.make(page_of(page), volumes or {}, feeds or {}, outputs or {}, fetches, chunks, device)
+    found = run_in(job, None if folder is None else Path(folder), executor_for(workers, client), progress)
+    names = [*(outputs or {}), *(name for name in fetches if name not in (outputs or {}))]
+    return dict(zip(names, (found[output] for output in job.fetches), strict=True))
+
+
+def run_in(job: Job, folder: Path | None, executor: Executor, progress: Progress | None) -> dict[Output, Any]:
+    """Run a job with its record in a folder: the given one, else beside the first output, else one for now only."""
+    if folder is None and not job.outputs:
+        with tempfile.TemporaryDirectory(prefix="voxgrad-") as temporary:
+            return run_job(job, Path(temporary) / "run", executor, progress)
+    return run_job(job, folder or folder_of(next(iter(job.outputs.values()))), executor, progress)
+
+
+def run_job(job: Job, folder: Path, executor: Executor, progress: Progress | None) -> dict[Output, Any]:
+    """Do what is left of a job; returns every result, opened files and arrays."""
+    plan = job.plan()
+    _check_files(job, plan)
+    manifest = Manifest(folder, job)
+    session = ClientSession(job.page)
+    if manifest.fresh:
+        save_job(job, folder, _wholes(plan, job, session))
+    if not manifest.done:
+        _create_outputs(plan, job)
+    sums = Sums(folder / "sums", len(plan)) if plan.layout.sinks else None
+    todo = _todo(plan, manifest, sums)
+    start = time.monotonic()
+
+    def done(numbers: list[int]) -> None:
+        manifest.record(numbers)
+        if sums is not None:
+            for number in numbers:
+                sums.add(number)
+        if progress is not None:
+            progress(len(manifest.done), len(plan), time.monotonic() - start)
+
+    batch, depth, height, width = plan.grid
+    with Record(folder).run((batch * depth, height, width), plan.chunks[1:]):
+        done([])
+        executor.go(str(folder.resolve()), job.run, todo, done)
+    return _results(plan, job, session, load_values(folder), {} if sums is None else sums.totals())
+
+
+def _todo(plan: PagePlan, manifest: Manifest, sums: Sums | None) -> list[int]:
+    """The chunks that are not recorded, and those whose sums are gone."""
+    if sums is not None:
+        sums.clean()
+        manifest.done = {number for number in manifest.done if sums.holds(number)}
+    return [number for number in range(len(plan)) if number not in manifest.done]
+
+
+def _check_files(job: Job, plan: PagePlan) -> None:
+    faults = Faults("volumes")
+    for output, slot in plan.layout.fetches.items():
+        if plan.layout.kinds[slot] == VOLUME and output not in job.outputs:
+            remedy = f"Name a file for it: outputs={{{output.block.name!r}: 'result.zarr'}}, or --output."
+            faults.add("VG001", output.path, wanted="be written to a file: it is a volume", got="none", remedy=remedy)
+    faults.raise_if_any()
+
+
+def _create_outputs(plan: PagePlan, job: Job) -> None:
+    """New files for the volumes that are made, cut so that every chunk of a file belongs to one task."""
+    for output, path in job.outputs.items():
+        slot = plan.layout.fetches[output]
+        root = next((root for root in plan.roots if root.piece is None and root.slot == slot), None)
+        if root is None:
+            continue
+        spec = plan.layout.specs[slot]
+        assert spec.dtype is not None
+        assert spec.shape is not None
+        roles = plan.layout.roles[slot]
+        cut = [size if role is None else root.chunks[role] for role, size in zip(roles, spec.shape, strict=True)]
+        like = next((store for store in job.volumes.values() if roles == (0, 1, 2, 3, None)), None)
+        create_volume(path, spec.shape, numpy_type(spec.dtype), [max(1, size) for size in cut], like=like)
+
+
+def _wholes(plan: PagePlan, job: Job, session: ClientSession) -> dict[int, Array]:
+    """The values that are not cut: constants, feeds, and what the page computes from them and its variables."""
+    layout = plan.layout
+    found: dict[int, Array] = {}
+    for slot in layout.wholes:
+        if slot in layout.plan.constants:
+            found[slot] = layout.plan.constants[slot][0]
+        elif (source := layout.sources[slot]) in job.feeds:
+            found[slot] = job.feeds[source]
+        elif source in layout.known:
+            found[slot] = layout.known[source]
+    rest = [slot for slot in layout.wholes if slot not in found]
+    if rest:
+        values = _run(session, [layout.sources[slot] for slot in rest], {**job.feeds, **layout.known})
+        found.update(zip(rest, values, strict=True))
+    return found
+
+
+def _run(session: ClientSession, fetches: Sequence[Output], feeds: Mapping[Output, Array]) -> list[Array]:
+    """The part of the page that is not cut. Variables start before they are fed: their Assign needs the variable."""
+    session.run([], feeds={output: value for output, value in feeds.items() if not is_variable(output)})
+    values: list[Array] = session.run(fetches, feeds=feeds)
+    return values
+
+
+def _results(
+    plan: PagePlan, job: Job, session: ClientSession, wholes: Mapping[int, Array], totals: Mapping[int, Array]
+) -> dict[Output, Any]:
+    """The results of a finished run: what stands behind the sums is computed from them."""
+    layout = plan.layout
+    feeds: dict[Output, Array] = {**job.feeds, **layout.known}
+    feeds |= {layout.sources[slot]: value for slot, value in wholes.items() if slot in layout.sources}
+    for at, piece in enumerate(layout.sinks):
+        feeds[layout.sources[piece.outputs[0]]] = _total(plan, at, totals.get(at))
+    late = [output for output, slot in layout.fetches.items() if layout.kinds[slot] != VOLUME]
+    values = dict(zip(late, _run(session, late, feeds), strict=True)) if late else {}
+    for output in late:
+        if output in job.outputs:
+            _save_value(job.outputs[output], values[output])
+    return {output: values[output] if output in values else open_volume(job.outputs[output]) for output in job.fetches}
+
+
+def _total(plan: PagePlan, at: int, total: Array | None) -> Array:
+    """A sum over all chunks, in the type that the page gives it."""
+    piece = plan.layout.sinks[at]
+    spec = plan.layout.specs[piece.outputs[0]]
+    assert spec.dtype is not None
+    assert spec.shape is not None
+    made: Array = np.zeros(spec.shape) if total is None else total
+    if piece.adds == "mean":
+        source = plan.layout.specs[piece.inputs[0]].shape or ()
+        made = made / (np.prod(source, dtype=np.float64) / max(made.size, 1))
+    with np.errstate(over="ignore"):
+        return made.astype(numpy_type(spec.dtype)).reshape(spec.shape)
+
+
+def _save_value(path: str, value: Array) -> None:
+    if Path(path).suffix == ".npy":
+        np.save(path, value)
+    else:
+        save_volume(path, value)
 
 
 class Manifest:
-    """The record of a run: the job, and the numbers of the chunks whose data is written."""
+    """The record of a run: the numbers of the chunks whose data is written. It belongs to one job."""
 
-    def __init__(self, output: Path, job: Job):
-        self.folder = output.with_name(output.name + ".voxgrad-run")
-        text = json.dumps(asdict(job), sort_keys=True, default=list)
-        self.fresh = not (self.folder / "job.json").exists()
-        if self.fresh:
-            if output.exists():
-                fault = Fault(
-                    "VG051", job.op, "output", "not exist yet", str(output), "Remove it or choose another name."
-                )
-                raise InvalidArgumentError(fault)
-            self.folder.mkdir(parents=True)
-            (self.folder / "job.json").write_text(text)
-        elif (self.folder / "job.json").read_text() != text:
-            remedy = f"Finish that run with its own arguments, or remove {self.folder} and the output."
-            fault = Fault("VG051", job.op, "output", "belong to this very run", "the manifest of another one", remedy)
-            raise InvalidArgumentError(fault)
-        self._log = self.folder / "done"
+    def __init__(self, folder: Path, job: Job):
+        head = read_head(folder)
+        self.fresh = head is None
+        if head is None:
+            _check_free(job)
+        else:
+            _check_same(folder, job, head)
+            job.run = head["run"]
+        self._log = folder / "done"
         self.done = set(self._read())
 
     def _read(self) -> Iterator[int]:
@@ -131,6 +313,8 @@ class Manifest:
 
     def record(self, numbers: list[int]) -> None:
         """Remember chunks, durably."""
+        if not numbers:
+            return
         with self._log.open("a") as log:
             log.write("".join(f"\n{number};" for number in numbers))
             log.flush()
@@ -138,98 +322,35 @@ class Manifest:
         self.done.update(numbers)
 
 
-def _run(job: Job, todo: list[int], total: int, manifest: Manifest, workers: int, progress: Progress | None) -> None:
-    """Give chunks to worker processes until all are recorded; a dead worker's chunks go round again."""
-    start, waiting, deaths = time.monotonic(), list(reversed(todo)), 0
-    if progress:
-        progress(total - len(todo), total, 0.0)
-    while waiting:
-        lost: list[int] = []
-        with _pool(job, workers) as pool:
-            running: dict[Future[int], int] = {}
-            try:
-                while waiting or running:
-                    while waiting and len(running) < 2 * workers:
-                        # Taken off the list only when a worker has it: the pool may break right here.
-                        running[pool.submit(_work, waiting[-1])] = waiting[-1]
-                        waiting.pop()
-                    finished, _ = wait(running, return_when=FIRST_COMPLETED)
-                    manifest.record([future.result() for future in finished])
-                    for future in finished:
-                        del running[future]
-                    if progress:
-                        progress(len(manifest.done), total, time.monotonic() - start)
-            except BrokenProcessPool:
-                deaths += 1
-                lost = [number for number in running.values() if number not in manifest.done]
-        waiting += lost
-        if deaths > _MOST_DEATHS:
-            raise InvalidArgumentError(Fault("VG071", job.op, "workers", "stay alive", f"{deaths} that died"))
+def _check_free(job: Job) -> None:
+    """A run that starts must not write over anything."""
+    for path in job.outputs.values():
+        if Path(path).exists():
+            fault = Fault("VG051", job.page.name, "output", "not exist yet", path, "Remove it or choose another name.")
+            raise InvalidArgumentError(fault)
 
 
-def _pool(job: Job, workers: int) -> ProcessPoolExecutor:
-    # Started afresh rather than forked: a fork would copy threads and locks of whoever calls this.
-    context = multiprocessing.get_context("spawn")
-    threads = max(1, cpu.get_num_threads() // workers)
-    return ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker, initargs=(job, threads))
+def _check_same(folder: Path, job: Job, head: Mapping[str, Any]) -> None:
+    """A run that goes on must be the one that was begun, on the data that it was begun with."""
+    remove = f"remove {folder} and the output"
+    if head["job"] != job.described() or not _same_page(folder, job):
+        remedy = f"Finish that run with its own arguments, or {remove}."
+        fault = Fault(
+            "VG051", job.page.name, "output", "belong to this very run", "the manifest of another one", remedy
+        )
+        raise InvalidArgumentError(fault)
+    marks = job.marks()
+    faults = Faults(job.page.name)
+    for name, mark in head["marks"].items():
+        if marks[name] != mark:
+            path = head["job"]["volumes"][name]
+            remedy = f"Its chunks would not fit together: put the old file back, or {remove} and start again."
+            faults.add("VG051", name, wanted="be what it was when the run began", got=f"{path}, changed", remedy=remedy)
+    faults.raise_if_any()
 
 
-_worker: dict[str, Any] = {}
-
-
-def _start_worker(job: Job, threads: int) -> None:
-    cpu.set_num_threads(threads)
-    plan = Plan(_problem(job), job.chunks)
-    stores = {name: open_volume(path) for name, path in job.inputs.items()}
-    folder = Path(job.output).with_name(Path(job.output).name + ".voxgrad-run")
-    output = None if plan.is_partial else open_volume(job.output, write=True)
-    _worker.update(plan=plan, stores=stores, output=output, folder=folder)
-
-
-def _work(number: int) -> int:
-    """One chunk in a worker: read its windows, compute, write its own region."""
-    plan: Plan = _worker["plan"]
-    task = plan.task(number)
-    result = compute_task(task, read_task(task, _worker["stores"]))
-    if task.writes is None:
-        part = _worker["folder"] / f"partial-{number}.npy"
-        np.save(part.with_suffix(".part.npy"), result)
-        part.with_suffix(".part.npy").replace(part)
-    else:
-        _worker["output"].write(index_of(task.writes, plan.problem), result)
-    return number
-
-
-def compute_task(task: Task, tensors: Sequence[Array]) -> Array:
-    """The result of a task on the boxes it reads, cut to what it writes."""
-    problem = task.problem
-    dense = [np.ascontiguousarray(array, dtype=numpy_type(problem.dtype)) for array in tensors]
-    result = np.empty(problem.output_shape, numpy_type(problem.dtype))
-    compute(problem, dense, result)
-    cut = result if task.crop is None else result[index_of(task.crop, problem)]
-    return cut.astype(numpy_type(problem.output_dtype), copy=False)
-
-
-def read_task(task: Task, stores: Mapping[str, Store]) -> list[Array]:
-    """The boxes of a task, from their files."""
-    whole = (slice(None),) * 5
-    return [
-        stores[name].read(whole if box is None else index_of(box, task.problem)) for name, box in task.reads.items()
-    ]
-
-
-def index_of(box: Box, problem: Problem) -> Index:
-    """The slices of a five-dimensional array that a spatial box stands for."""
-    spatial = tuple(slice(a, b) for a, b in box)
-    whole = slice(None)
-    return (whole, *spatial, whole) if problem.channels_last else (whole, whole, *spatial)
-
-
-def _add_partials(plan: Plan, manifest: Manifest, job: Job) -> None:
-    """Add the partial filter gradients in a tree that only the chunks decide, in float64."""
-    level = [np.load(manifest.folder / f"partial-{number}.npy").astype(np.float64) for number in range(len(plan))]
-    while len(level) > 1:
-        level = [level[i] if i + 1 == len(level) else level[i] + level[i + 1] for i in range(0, len(level), 2)]
-    output = open_volume(job.output, write=True)
-    assert output.write is not None
-    output.write((slice(None),) * 5, level[0].astype(numpy_type(plan.problem.output_dtype)))
+def _same_page(folder: Path, job: Job) -> bool:
+    """The saved page and the given one say the same; the order in which they say it does not count."""
+    with tempfile.TemporaryDirectory() as place:
+        job.page.save(Path(place) / "page.vox.json")
+        return (Path(place) / "page.vox.json").read_bytes() == (folder / "page.vox.json").read_bytes()

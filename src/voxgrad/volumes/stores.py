@@ -1,158 +1,164 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays in files, read and written box by box: .npy, Zarr, NIfTI, TIFF. No file brings code with it.
+"""Opens, makes and saves volumes: .npy, .npz, Zarr, OME-Zarr, NIfTI, TIFF, HDF5, DICOM. No file brings code with it.
 
-A store shows its data as [N, D, H, W, C]. Files of fewer dimensions are read as what they usually are: [D, H, W] is one
-image of one channel, NIfTI's x, y, z, t become W, H, D and C. `axes` and `spacing` say what the file said.
+A store shows its data as [N, D, H, W, C], whatever the order in the file. The name says what the file is; behind a
+colon it can say what is meant inside: `features.npz:scan`, `run.h5:/t0/density`, `scan.ome.zarr:1`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from voxgrad.errors import Fault, InvalidArgumentError
+from voxgrad.formats.tensor_files import bad_file, is_array_file, read_array, write_array, write_npz
+from voxgrad.volumes.axes import WHOLE, Array, Layout
+from voxgrad.volumes.axes import Index as Index
+from voxgrad.volumes.store import New, check_dtype, reading
+from voxgrad.volumes.store import Store as Store
+from voxgrad.volumes.store import human as human
 
-Array = np.ndarray[Any, Any]
-Index = tuple[slice, ...]
-
-
-@dataclass(frozen=True)
-class Store:
-    """A volume in a file. `read` and `write` take slices of its five dimensions."""
-
-    path: Path
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    axes: str
-    spacing: tuple[float, ...]
-    chunks: tuple[int, ...] | None
-    read: Callable[[Index], Array]
-    write: Callable[[Index, Array], None] | None = None
-
-    def __repr__(self) -> str:
-        size = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
-        return f"<Store {self.path.name}: {self.dtype} {list(self.shape)}, {size / 2**20:.1f} MiB, axes {self.axes}>"
+_FORMATS = {
+    ".npy": "npy", ".npz": "npy", ".zarr": "zarr", ".nii": "nifti", ".nii.gz": "nifti", ".tif": "tiff",
+    ".tiff": "tiff", ".h5": "hdf5", ".hdf5": "hdf5", ".dcm": "dicom",
+}  # fmt: skip
+SUFFIXES = tuple(_FORMATS)
+"""The endings of names that are volumes."""
+_ZARR_MARKS = ("zarr.json", ".zarray", ".zgroup")
 
 
-def needed(module: str, path: Path) -> Any:
-    """A library for a format, or an error that says what to install."""
-    try:
-        return import_module(module)
-    except ImportError:
-        fault = Fault("VG070", "open_volume", "path", f"be readable with {module}", str(path), f"pip install {module}")
-        raise InvalidArgumentError(fault) from None
+def open_volume(path: str | Path, *, axes: str | None = None, write: bool = False) -> Store:
+    """Open a volume without reading it: `vg.open_volume("scan.nii.gz")[0, 20:40]`.
+
+    `axes` names the dimensions of the file, in its order, where the file does not say or is wrong: "zyx", "tczyx",
+    "NDHWC". With `write`, boxes of the file can be replaced.
+    """
+    place, member = split_name(path)
+    format_ = _format(place, member)
+    if not place.exists():
+        raise bad_file(place, "exist", "no such file")
+    with reading(path, format_):
+        return _module(format_).open_store(place, member, axes, write)  # type: ignore[no-any-return]
 
 
-def open_volume(path: str | Path, *, write: bool = False) -> Store:
-    """Open a volume without reading it; the suffix of the name says what it is."""
-    path = Path(path)
-    for suffixes, opener in _OPENERS:
-        if path.name.lower().endswith(suffixes):
-            if not path.exists():
-                raise InvalidArgumentError(Fault("VG051", "open_volume", "path", "exist", str(path)))
-            return opener(path, write)
-    known = ", ".join(suffix for suffixes, _ in _OPENERS for suffix in suffixes)
-    raise InvalidArgumentError(Fault("VG051", "open_volume", "path", f"end in one of {known}", str(path)))
+def create_volume(
+    path: str | Path,
+    shape: Sequence[int],
+    dtype: Any,
+    chunks: Sequence[int] | None = None,
+    *,
+    shards: Sequence[int] | None = None,
+    axes: str | None = None,
+    like: Store | None = None,
+) -> Store:
+    """Make a new volume of zeros [N, D, H, W, C] whose boxes can be written, also by several processes at a time.
+
+    `chunks` and `shards` matter to Zarr, whose writers must keep to whole ones. `like` gives spacing and orientation:
+    those of a volume that the new one was made from, whose voxels may have become larger on the way.
+    """
+    new = _new(shape, dtype, chunks, shards, axes, like)
+    place, member = split_name(path)
+    format_ = _format(place, member)
+    module = _module(format_)
+    if not hasattr(module, "create"):
+        raise bad_file(place, "be a format that is written", format_, "Write .nii, .zarr, .tif, .h5 or .npy.")
+    check_dtype(place, new.dtype)
+    with reading(path, format_):
+        module.create(place, member, new)
+    return open_volume(path, axes=axes, write=True)
 
 
-def create_volume(path: str | Path, shape: Sequence[int], dtype: np.dtype[Any], chunks: Sequence[int]) -> Store:
-    """Make a new volume of zeros: .npy, or .zarr with chunks that tasks can write alone."""
-    path = Path(path)
-    if path.name.endswith(".zarr"):
-        zarr = needed("zarr", path)
-        zarr.create_array(
-            store=str(path), shape=tuple(shape), dtype=dtype, chunks=tuple(chunks), fill_value=0, overwrite=True
-        )
-    elif path.suffix == ".npy":
-        np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=tuple(shape)).flush()
+def save_volume(
+    path: str | Path,
+    array: Any,
+    *,
+    axes: str | None = None,
+    like: Store | None = None,
+    chunks: Sequence[int] | None = None,
+) -> None:
+    """Write a whole volume [N, D, H, W, C] to a file of any format; packed ones (.npz, .nii.gz) too."""
+    data = np.asarray(array)
+    name, place = str(path).lower(), split_name(path)[0]
+    if name.endswith(".nii.gz"):
+        new = _new(data.shape, data.dtype, None, None, axes, like)
+        with reading(path, "NIfTI"):
+            _module("nifti").save_packed(place, data, new)
+    elif place.suffix.lower() == ".npz":
+        write_npz(place, {split_name(path)[1] or "output": data})
     else:
-        raise InvalidArgumentError(Fault("VG051", "create_volume", "path", "end in .npy or .zarr", str(path)))
-    return open_volume(path, write=True)
+        create_volume(path, data.shape, data.dtype, chunks, axes=axes, like=like).write(WHOLE, data)
 
 
-def _five(array: Any) -> tuple[tuple[int, ...], tuple[int | None, ...], str]:
-    """The shape as [N, D, H, W, C], where each of the file's dimensions goes, and the axes as letters."""
-    rank = len(array.shape)
-    places: dict[int, tuple[int | None, ...]] = {
-        5: (0, 1, 2, 3, 4),
-        4: (None, 0, 1, 2, 3),
-        3: (None, 0, 1, 2, None),
-    }
-    if rank not in places:
-        fault = Fault("VG010", "open_volume", "path", "hold 3, 4 or 5 dimensions", f"{rank} dimensions")
-        raise InvalidArgumentError(fault)
-    place = places[rank]
-    shape = tuple(1 if at is None else int(array.shape[at]) for at in place)
-    return shape, place, "".join(letter for letter, at in zip("NDHWC", place, strict=True) if at is not None)
+def _new(
+    shape: Sequence[int],
+    dtype: Any,
+    chunks: Sequence[int] | None,
+    shards: Sequence[int] | None,
+    axes: str | None,
+    like: Store | None,
+) -> New:
+    sizes = tuple(int(size) for size in shape)
+    Layout("NDHWC", sizes)
+    kind, cut = np.dtype(dtype), None if chunks is None else tuple(chunks)
+    whole = None if shards is None else tuple(shards)
+    if like is None:
+        return New(sizes, kind, cut, whole, axes)
+    ratio = np.array([old / max(new, 1) for old, new in zip(like.shape[1:4], sizes[1:4], strict=True)])
+    depth, height, width = (float(size) for size in ratio * like.spacing)
+    return New(sizes, kind, cut, whole, axes, (depth, height, width), like.unit, _stretched(like.affine, ratio[::-1]))
 
 
-def _dense_store(path: Path, array: Any, write: bool, chunks: tuple[int, ...] | None) -> Store:
-    """A store over anything that is indexed like an array."""
-    shape, place, axes = _five(array)
-    kept = [at for at, source in enumerate(place) if source is not None]
-
-    def inner(index: Index) -> Index:
-        return tuple(index[at] for at in kept)
-
-    def read(index: Index) -> Array:
-        part = np.asarray(array[inner(index)])
-        return part.reshape([len(range(*one.indices(size))) for one, size in zip(index, shape, strict=True)])
-
-    def put(index: Index, part: Array) -> None:
-        array[inner(index)] = part.reshape([part.shape[at] for at in kept])
-
-    whole = None if chunks is None else tuple(1 if at is None else chunks[at] for at in place)
-    return Store(path, shape, np.dtype(array.dtype), axes, (1.0, 1.0, 1.0), whole, read, put if write else None)
+def _stretched(affine: Array | None, ratio: Array) -> Array | None:
+    """A voxel of the result covers `ratio` voxels of the source, x, y, z; its centre moves accordingly."""
+    if affine is None:
+        return None
+    scale = np.diag([*ratio, 1.0])
+    scale[:3, 3] = (ratio - 1) / 2
+    return np.asarray(affine @ scale)
 
 
-def _open_npy(path: Path, write: bool) -> Store:
-    return _dense_store(path, np.load(path, mmap_mode="r+" if write else "r", allow_pickle=False), write, None)
+def is_volume_name(name: str | Path) -> bool:
+    """True for names that end as volumes do, members included."""
+    return split_name(name)[0].name.lower().endswith(SUFFIXES)
 
 
-def _open_zarr(path: Path, write: bool) -> Store:
-    zarr = needed("zarr", path)
-    found = zarr.open(store=str(path), mode="r+" if write else "r")
-    if not hasattr(found, "shape"):
-        # OME-Zarr: a group whose first dataset is the full resolution.
-        ome = dict(found.attrs).get("ome", {}).get("multiscales") or dict(found.attrs).get("multiscales")
-        if not ome:
-            raise InvalidArgumentError(Fault("VG051", "open_volume", "path", "be a Zarr array or OME-Zarr", str(path)))
-        found = found[ome[0]["datasets"][0]["path"]]
-    return _dense_store(path, found, write, tuple(found.shards or found.chunks))
+def read_file(name: str) -> Array:
+    """The array of a file: of .npy and .npz as it is, of other volumes [N, D, H, W, C], integers as float32."""
+    if is_array_file(name):
+        return read_array(name)
+    store = open_volume(name)
+    return store.read() if store.dtype.kind in "fc" else store.astype(np.float32).read()
 
 
-def _open_nifti(path: Path, write: bool) -> Store:
-    image = needed("nibabel", path).load(path)
-    shape = tuple(image.shape) + (1,) * (4 - len(image.shape))
-    data = image.dataobj
-    has_time = len(image.shape) > 3
-    scaled = getattr(data, "slope", 1.0) != 1.0 or getattr(data, "inter", 0.0) != 0.0
-    kind = np.dtype(np.float32) if scaled else data.dtype
-
-    def read(index: Index) -> Array:
-        # NIfTI is x, y, z, t in the file; slope and intercept are applied by nibabel.
-        spatial = (index[3], index[2], index[1])
-        picked = data[(*spatial, index[4])] if has_time else data[spatial][..., None]
-        volume = np.transpose(np.asarray(picked), (2, 1, 0, 3))[None].astype(kind.newbyteorder("="), copy=False)
-        return volume[index[0]]
-
-    spacing = tuple(float(size) for size in image.header.get_zooms()[:3])[::-1]
-    volume_shape = (1, shape[2], shape[1], shape[0], shape[3])
-    return Store(path, volume_shape, kind.newbyteorder("="), "xyzt"[: len(image.shape)], spacing, None, read)
+def write_file(name: str, array: Array, like: str | None = None) -> None:
+    """Write an array to a file: .npy and .npz take any, other volumes [N, D, H, W, C]. `like` lends its orientation."""
+    if is_array_file(name) or not is_volume_name(name):
+        write_array(name, array)
+        return
+    save_volume(name, array, like=None if like is None else open_volume(like))
 
 
-def _open_tiff(path: Path, write: bool) -> Store:
-    return _dense_store(path, needed("tifffile", path).imread(path), False, None)
+def split_name(path: str | Path) -> tuple[Path, str]:
+    """A path, and what is meant inside of it."""
+    text = str(path)
+    before, colon, member = text.rpartition(":")
+    known = before.lower().endswith(SUFFIXES) or (len(before) > 1 and Path(before).is_dir())
+    return (Path(before), member) if colon and known else (Path(text), "")
 
 
-_OPENERS: tuple[tuple[tuple[str, ...], Callable[[Path, bool], Store]], ...] = (
-    ((".npy",), _open_npy),
-    ((".zarr",), _open_zarr),
-    ((".nii", ".nii.gz"), _open_nifti),
-    ((".tif", ".tiff"), _open_tiff),
-)
+def _format(path: Path, member: str) -> str:
+    name = path.name.lower()
+    if path.is_dir():
+        return "zarr" if any((path / mark).exists() for mark in _ZARR_MARKS) or name.endswith(".zarr") else "dicom"
+    for suffix, format_ in _FORMATS.items():
+        if name.endswith(suffix):
+            return format_
+    known = ", ".join(SUFFIXES)
+    raise bad_file(path, f"end in one of {known}, or be a folder of DICOM files", path.suffix or "no suffix")
+
+
+def _module(format_: str) -> Any:
+    return import_module(f"voxgrad.volumes.formats.{format_}")

@@ -38,6 +38,9 @@ export type TraceQuestion = Omit<messages.AskTrace, "document" | "index"> & { re
 export type CheckRow = messages.CheckRow;
 export type Comparison = messages.Compared;
 export type TensorRef = messages.ByHash | messages.ByRun;
+export type VolumeFile = messages.VolumeData & Required<messages.VolumeData>;
+export type ChunkedRun = messages.ChunkedRun;
+type ChunkedRequest = Omit<messages.AskChunkedRun, "document"> & { readonly document: Page };
 export type EditAction = messages.AskEdit["action"];
 export type ExportFormat = messages.AskExport["format"];
 type Edited = Omit<messages.Edited, "document"> & { readonly document: Page };
@@ -130,6 +133,10 @@ export const api = {
   exportPage: async (document: Page, format: ExportFormat, run: string | null) =>
     (await send("POST", "/export", { document, format, ...(run === null ? {} : { run }) })).blob(),
   resetSession: (page: string) => json<unknown>("POST", "/sessions/reset", { page_id: page }),
+  volumes: () => json<{ readonly volumes: readonly VolumeFile[] }>("GET", "/volumes"),
+  chunkedRuns: () => json<messages.ChunkedRuns>("GET", "/volumes/runs"),
+  startChunkedRun: (request: ChunkedRequest) => json<ChunkedRun>("POST", "/volumes/runs", request),
+  stopChunkedRun: (run: string) => json<ChunkedRun>("POST", `/volumes/runs/${id(run)}/stop`, {}),
   npyUrl: (hash: string) => `/api/tensors/${id(hash)}/export.npy`,
 };
 

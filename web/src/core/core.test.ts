@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { cellAt, cellState, corner, layOut, voxels } from "./chunkGrid";
 import { describe, expect, it } from "vitest";
 import { ACTIONS, actionFor, pressed } from "./actions";
 import { align, depthsOf, distribute, freePlace, nearest, placesFor } from "./arrange";
@@ -390,5 +391,25 @@ describe("finding", () => {
     expect(actionFor(press("å", { altKey: true, code: "KeyA" }), null)).toBe("wait");
     expect(actionFor(press("l"), "Alt+A")).toBe("align-left");
     expect(actionFor(press("q"), null)).toBeNull();
+  });
+});
+
+describe("chunks of a volume", () => {
+  it("cells are as large as they can be, and found again under the pointer", () => {
+    const grid = layOut([6, 4, 8], 700, 200);
+    expect(grid.width).toBeLessThanOrEqual(700);
+    expect(grid.height).toBeLessThanOrEqual(200);
+    for (let cell = 0; cell < 6 * 4 * 8; cell += 7) {
+      const [left, top] = corner(grid, Math.floor(cell / 32));
+      const [x, y] = [left + (cell % 8) * grid.cell, top + (Math.floor(cell / 8) % 4) * grid.cell];
+      expect(cellAt(grid, x + 1, y + 1)).toBe(cell);
+    }
+    expect(cellAt(grid, 1, 2)).toBeNull();
+    expect(layOut([64, 32, 32], 300, 100).cell).toBe(4);
+  });
+  it("a cell tells its voxels, also where several chunks are one cell", () => {
+    expect(voxels([2, 3, 4], [2, 3, 4], [8, 8, 8], 23)).toEqual([[8, 16], [16, 24], [24, 32]]);
+    expect(voxels([100, 1, 1], [34, 1, 1], [10, 5, 5], 33)).toEqual([[990, 1000], [0, 5], [0, 5]]);
+    expect(["d", "r", "f", "0", "7", undefined].map(cellState)).toEqual(["done", "running", "failed", "todo", "part", "todo"]);
   });
 });

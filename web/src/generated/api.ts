@@ -36,6 +36,15 @@ export interface AskCheck {
   feeds?: Record<string, unknown>;
 }
 
+/** Run a page over volumes, chunk by chunk. Blocks by name, volumes by name in the folder. */
+export interface AskChunkedRun {
+  document: Record<string, unknown>;
+  volumes: Record<string, string>;
+  outputs: Record<string, string>;
+  chunks: number[];
+  workers?: number | null;
+}
+
 /** How do two tensors differ? */
 export interface AskCompare {
   left: ByHash | ByRun;
@@ -186,6 +195,31 @@ export interface Checked {
   seconds: number;
 }
 
+/** How far a run is. `cells` has a letter for each cell of the `shown` grid: failed, running, done, or tenths. */
+export interface ChunkedRun {
+  id: string;
+  name: string;
+  phase: "running" | "finished" | "failed" | "stopped";
+  grid: number[];
+  chunks: number[];
+  shown: number[];
+  cells: string;
+  total: number;
+  done: number;
+  running: number;
+  failed: FailedChunk[];
+  rate: number;
+  seconds: number;
+  seconds_left: number | null;
+  stoppable: boolean;
+  error: string | null;
+}
+
+/** Runs in chunks that have records in the folder, the newest first. */
+export interface ChunkedRuns {
+  runs: ChunkedRun[];
+}
+
 /** How two tensors differ. `hash` is the tensor of the differences; None stands for infinite numbers. */
 export interface Compared {
   dtype: string;
@@ -261,6 +295,12 @@ export interface EstimateData {
   blocks: Record<string, BlockCost>;
   peak_bytes: number | null;
   flops: number | null;
+}
+
+/** A chunk that raised, and what it said. */
+export interface FailedChunk {
+  chunk: number;
+  message: string;
 }
 
 /** The body of every answer with a status of 400 or more. */
@@ -661,6 +701,25 @@ export interface ValidationError {
   ctx: Record<string, unknown>;
 }
 
+/** A volume in the folder, from its header; sizes as [N, D, H, W, C]. `error` says why it cannot be opened. */
+export interface VolumeData {
+  name: string;
+  format: string;
+  shape: number[];
+  axes: string;
+  dtype: string;
+  spacing: number[];
+  unit: string;
+  chunks: number[] | null;
+  bytes: number;
+  error: string;
+}
+
+/** The volumes of the folder. */
+export interface Volumes {
+  volumes: VolumeData[];
+}
+
 /** The cells of a tensor that an element depends on, through one input of one block. */
 export interface Window {
   block: string;
@@ -722,7 +781,7 @@ export interface Routes {
     body: undefined;
     answer: Gallery;
   };
-  /** A copy of an example in the folder. */
+  /** A copy of an example in the folder, with the files that it reads. */
   "POST /api/gallery/{card}/open": {
     body: undefined;
     answer: PageData;
@@ -846,5 +905,25 @@ export interface Routes {
   "POST /api/trace": {
     body: AskTrace;
     answer: Traced;
+  };
+  /** The volumes in the folder's files. */
+  "GET /api/volumes": {
+    body: undefined;
+    answer: Volumes;
+  };
+  /** Runs over volumes, as their records tell. */
+  "GET /api/volumes/runs": {
+    body: undefined;
+    answer: ChunkedRuns;
+  };
+  /** Run a page over volumes, chunk by chunk; the same again goes on where it stopped. */
+  "POST /api/volumes/runs": {
+    body: AskChunkedRun;
+    answer: ChunkedRun;
+  };
+  /** Stop a run over volumes. */
+  "POST /api/volumes/runs/{run}/stop": {
+    body: undefined;
+    answer: ChunkedRun;
   };
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The strip under the canvas: problems, runs, trends, checks, comparisons, log. */
+/** The strip under the canvas: problems, runs, trends, checks, comparisons, volumes, log. */
 
-import { useState } from "react";
+import { lazy, Suspense, useState } from "react";
 import { api, type CheckRow, type EngineName, type Run } from "../core/api";
 import * as format from "../core/format";
 import { applyFix } from "../state/edits";
@@ -13,14 +13,17 @@ import { useWords } from "../state/words";
 import { Icon } from "../ui/Icon";
 import { Trends } from "./Trends";
 
-const KINDS: readonly BottomTab[] = ["problems", "runs", "trends", "check", "compare", "log"];
+// Loaded when it is first looked at: most pages fit into memory.
+const Volumes = lazy(() => import("./Volumes").then((module) => ({ default: module.Volumes })));
+
+const KINDS: readonly BottomTab[] = ["problems", "runs", "trends", "check", "compare", "volumes", "log"];
 
 export function Bottom({ tab }: { tab: Tab }) {
   const words = useWords();
   const kind = useStudio((state) => state.bottomTab);
   const problems = tab.analysis?.problems.length ?? 0;
   return (
-    <section className="panel bottom" aria-label={words("action.toggleBottom")}>
+    <section className={`panel bottom ${kind === "volumes" ? "tall" : ""}`} aria-label={words("action.toggleBottom")}>
       <div className="panel-tabs">
         <div className="tab-list" role="tablist">
           {KINDS.map((one) => (
@@ -41,6 +44,11 @@ export function Bottom({ tab }: { tab: Tab }) {
         {kind === "trends" && <Trends tab={tab} />}
         {kind === "check" && <Check tab={tab} />}
         {kind === "compare" && <Compare tab={tab} />}
+        {kind === "volumes" && (
+          <Suspense fallback={null}>
+            <Volumes tab={tab} />
+          </Suspense>
+        )}
         {kind === "log" && <Log />}
       </div>
     </section>

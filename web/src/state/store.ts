@@ -87,7 +87,7 @@ export interface Wiring {
   readonly at: number;
 }
 
-export type BottomTab = "problems" | "runs" | "trends" | "check" | "compare" | "log";
+export type BottomTab = "problems" | "runs" | "trends" | "check" | "compare" | "volumes" | "log";
 export type ViewerTab = "table" | "slices" | "volume" | "histogram" | "diff";
 
 export interface ViewerState {

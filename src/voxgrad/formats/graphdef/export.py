@@ -14,7 +14,7 @@ from voxgrad.catalog.attributes import canonical
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Op
 from voxgrad.errors import Faults
-from voxgrad.formats.script import flattened
+from voxgrad.formats.script import flattened, refuse_own
 from voxgrad.graph.block import Block, Output
 from voxgrad.graph.order import order
 from voxgrad.graph.page import Page
@@ -29,6 +29,7 @@ def export_graph(page: Page) -> bytes:
     flat = flattened(page)
     faults = Faults("export")
     faults.found.extend(problem.fault for problem in flat.problems())
+    refuse_own(flat, faults)
     faults.raise_if_any()
     return b"".join(field(1, node) for block in order(flat.blocks).blocks for node in _nodes(flat, block))
 

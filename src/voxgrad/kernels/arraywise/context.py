@@ -83,6 +83,7 @@ class Context:
     `folder` is the only place where files are read and written; None allows none. `place` puts a fresh NumPy array
     where the session's arrays live. `windowed` runs the 3-D ops that the 2-D ones stand on. `log` takes the lines that
     Print writes. `most_bytes` limits results whose size only the data tell.
+    `open_volume(folder, name, axes)` opens a volume in a file of the folder.
     """
 
     state: State = field(default_factory=State)
@@ -93,6 +94,7 @@ class Context:
     windowed: Windowed | None = None
     log: Callable[[str], None] = _to_terminal
     most_bytes: int = 2**33
+    open_volume: Callable[[Path, str, str], Any] | None = None
 
     def run_windowed(self, op: Op, arguments: Mapping[str, Any]) -> Any:
         """The result of an op of the 3-D family."""

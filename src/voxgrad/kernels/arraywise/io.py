@@ -17,6 +17,8 @@ from typing import IO, Any
 import numpy as np
 
 from voxgrad.catalog.dtypes import INT64, DType
+from voxgrad.catalog.io import box_sizes
+from voxgrad.errors import Faults
 from voxgrad.kernels.arraywise.core import text_array
 from voxgrad.kernels.arraywise.data_flow import Queue, resource_name
 from voxgrad.kernels.arraywise.evaluation import Run, kernel
@@ -33,22 +35,27 @@ def text_of(value: Array) -> str:
     return found.decode() if isinstance(found, bytes) else str(found)
 
 
-def path_in(run: Run, name: str) -> Path:
-    """The path of a file inside the session's folder; anything else is refused."""
+def confined(folder: Path, name: str) -> Path | None:
+    """The path of a file inside a folder, links followed; None for anything else."""
+    base = folder.resolve()
+    found = None if "\0" in name else (base / name).resolve()
+    return found if found is not None and found.is_relative_to(base) else None
+
+
+def _folder(run: Run, argument: str) -> Path:
     folder = run.context.folder
     if folder is None:
-        remedy = "Give the session a folder, or save the page first."
-        run.fail(
-            "filename",
-            wanted="lie in the folder of the session",
-            got="a session without one",
-            code="VG051",
-            remedy=remedy,
-        )
-    base = Path(folder).resolve()
-    found = (base / name).resolve()
-    if not found.is_relative_to(base) or "\0" in name:
-        run.fail("filename", wanted=f"lie inside {base}", got=name, code="VG051")
+        wanted, remedy = "lie in the folder of the session", "Give the session a folder, or save the page first."
+        run.fail(argument, wanted=wanted, got="a session without one", code="VG051", remedy=remedy)
+    return Path(folder)
+
+
+def path_in(run: Run, name: str) -> Path:
+    """The path of a file inside the session's folder; anything else is refused."""
+    folder = _folder(run, "filename")
+    found = confined(folder, name)
+    if found is None:
+        run.fail("filename", wanted=f"lie inside {folder.resolve()}", got=name, code="VG051")
     return found
 
 
@@ -213,6 +220,23 @@ def read_file(run: Run, filename: Array) -> Array:
     """The bytes of a file."""
     with _opened(run, text_of(filename)) as file:
         return text_array(np.array(file.read(), dtype=object))
+
+
+@kernel()
+def volume(run: Run) -> Any:
+    """A volume of the folder, or a box of it."""
+    opened = run.context.open_volume
+    folder = _folder(run, "path")
+    if opened is None:
+        run.fail("path", wanted="be opened", got="a session that opens no volumes", code="VG051")
+    store, faults = opened(folder, run.attrs["path"], run.attrs["axes"]), Faults(run.op.name)
+    box, dtype = run.attrs["box"], run.attrs["dtype"]
+    sizes = box_sizes(box, store.shape[1:4], faults)
+    faults.raise_if_any()
+    kind = numpy_type(dtype)
+    run.room("path", (store.shape[0], *sizes, store.shape[4]), np.empty(0, kind))
+    spatial = [slice(first, end) for first, end in zip(box[::2], box[1::2], strict=True)] or [slice(None)] * 3
+    return run.make(store.read((slice(None), *spatial, slice(None))).astype(kind, copy=False), dtype)
 
 
 @kernel()

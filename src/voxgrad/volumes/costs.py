@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a chunked run will cost, before it runs, and which chunks fit a memory limit.
+
+The cells of a box are a product over the directions, so what all chunks together read, write and compute is a product
+of sums over the rows of the plan: exact, and as quick for a million chunks as for ten.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import product
+from typing import Any
+
+from voxgrad.errors import Fault, InvalidArgumentError
+from voxgrad.volumes.chunk import last_reads
+from voxgrad.volumes.layout import Piece
+from voxgrad.volumes.page_plan import PagePlan, Row
+
+_MOST_KINDS = 4096
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30,
+          "K": 2**10, "M": 2**20, "G": 2**30, "TB": 10**12, "TIB": 2**40, "T": 2**40}  # fmt: skip
+_OWN = 150 * 2**20
+"""What a worker takes before it has any data: Python, NumPy, the libraries of formats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a run takes. Bytes are those of the arrays; `peak_bytes` is the most that one task holds at one time.
+
+    `recomputed` is the share of operations that chunks do twice because their windows overlap, `reread` that of bytes.
+    """
+
+    tasks: int
+    chunks: tuple[int, ...]
+    bytes_read: int
+    bytes_written: int
+    flops: int
+    peak_bytes: int
+    recomputed: float
+    reread: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """The cost as plain data."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        cut = " x ".join(map(str, self.chunks[1:])) + (f", {self.chunks[0]} images" if self.chunks[0] > 1 else "")
+        return "\n".join(
+            [
+                f"chunks:   {self.tasks:,} of {cut}",
+                f"reads:    {_bytes(self.bytes_read)} ({self.reread:+.1%} for the borders of chunks)",
+                f"writes:   {_bytes(self.bytes_written)}",
+                f"computes: {self.flops:.3g} operations ({self.recomputed:+.1%} for the borders of chunks)",
+                f"memory:   {_bytes(self.peak_bytes)} in a task, beside {_bytes(_OWN)} of the worker itself",
+            ]
+        )
+
+
+def cost(plan: PagePlan) -> Cost:
+    """The cost of a plan."""
+    layout = plan.layout
+    read = sum(_total(plan, slot) * _itemsize(plan, slot) for slot in layout.volumes.values())
+    stored = sum(math.prod(layout.specs[slot].shape or ()) * _itemsize(plan, slot) for slot in layout.volumes.values())
+    written = sum(
+        math.prod(layout.specs[root.slot].shape or ()) * _itemsize(plan, root.slot)
+        for root in plan.roots
+        if root.piece is None
+    )
+    flops = sum(_flops(plan, at, piece) for at, piece in enumerate(layout.pieces))
+    dense = sum(_dense_flops(plan, piece) for piece in layout.pieces)
+    return Cost(
+        len(plan), plan.chunks, read, written, flops, _peak(plan),
+        flops / dense - 1 if dense else 0.0, read / stored - 1 if stored else 0.0,
+    )  # fmt: skip
+
+
+def _itemsize(plan: PagePlan, slot: int) -> int:
+    dtype = plan.layout.specs[slot].dtype
+    return 0 if dtype is None else dtype.itemsize
+
+
+def _total(plan: PagePlan, slot: int) -> int:
+    """Cells of a tensor, over all chunks."""
+    shape, roles = plan.layout.specs[slot].shape or (), plan.layout.roles[slot]
+    lengths = {role: sum(_length(row, slot) for row in plan.rows[role]) for role in roles if role is not None}
+    cells = math.prod(lengths[role] if role is not None else size for role, size in zip(roles, shape, strict=True))
+    return cells * math.prod(plan.grid[role] for role in range(4) if role not in roles)
+
+
+def _length(row: Row, slot: int) -> int:
+    low, high = row.needs.get(slot, (0, 0))
+    return high - low
+
+
+def _flops(plan: PagePlan, at: int, piece: Piece) -> int:
+    """Operations of a piece over all chunks: those of its windows, else one per cell that it writes or sums."""
+    if piece.problem is None:
+        return _total(plan, piece.inputs[_largest(plan, piece)] if piece.adds else piece.outputs[0])
+    images = sum(_span(row.kept[at]) for row in plan.rows[0])
+    windows = math.prod(sum(_span(row.segments[at].windows) for row in plan.rows[role]) for role in (1, 2, 3))
+    return images * windows * _window_flops(piece)
+
+
+def _dense_flops(plan: PagePlan, piece: Piece) -> int:
+    if piece.problem is None:
+        slot = piece.inputs[_largest(plan, piece)] if piece.adds else piece.outputs[0]
+        return math.prod(plan.layout.specs[slot].shape or ())
+    return piece.problem.batch * math.prod(axis.out for axis in piece.problem.axes) * _window_flops(piece)
+
+
+def _largest(plan: PagePlan, piece: Piece) -> int:
+    sizes = [math.prod(plan.layout.specs[slot].shape or ()) for slot in piece.inputs]
+    return sizes.index(max(sizes))
+
+
+def _window_flops(piece: Piece) -> int:
+    """Operations of one window of one image."""
+    problem = piece.problem
+    assert problem is not None
+    taps = math.prod(axis.window for axis in problem.axes)
+    if problem.kernel.startswith("conv"):
+        return 2 * taps * (problem.in_channels // problem.groups) * problem.out_channels
+    return taps * problem.in_channels
+
+
+def _span(range_: tuple[int, int]) -> int:
+    return range_[1] - range_[0]
+
+
+def _peak(plan: PagePlan) -> int:
+    """The most bytes that a task holds: boxes that are read, made and not yet let go, and copies for kernels."""
+    kinds = [_kinds(plan, role) for role in range(4)]
+    if math.prod(len(rows) for rows in kinds) > _MOST_KINDS:
+        # Chunks of too many sizes: the largest along every direction, which is never too little.
+        kinds = [[_widest(rows)] for rows in kinds]
+    frees = last_reads(plan)
+    return max((_held(plan, dict(enumerate(rows)), frees) for rows in product(*kinds)), default=0)
+
+
+def _kinds(plan: PagePlan, role: int) -> list[dict[int, int]]:
+    """The different chunks along a direction, each as the length of every tensor."""
+    found: dict[tuple[tuple[int, int], ...], dict[int, int]] = {}
+    for row in plan.rows[role]:
+        lengths = {slot: _span(one) for slot, one in row.needs.items()}
+        found[tuple(sorted(lengths.items()))] = lengths
+    return list(found.values())
+
+
+def _widest(rows: Sequence[Mapping[int, int]]) -> dict[int, int]:
+    return {slot: max(row.get(slot, 0) for row in rows) for row in rows for slot in row}
+
+
+def _held(plan: PagePlan, lengths: Mapping[int, Mapping[int, int]], frees: Sequence[Sequence[int]]) -> int:
+    layout = plan.layout
+
+    def size(slot: int) -> int:
+        shape, roles = layout.specs[slot].shape or (), layout.roles[slot]
+        cells = [one if role is None else lengths[role].get(slot, 0) for role, one in zip(roles, shape, strict=True)]
+        return math.prod(cells) * _itemsize(plan, slot)
+
+    volumes = set(layout.volumes.values())
+    held = {slot: size(slot) for slot in volumes}
+    peak = sum(held.values()) + max(held.values(), default=0)
+    for piece, gone in zip(layout.pieces, frees, strict=True):
+        made = {slot: size(slot) for slot in piece.outputs} if not piece.adds else {}
+        # Kernels read dense memory: what is cut out of a larger box is copied once.
+        copies = sum(held.get(slot, 0) for slot in set(piece.inputs)) if piece.problem is not None or piece.adds else 0
+        peak = max(peak, sum(held.values()) + sum(made.values()) + copies)
+        held |= made
+        for slot in gone:
+            held.pop(slot, None)
+    return peak
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Chunks that fit a memory limit, and what a run with them costs."""
+
+    chunks: tuple[int, int, int]
+    cost: Cost
+    memory: int
+
+    def __str__(self) -> str:
+        cut = ",".join(map(str, self.chunks))
+        return f"{self.cost}\nfits:     --chunks {cut} in workers of {_bytes(self.memory)}"
+
+
+def advise(plan: PagePlan, memory: int | str, align: Sequence[int] | None = None) -> Advice:
+    """The largest chunks whose tasks fit into `memory` (bytes, or text as "1.5 GiB") per worker.
+
+    Larger chunks read and compute less twice. Where a limit leaves room, chunks are multiples of `align`: the chunks or
+    shards of the file that is read, so that no part of it is fetched for nothing.
+    """
+    limit = parse_bytes(memory)
+    root = max(plan.roots, key=lambda one: math.prod(one.sizes))
+    sizes = list(root.sizes[1:])
+    units = [max(1, min(unit, size)) for unit, size in zip(align or (1, 1, 1), sizes, strict=True)]
+    return _halved(plan, sizes, units, limit)
+
+
+def _halved(plan: PagePlan, sizes: list[int], units: list[int], limit: int) -> Advice:
+    """Halve the longest side until a task fits."""
+    chunks = [max(1, size) for size in sizes]
+    while True:
+        planned = PagePlan(plan.layout, chunks)
+        found = cost(planned)
+        if found.peak_bytes + _OWN <= limit:
+            return Advice((chunks[0], chunks[1], chunks[2]), found, limit)
+        if all(chunk == 1 for chunk in chunks):
+            wanted = f"be at least {_bytes(found.peak_bytes + _OWN)}, what a chunk of one cell takes"
+            raise InvalidArgumentError(Fault("VG020", "advise", "memory", wanted, _bytes(limit)))
+        longest = chunks.index(max(chunks))
+        chunks[longest] = _aligned(-(-chunks[longest] // 2), units[longest])
+
+
+def _aligned(chunk: int, unit: int) -> int:
+    """The chunk as a multiple of a unit where it is one or more of them, else half of the unit or a half of that."""
+    return max(1, chunk // unit * unit if chunk >= unit else chunk)
+
+
+def parse_bytes(text: int | str) -> int:
+    """A number of bytes: 1500000000, "1.5 GiB", "800MB"."""
+    if isinstance(text, int):
+        return text
+    number = text.strip().rstrip("bBkKmMgGtTiI ")
+    unit = text.strip()[len(number) :].strip().upper()
+    try:
+        return int(float(number) * _UNITS[unit])
+    except (ValueError, KeyError):
+        fault = Fault("VG052", "volumes", "memory", "be a number of bytes, as 1.5GiB or 800MB", repr(text))
+        raise InvalidArgumentError(fault) from None
+
+
+def _bytes(amount: float) -> str:
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if amount < 1024:
+            return f"{amount:.3g} {unit}" if unit != "bytes" else f"{amount:.0f} bytes"
+        amount /= 1024
+    return f"{amount:.3g} TiB"

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HDF5: `file.h5:/path/to/dataset`, or the only dataset. Links to other files are not followed.
+
+A dataset without chunks is one run of bytes, and is mapped: several processes may then read and write it at a time,
+which the library itself does not allow.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from voxgrad.formats.tensor_files import bad_file
+from voxgrad.volumes.axes import Array, Index, Layout, default_axes, told_axes
+from voxgrad.volumes.store import New, Store, check_dtype, mapped, needed
+
+_SIZES = "element_size_um"
+"""The attribute in which microscopy keeps depth, height and width of a voxel."""
+
+
+def open_store(path: Path, member: str, axes: str | None, write: bool) -> Store:
+    """A dataset and what its labels and attributes say of its axes."""
+    h5py = needed("h5py", path)
+    file = h5py.File(path, "r+" if write else "r", locking=False)
+    data = _dataset(h5py, path, file, member.strip("/"))
+    sizes = tuple(int(size) for size in data.shape)
+    layout = Layout(axes or _axes(data), sizes)
+    dtype = check_dtype(path, data.dtype)
+    name, spacing = data.name, _spacing(data)
+    offset = data.id.get_offset()
+    array, chunks = data, None if data.chunks is None else layout.five(data.chunks)
+    if offset is not None and data.chunks is None:
+        stored = data.dtype
+        file.close()
+        array = mapped(path, sizes, stored, offset, "C", write)
+
+    def fetch(index: Index) -> Array:
+        return np.array(array[index])
+
+    return Store(
+        path, layout, dtype, fetch, array.__setitem__ if write else None, spacing=spacing or (1.0, 1.0, 1.0),
+        unit="um" if spacing else "", chunks=chunks, member=name, kind="HDF5",
+    )  # fmt: skip
+
+
+def _dataset(h5py: Any, path: Path, file: Any, member: str) -> Any:
+    names = [member] if member else _names(h5py, file)
+    if len(names) != 1:
+        listed = ", ".join(f"/{name}" for name in names[:8])
+        raise bad_file(path, "hold one dataset", f"{len(names)}: {listed}", f"Write {path}:/NAME.")
+    found = file
+    for part in names[0].split("/"):
+        link = found.get(part, getlink=True) if isinstance(found, h5py.Group) else None
+        if link is None:
+            raise bad_file(path, f"hold a dataset /{member}", ", ".join(f"/{one}" for one in _names(h5py, file)[:8]))
+        if not isinstance(link, h5py.HardLink):
+            raise bad_file(path, "hold its own data", f"a link to elsewhere at /{names[0]}")
+        found = found[part]
+    if not isinstance(found, h5py.Dataset) or found.shape is None:
+        raise bad_file(path, f"hold a dataset at /{member}", "a group")
+    if found.is_virtual or found.external:
+        raise bad_file(path, "hold its own data", f"data in other files at /{names[0]}")
+    return found
+
+
+def _names(h5py: Any, file: Any) -> list[str]:
+    """The datasets that can be volumes; links are not visited."""
+    found: list[str] = []
+
+    def note(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset) and item.shape is not None and 3 <= len(item.shape) <= 5:
+            found.append(name)
+
+    file.visititems(note)
+    return found
+
+
+def _axes(data: Any) -> str:
+    """The labels of the dimensions, or vigra's tags, or what is usual."""
+    rank = len(data.shape)
+    letters = "".join((dimension.label or "?")[0] for dimension in data.dims)
+    if "?" in letters and "axistags" in data.attrs:
+        letters = "".join(tag["key"][:1] for tag in json.loads(data.attrs["axistags"])["axes"])
+    return told_axes(letters, rank) if "?" not in letters else default_axes(rank)
+
+
+def _spacing(data: Any) -> tuple[float, float, float] | None:
+    found = np.ravel(data.attrs.get(_SIZES, ()))
+    return (float(found[0]), float(found[1]), float(found[2])) if len(found) == 3 else None
+
+
+def create(path: Path, member: str, new: New) -> None:
+    """A file with one dataset of zeros, in one run of bytes."""
+    h5py = needed("h5py", path)
+    axes = new.axes or "NDHWC"
+    layout = Layout.holding(axes, new.shape)
+    with h5py.File(path, "w") as file:
+        kind = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        kind.set_layout(h5py.h5d.CONTIGUOUS)
+        # The bytes must have a place before they are mapped.
+        kind.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+        name = (member.strip("/") or "volume").encode()
+        links = h5py.h5p.create(h5py.h5p.LINK_CREATE)
+        links.set_create_intermediate_group(True)
+        space = h5py.h5s.create_simple(layout.sizes)
+        h5py.h5d.create(file.id, name, h5py.h5t.py_create(new.dtype, logical=True), space, kind, lcpl=links)
+        data = file[name.decode()]
+        for dimension, letter in zip(data.dims, axes, strict=True):
+            dimension.label = letter
+        if new.spacing != (1.0, 1.0, 1.0):
+            data.attrs[_SIZES] = new.spacing

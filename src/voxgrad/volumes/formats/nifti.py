@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NIfTI-1 and NIfTI-2 in one file: x, y, z, t, c in the file; slope and intercept applied; the affine kept.
+
+A packed file is unpacked once, into a temporary file, when it is first read, so that boxes of it cost what they hold.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from voxgrad.formats.tensor_files import bad_file
+from voxgrad.volumes.axes import Array, Index, Layout
+from voxgrad.volumes.store import New, Store, check_dtype, mapped, needed
+
+AXES = "xyztc"
+_UNITS = {"meter": "m", "mm": "mm", "micron": "um", "unknown": ""}
+_CODES = {"m": "meter", "mm": "mm", "um": "micron", "micrometer": "micron", "millimeter": "mm", "meter": "meter"}
+
+
+def open_store(path: Path, member: str, axes: str | None, write: bool) -> Store:
+    """The volume; integers stay integers unless the header scales them."""
+    nibabel = needed("nibabel", path)
+    packed = path.name.lower().endswith(".gz")
+    if write and packed:
+        raise bad_file(path, "be a file that can be written in parts", "a packed one", "Write .nii or .zarr.")
+    image = _image_class(nibabel, path, packed).from_filename(str(path))
+    # A loaded header forgets where the data begin and how they are scaled; the array's stand-in knows.
+    header, data = image.header, image.dataobj
+    sizes = tuple(int(size) for size in data.shape)
+    sizes += (1,) * (3 - len(sizes))
+    scale = float(data.slope), float(data.inter)
+    stored = np.dtype(data.dtype)
+    dtype = check_dtype(path, stored) if scale == (1.0, 0.0) else _scaled_type(stored)
+    if write and scale != (1.0, 0.0):
+        raise bad_file(path, "be written without slope and intercept", f"{scale[0]:g} and {scale[1]:g}")
+    offset = int(data.offset)
+    if len(sizes) > 5 or min(sizes) < 0 or offset < 0:
+        raise bad_file(path, "have up to five dimensions, x, y, z, t, c", f"sizes {list(sizes)}, data at {offset}")
+    layout = Layout(axes or AXES[: len(sizes)], sizes)
+    array = _array(path, packed, sizes, stored, offset, write)
+
+    def fetch(index: Index) -> Array:
+        part = np.array(array()[index])
+        return part if scale == (1.0, 0.0) else (part * scale[0] + scale[1]).astype(dtype)
+
+    def put(index: Index, part: Array) -> None:
+        array()[index] = part
+
+    zooms = [float(size) for size in header.get_zooms()] + [1.0, 1.0, 1.0]
+    return Store(
+        path, layout, dtype, fetch, put if write else None, spacing=(zooms[2], zooms[1], zooms[0]),
+        unit=_UNITS.get(header.get_xyzt_units()[0], ""), affine=np.asarray(image.affine), kind="NIfTI",
+    )  # fmt: skip
+
+
+def _scaled_type(stored: np.dtype[Any]) -> np.dtype[Any]:
+    """Scaled values are exact enough in float32 unless more than 24 bits are stored."""
+    return np.dtype(np.float64 if stored.itemsize > 2 and stored != np.float32 else np.float32)
+
+
+def _image_class(nibabel: Any, path: Path, packed: bool) -> Any:
+    """By the size of the header alone: the library would also try formats that are no volumes."""
+    with gzip.open(path) if packed else path.open("rb") as stream:
+        size = stream.read(4)
+    for number, kind in ((348, nibabel.Nifti1Image), (540, nibabel.Nifti2Image)):
+        if size in (number.to_bytes(4, "little"), number.to_bytes(4, "big")):
+            return kind
+    raise bad_file(path, "be a NIfTI file", f"one that begins with {size!r}")
+
+
+def _array(path: Path, packed: bool, sizes: tuple[int, ...], stored: np.dtype[Any], offset: int, write: bool) -> Any:
+    """The data as a function, so that opening a packed file unpacks nothing."""
+    if not packed:
+        array = mapped(path, sizes, stored, offset, "F", write)
+        return lambda: array
+
+    @cache
+    def unpacked() -> Array:
+        wanted = offset + math.prod(sizes) * stored.itemsize
+        with gzip.open(path) as stream, tempfile.NamedTemporaryFile(prefix="voxgrad-") as file:
+            _copy(stream, file, wanted)
+            # The map keeps the bytes when the name goes.
+            return mapped(Path(file.name), sizes, stored, offset, "F", False)
+
+    return unpacked
+
+
+def _copy(source: Any, target: IO[bytes], size: int) -> None:
+    """No more than the header declares, whatever the archive holds."""
+    while size > 0 and (block := source.read(min(size, 2**22))):
+        target.write(block)
+        size -= len(block)
+    target.flush()
+
+
+def create(path: Path, member: str, new: New) -> None:
+    """A file of zeros with its header."""
+    if path.name.lower().endswith(".gz"):
+        raise bad_file(path, "be a file that can be written in parts", "a packed one", "Write .nii or .zarr.")
+    axes = new.axes or AXES[: 5 if new.shape[4] > 1 else 4 if new.shape[0] > 1 else 3]
+    layout = Layout.holding(axes, new.shape)
+    image = _new_image(path, layout, new)
+    header = image.header
+    header.set_data_offset(max(352, header.single_vox_offset))
+    with path.open("wb") as stream:
+        header.write_to(stream)
+        stream.write(b"\0" * 4)
+        stream.truncate(header.get_data_offset() + math.prod(layout.sizes) * header.get_data_dtype().itemsize)
+
+
+def save_packed(path: Path, array: Array, new: New) -> None:
+    """A whole volume as .nii.gz: written unpacked, then packed."""
+    with tempfile.TemporaryDirectory() as folder:
+        plain = Path(folder) / "volume.nii"
+        create(plain, "", new)
+        store = open_store(plain, "", new.axes, True)
+        store.write((slice(None),) * 5, array)
+        with plain.open("rb") as source, gzip.open(path, "wb", compresslevel=6) as target:
+            shutil.copyfileobj(source, target, 2**22)
+
+
+def _new_image(path: Path, layout: Layout, new: New) -> Any:
+    nibabel = needed("nibabel", path)
+    kind = nibabel.Nifti1Image if max(layout.sizes) < 2**15 else nibabel.Nifti2Image
+    affine = np.diag([*new.spacing[::-1], 1.0]) if new.affine is None else new.affine
+    blank = np.broadcast_to(np.zeros((), new.dtype), layout.sizes)
+    # int64 has to be asked for: older readers do not know it.
+    image = kind(blank, affine, dtype=new.dtype)
+    image.header.set_xyzt_units(_CODES.get(new.unit, "unknown" if new.affine is None else "mm"))
+    if image.header.get_data_dtype() != new.dtype:
+        raise bad_file(path, "have an element type of NIfTI", new.dtype)
+    return image

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TIFF stacks: plain ones are mapped, packed ones read piece by piece; ImageJ's and OME's axes and spacing are kept."""
+
+from __future__ import annotations
+
+import re
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from voxgrad.formats.tensor_files import bad_file
+from voxgrad.volumes.axes import Array, Index, Layout, told_axes
+from voxgrad.volumes.store import New, Store, check_dtype, mapped, needed
+
+_CLASSIC = 2**32 - 2**25
+"""Larger files need BigTIFF, whose offsets have 64 bits; the rest is room for tags."""
+_IMAGEJ = ("uint8", "uint16", "float32")
+_UNITS = {"\\u00B5m": "um", "µm": "um", "micron": "um", "microns": "um", "pixel": "", "None": ""}
+_METRES = {2: 25400.0, 3: 10000.0}
+"""Micrometres in TIFF's units of resolution: inch and centimetre."""
+
+
+def open_store(path: Path, member: str, axes: str | None, write: bool) -> Store:
+    """The first series of images."""
+    tifffile = needed("tifffile", path)
+    # Other files, which OME metadata may name, are not opened.
+    file = tifffile.TiffFile(path, _multifile=False)
+    try:
+        store = _store(path, file, axes, write)
+    except BaseException:
+        file.close()
+        raise
+    weakref.finalize(store.fetch, file.close)
+    return store
+
+
+def _store(path: Path, file: Any, axes: str | None, write: bool) -> Store:
+    if not file.series:
+        raise bad_file(path, "hold images", "a TIFF file without any")
+    series = file.series[0]
+    sizes = tuple(int(size) for size in series.shape)
+    dtype = check_dtype(path, np.dtype(series.dtype))
+    layout = Layout(axes or _axes(series.axes, len(sizes)), sizes)
+    spacing, unit = _spacing(file, series)
+    if series.dataoffset is not None:
+        stored = dtype.newbyteorder(file.byteorder)
+        array = mapped(path, sizes, stored, int(series.dataoffset), "C", write)
+        put, chunks = array.__setitem__ if write else None, None
+    elif write:
+        raise bad_file(path, "be a TIFF file that can be written in parts", "packed or scattered images")
+    else:
+        array = _pieces(path, series)
+        put, chunks = None, layout.five(array.chunks)
+
+    def fetch(index: Index) -> Array:
+        return np.array(array[index])
+
+    return Store(path, layout, dtype, fetch, put, spacing=spacing, unit=unit, chunks=chunks, kind="TIFF")
+
+
+def _pieces(path: Path, series: Any) -> Any:
+    """The images as a Zarr array, whose chunks are the strips, tiles or pages of the file."""
+    zarr = needed("zarr", path)
+    found = zarr.open(store=series.aszarr(), mode="r")
+    return found if hasattr(found, "shape") else found["0"]
+
+
+def _axes(told: str, rank: int) -> str:
+    """tifffile's letters; a sequence of images without a name is depth."""
+    if "Z" not in told:
+        told = re.sub("[QIR]", "Z", told, count=1)
+    plain = told if rank > 2 else told.replace("S", "C")
+    return plain if rank == 2 and set(plain) == set("YX") else told_axes(plain, rank)
+
+
+def _spacing(file: Any, series: Any) -> tuple[tuple[float, float, float], str]:
+    """Depth, height and width of a voxel: from OME or ImageJ where they say so, else from the resolution."""
+    if file.is_ome:
+        text = str(file.ome_metadata)
+        found = [re.search(rf'PhysicalSize{axis}="([0-9.eE+-]+)"', text) for axis in "ZYX"]
+        unit = re.search(r'PhysicalSizeXUnit="([^"]*)"', text)
+        sizes = [float(one[1]) if one else 1.0 for one in found]
+        return (sizes[0], sizes[1], sizes[2]), _unit(unit[1] if unit else "µm" if any(found) else "")
+    height, width = (_pixel(series.keyframe, name) for name in ("YResolution", "XResolution"))
+    if file.is_imagej:
+        known = file.imagej_metadata
+        return (float(known.get("spacing", 1.0)), height, width), _unit(str(known.get("unit", "")))
+    told = series.keyframe.tags.get("ResolutionUnit")
+    factor = _METRES.get(int(told.value)) if told else None
+    if factor is None:
+        return (1.0, height, width), ""
+    return (1.0, height * factor, width * factor), "um"
+
+
+def _pixel(page: Any, name: str) -> float:
+    tag = page.tags.get(name)
+    above, below = tag.value if tag else (1, 1)
+    return float(below) / float(above) if above and below else 1.0
+
+
+def _unit(text: str) -> str:
+    return _UNITS.get(text, text)
+
+
+def create(path: Path, member: str, new: New) -> None:
+    """Images of zeros, one behind the other: OME's by the name .ome.tif, else ImageJ's where it has the type."""
+    tifffile = needed("tifffile", path)
+    if new.dtype.kind not in "biuf":
+        raise bad_file(path, "have an element type of TIFF", new.dtype)
+    big = new.nbytes > _CLASSIC
+    ome = path.name.lower().endswith((".ome.tif", ".ome.tiff"))
+    imagej = not ome and not big and new.dtype.name in _IMAGEJ and new.axes is None
+    axes = new.axes or "".join(letter for letter in "TZCYX" if letter in "YX" or new.size(letter) > 1 or letter == "Z")
+    layout = Layout.holding(axes, new.shape)
+    depth, height, width = new.spacing
+    unit = new.unit or "pixel"
+    metadata: dict[str, Any] = {"axes": axes}
+    options: dict[str, Any] = {"resolution": (1 / width, 1 / height)}
+    if imagej:
+        metadata |= {"spacing": depth, "unit": "um" if unit == "um" else unit}
+        options["resolutionunit"] = "NONE"
+    elif ome:
+        metadata |= {f"PhysicalSize{axis}": size for axis, size in zip("ZYX", new.spacing, strict=True)}
+        metadata |= {f"PhysicalSize{axis}Unit": unit.replace("um", "µm") for axis in "ZYX"}
+    else:
+        options["resolutionunit"] = "NONE"
+    tifffile.memmap(
+        path, shape=layout.sizes, dtype=new.dtype, bigtiff=big, ome=ome, imagej=imagej, metadata=metadata,
+        photometric="minisblack", **options,
+    ).flush()  # fmt: skip

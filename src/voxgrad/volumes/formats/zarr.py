@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Zarr arrays (version 3, and 2 where the library reads it), and OME-Zarr 0.4 and 0.5 in and 0.5 out.
+
+`scan.ome.zarr` is its full resolution, `scan.ome.zarr:1` another dataset of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from voxgrad.formats.tensor_files import bad_file
+from voxgrad.volumes.axes import Array, Index, Layout, default_axes, told_axes
+from voxgrad.volumes.store import New, Store, check_dtype, needed
+
+_OME_ORDER = "tczyx"
+_OME_TYPES = {"t": "time", "c": "channel", "z": "space", "y": "space", "x": "space"}
+
+
+def open_store(path: Path, member: str, axes: str | None, write: bool) -> Store:
+    """An array, the first dataset of an OME image, or the array of a group that `member` names."""
+    zarr = needed("zarr", path)
+    found = zarr.open(store=str(path), mode="r+" if write else "r")
+    image: Mapping[str, Any] = {}
+    if not hasattr(found, "shape"):
+        found, image, member = _of_group(path, found, member)
+    _refuse_code(path, found.metadata.to_dict())
+    told, spacing, unit = _described(found, image, member)
+    layout = Layout(axes or told, tuple(int(size) for size in found.shape))
+    chunks = layout.five(found.shards or found.chunks)
+
+    def fetch(index: Index) -> Array:
+        return np.asarray(found[index])
+
+    by_axis = dict(zip(told, spacing, strict=True)) if spacing else {}
+    sizes = _volume_spacing(layout, [by_axis.get(letter, 1.0) for letter in told])
+    return Store(
+        path, layout, check_dtype(path, np.dtype(found.dtype)), fetch, found.__setitem__ if write else None,
+        spacing=sizes, unit=unit, chunks=chunks, member=member, kind="OME-Zarr" if image else "Zarr",
+    )  # fmt: skip
+
+
+def _volume_spacing(layout: Layout, values: list[float]) -> tuple[float, float, float]:
+    _, depth, height, width, _ = layout.five(values, 1.0)
+    return float(depth), float(height), float(width)
+
+
+def _of_group(path: Path, group: Any, member: str) -> tuple[Any, Mapping[str, Any], str]:
+    """The array that is meant, the OME image that it belongs to, and its name in the group."""
+    attributes = dict(group.attrs)
+    listed = attributes.get("ome", attributes).get("multiscales")
+    image = listed[0] if listed else {}
+    names = [one["path"] for one in image["datasets"]] if image else sorted(name for name, _ in group.arrays())
+    if not names or (not member and not image and len(names) > 1):
+        got = f"a group with {len(names)} arrays: {', '.join(names[:8])}" if names else "a group without arrays"
+        raise bad_file(path, "be a Zarr array or an OME image", got, f"Write {path}:NAME." if names else "")
+    name = member or names[0]
+    if name not in names:
+        raise bad_file(path, f"hold an array {name!r}", ", ".join(names[:8]))
+    return group[name], image, name if member else ""
+
+
+def _refuse_code(path: Path, metadata: Any) -> None:
+    """Version 2 can name pickle as a filter, which would run what the file says."""
+    for key, value in _entries(metadata):
+        if key in ("id", "name") and str(value).rpartition(".")[2] == "pickle":
+            raise bad_file(path, "hold numbers", "data packed with pickle", "Pickle can run code; it is not read.")
+
+
+def _entries(data: Any) -> Iterator[tuple[Any, Any]]:
+    items = data.items() if isinstance(data, Mapping) else enumerate(data) if isinstance(data, (list, tuple)) else ()
+    for key, value in items:
+        yield key, value
+        yield from _entries(value)
+        if hasattr(value, "get_config"):
+            yield from _entries(value.get_config())
+
+
+def _described(array: Any, image: Mapping[str, Any], member: str) -> tuple[str, list[float], str]:
+    """The axes, their spacing and its unit, from OME's metadata or the names of the dimensions."""
+    rank = len(array.shape)
+    if not image:
+        names = getattr(array.metadata, "dimension_names", None) or ()
+        letters = "".join(name[:1] if isinstance(name, str) else "?" for name in names)
+        return (told_axes(letters, rank) if names else default_axes(rank)), [], ""
+    axes = [one if isinstance(one, Mapping) else {"name": one} for one in image.get("axes", _OME_ORDER[-rank:])]
+    letters = "".join(str(one["name"])[:1] for one in axes)
+    dataset = next(one for one in image["datasets"] if not member or one["path"] == member)
+    spacing = np.ones(rank)
+    for step in [*dataset.get("coordinateTransformations", ()), *image.get("coordinateTransformations", ())]:
+        if step.get("type") == "scale":
+            spacing *= np.asarray(step["scale"], dtype=float)
+    unit = next((str(one["unit"]) for one in axes[::-1] if one.get("unit")), "")
+    return told_axes(letters, rank), spacing.tolist(), unit
+
+
+def create(path: Path, member: str, new: New) -> None:
+    """A Zarr array of zeros, or an OME image of one resolution where the name ends in .ome.zarr."""
+    zarr = needed("zarr", path)
+    ome = path.name.lower().endswith(".ome.zarr")
+    axes = new.axes or (_ome_axes(new) if ome else "NDHWC")
+    layout = Layout.holding(axes, new.shape)
+    options: dict[str, Any] = {"fill_value": 0, "dtype": new.dtype, "shape": layout.sizes}
+    options["chunks"] = layout.own(new.chunks) if new.chunks else "auto"
+    options["shards"] = layout.own(new.shards) if new.shards else None
+    if not ome:
+        names = None if axes == "NDHWC" else list(axes)
+        zarr.create_array(store=str(path), overwrite=True, dimension_names=names, **options)
+        return
+    group = zarr.create_group(store=str(path), overwrite=True, attributes={"ome": _ome_metadata(path, axes, new)})
+    group.create_array("0", dimension_names=list(axes), **options)
+
+
+def _ome_axes(new: New) -> str:
+    """Time and channels only where there are several."""
+    return "".join(letter for letter in _OME_ORDER if letter in "zyx" or new.shape["tzyxc".index(letter)] != 1)
+
+
+def _ome_metadata(path: Path, axes: str, new: New) -> dict[str, Any]:
+    space = {"unit": new.unit} if new.unit else {}
+    sizes = dict(zip("zyx", new.spacing, strict=True))
+    described = [{"name": one, "type": _OME_TYPES[one]} | (space if one in sizes else {}) for one in axes]
+    scale = {"type": "scale", "scale": [sizes.get(one, 1.0) for one in axes]}
+    name = path.name[: -len(".ome.zarr")]
+    dataset = {"path": "0", "coordinateTransformations": [scale]}
+    return {"version": "0.5", "multiscales": [{"name": name, "axes": described, "datasets": [dataset]}]}

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job: a page, the files of its volumes and of its results, and how it is cut. Kept as files in the run folder.
+
+Whoever can read the folder can work on the job: a process of this machine, or of another one that sees the same disk.
+`job.json` says what is done, `page.vox.json` is the page, `values.npz` holds what is not cut (filters, biases),
+computed once, so that every worker and every later run has the same.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import uuid
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from voxgrad.catalog import dtypes
+from voxgrad.catalog.dims import shapes_differ
+from voxgrad.catalog.model import Spec
+from voxgrad.errors import Fault, InvalidArgumentError, show
+from voxgrad.graph.block import Output
+from voxgrad.graph.device import Device
+from voxgrad.graph.feeds import Feeds, feed_arrays
+from voxgrad.graph.page import Page
+from voxgrad.graph.plan import content_key
+from voxgrad.graph.values import spec_of
+from voxgrad.graph.volume_files import open_in
+from voxgrad.kernels.element_types import dtype_of, numpy_type
+from voxgrad.volumes.layout import Layout, flat, lay_out
+from voxgrad.volumes.page_plan import PagePlan
+from voxgrad.volumes.stores import Store, open_volume
+
+Array = np.ndarray[Any, Any]
+_MOST_LOOKED_AT = 100_000
+
+
+@dataclass
+class Job:
+    """A page over volumes, ready to be planned and run. Names are those of outputs of blocks."""
+
+    page: Page
+    volumes: dict[Output, Store]
+    feeds: dict[Output, Array]
+    outputs: dict[Output, str]
+    """The files of results; fetches without a file are in `fetches` alone."""
+    fetches: list[Output]
+    chunks: tuple[int, ...]
+    device: str = "cpu"
+    run: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """Stands for this run, so that nobody takes an old run in the same folder for it."""
+
+    @staticmethod
+    def make(
+        page: Page, volumes: Mapping[str, Any], feeds: Feeds, outputs: Mapping[str, Any], fetches: Sequence[str],
+        chunks: Sequence[int], device: str = "cpu",
+    ) -> Job:  # fmt: skip
+        """A job from names and paths; the page is copied and its nested pages are put in their place."""
+        exposed = {name: output.path for name, output in page.outputs.items()}
+        copy = flat(page)
+        exposed = {name: copy.outputs[name].path for name in exposed}
+        found = {copy.output(exposed.get(name, name)): str(path) for name, path in outputs.items()}
+        wanted = [copy.output(exposed.get(name, name)) for name in fetches]
+        stores = {copy.output(name): opened(path) for name, path in volumes.items()}
+        stores |= _own_volumes(copy, {*stores, *(copy.output(_path(which)) for which in feeds)})
+        named = {copy.output(_path(which)): value for which, value in feeds.items()}
+        arrays = feed_arrays(copy, Device("cpu"), named)
+        all_fetched = [*found, *(one for one in wanted if one not in found)]
+        return Job(copy, stores, arrays, found, all_fetched, tuple(int(one) for one in chunks), device)
+
+    def lay_out(self) -> Layout:
+        """The layout of the page over these volumes."""
+        specs = {output: self._spec(output, store) for output, store in self.volumes.items()}
+        return lay_out(self.page, specs, {output: spec_of(value) for output, value in self.feeds.items()}, self.fetches)
+
+    def plan(self) -> PagePlan:
+        """The plan of the job."""
+        return PagePlan(self.lay_out(), self.chunks)
+
+    def alignment(self, plan: PagePlan) -> tuple[int, int, int]:
+        """What chunks of the largest result are best multiples of: what its windows make of a chunk of the file."""
+        units = [1, 1, 1]
+        root = max(plan.roots, key=lambda one: math.prod(one.sizes))
+        for output, store in self.volumes.items():
+            for role in (1, 2, 3) if store.chunks is not None else ():
+                dim = plan.layout.role_dim(plan.layout.plan.feeds[output], role)
+                if dim is not None and store.chunks is not None:
+                    unit = store.chunks[dim] * root.sizes[role] / max(store.shape[dim], 1)
+                    units[role - 1] = max(units[role - 1], round(unit))
+        return units[0], units[1], units[2]
+
+    def _spec(self, output: Output, store: Store) -> Spec:
+        """A volume as the page sees it: of the type of its placeholder, else of its own."""
+        declared = self.page.infer().spec(output)
+        name = output.block.name
+        if shapes_differ(store.shape, declared.shape):
+            wanted = f"hold a volume of shape {show(list(declared.shape or ()))}"
+            fault = Fault(
+                "VG067", "volumes", name, wanted, show(list(store.shape)), "Give the layout that the page has."
+            )
+            raise InvalidArgumentError(fault)
+        dtype = declared.dtype or dtype_of(store.dtype.newbyteorder("="))
+        if dtype is None:
+            raise InvalidArgumentError(Fault("VG011", "volumes", name, "hold numbers", str(store.dtype)))
+        return Spec(dtype, store.shape)
+
+    def described(self) -> dict[str, Any]:
+        """What makes this job this job, as plain data."""
+        return {
+            "volumes": {output.path: [_full(store), store.axes] for output, store in self.volumes.items()},
+            "outputs": {output.path: path for output, path in self.outputs.items()},
+            "fetches": [output.path for output in self.fetches],
+            "feeds": {output.path: content_key(value).hex() for output, value in self.feeds.items()},
+            "chunks": list(self.chunks),
+            "device": self.device,
+        }
+
+    def marks(self) -> dict[str, list[Any]]:
+        """What tells that a volume is still the same: shape, type, bytes and the time of the last change."""
+        return {output.path: _mark(store) for output, store in self.volumes.items()}
+
+
+def opened(volume: Any) -> Store:
+    """A volume that is open, or the one in a file."""
+    return volume if isinstance(volume, Store) else open_volume(volume)
+
+
+def _path(which: Any) -> str:
+    return which if isinstance(which, str) else str(which.path)
+
+
+def _full(store: Store) -> str:
+    """The name under which another process, in another folder, finds a volume."""
+    return f"{store.path.resolve()}:{store.member}" if store.member else str(store.path.resolve())
+
+
+def _own_volumes(page: Page, given: Container[Output]) -> dict[Output, Store]:
+    """The files of Volume blocks that nobody gave anything else to; of a box of a file, the box is what counts."""
+    found = {}
+    for block in page.blocks if page.folder is not None else ():
+        if block.op_name == "Volume" and block.output(0) not in given and not block.attrs.get("box"):
+            assert page.folder is not None
+            found[block.output(0)] = open_in(page.folder, block.attrs["path"], block.attrs.get("axes", ""))
+    return found
+
+
+def _mark(store: Store) -> list[Any]:
+    size, changed, looked = 0, 0, 0
+    for file in _files(store.path):
+        seen = file.stat()
+        size, changed, looked = size + seen.st_size, max(changed, seen.st_mtime_ns), looked + 1
+        if looked >= _MOST_LOOKED_AT:
+            break
+    return [list(store.shape), str(store.dtype), size, changed]
+
+
+def _files(path: Path) -> Any:
+    if path.is_file():
+        yield path
+    for folder, _, names in os.walk(path):
+        yield from (Path(folder, name) for name in names)
+
+
+# The folder of a job
+
+
+def save_job(job: Job, folder: Path, values: Mapping[int, Array]) -> None:
+    """Write a job into its folder; `job.json` comes last, so that half a job is none."""
+    folder.mkdir(parents=True, exist_ok=True)
+    job.page.save(folder / "page.vox.json")
+    _save_arrays(folder / "feeds", {output.path: value for output, value in job.feeds.items()})
+    _save_arrays(folder / "values", {str(slot): value for slot, value in values.items()})
+    text = json.dumps({"run": job.run, "job": job.described(), "marks": job.marks()}, sort_keys=True)
+    unfinished = folder / "job.json.part"
+    unfinished.write_text(text)
+    unfinished.replace(folder / "job.json")
+
+
+def read_head(folder: Path) -> dict[str, Any] | None:
+    """What `job.json` says, or None where no job was saved."""
+    file = folder / "job.json"
+    head: dict[str, Any] | None = json.loads(file.read_text()) if file.exists() else None
+    return head
+
+
+def open_job(folder: Path) -> tuple[Job, dict[int, Array]]:
+    """The job in a folder, and the values that are not cut."""
+    head = read_head(folder)
+    if head is None:
+        raise InvalidArgumentError(Fault("VG051", "volumes", "folder", "hold a job", str(folder)))
+    told = head["job"]
+    page = Page.load(folder / "page.vox.json")
+    feeds = {page.output(name): value for name, value in _load_arrays(folder / "feeds").items()}
+    job = Job(
+        page,
+        {page.output(name): open_volume(path, axes=axes) for name, (path, axes) in told["volumes"].items()},
+        feeds,
+        {page.output(name): path for name, path in told["outputs"].items()},
+        [page.output(name) for name in told["fetches"]],
+        tuple(told["chunks"]),
+        told["device"],
+        head["run"],
+    )
+    return job, load_values(folder)
+
+
+def load_values(folder: Path) -> dict[int, Array]:
+    """The values that are not cut, by slot."""
+    return {int(name): value for name, value in _load_arrays(folder / "values").items()}
+
+
+def _save_arrays(stem: Path, arrays: Mapping[str, Array]) -> None:
+    """Arrays as bytes, with their types by name: NumPy's own files lose those that it does not know."""
+    heads = [{"name": name, "dtype": _dtype_name(one), "shape": list(one.shape)} for name, one in arrays.items()]
+    stem.with_suffix(".json").write_text(json.dumps(heads))
+    data = {str(at): np.frombuffer(one.tobytes(), np.uint8) for at, one in enumerate(arrays.values())}
+    np.savez(stem.with_suffix(".npz"), **data)  # type: ignore[arg-type]
+
+
+def _dtype_name(array: Array) -> str:
+    dtype = dtype_of(array.dtype)
+    assert dtype is not None, array.dtype
+    return dtype.name
+
+
+def _load_arrays(stem: Path) -> dict[str, Array]:
+    found = {}
+    with np.load(stem.with_suffix(".npz"), allow_pickle=False) as data:
+        for at, head in enumerate(json.loads(stem.with_suffix(".json").read_text())):
+            dtype = dtypes.named(head["dtype"])
+            assert dtype is not None
+            found[head["name"]] = data[str(at)].view(numpy_type(dtype)).reshape(head["shape"])
+    return found

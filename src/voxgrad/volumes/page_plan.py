@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan of a page over volumes: for every chunk, exactly the box of every tensor that it needs, in integers.
+
+The result is cut along batch, depth, height and width. A range of the result along one of them needs a range of every
+tensor before it along the same one, whatever the others do: so the plan is one short table per direction, and a chunk
+is one row of each. A million chunks take as long to plan as three hundred rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+
+from voxgrad.catalog.problem import Problem
+from voxgrad.volumes.layout import ROLES, VOLUME, Layout, Piece
+from voxgrad.volumes.windows import CELLS, EMPTY, WHOLE, Range, Segment, hull, is_forward, segment, sides
+
+Boxes = tuple[Range, ...]
+"""A range per dimension of a tensor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """What a run makes: a tensor that is written chunk by chunk, or the sums of a piece over the chunks."""
+
+    slot: int
+    """The tensor that is cut into chunks: the result itself, or what is summed."""
+    sizes: tuple[int, ...]
+    """Cells along batch, depth, height and width; 1 where the tensor has no such dimension."""
+    chunks: tuple[int, ...]
+    piece: int | None = None
+
+    def range(self, role: int, index: int) -> Range:
+        """The cells of a chunk along one direction; none where this tensor has fewer chunks than others."""
+        first = index * self.chunks[role]
+        last = min(first + self.chunks[role], self.sizes[role])
+        return (first, last) if last > first else EMPTY
+
+
+@dataclass(slots=True)
+class Row:
+    """A chunk along one direction: what of every tensor it needs, and what of each axis every window works on."""
+
+    needs: dict[int, Range] = field(default_factory=dict)
+    kept: dict[int, Range] = field(default_factory=dict)
+    segments: dict[int, Segment] = field(default_factory=dict)
+
+
+class PagePlan:
+    """All chunks of a page over volumes. Made at once; what a chunk needs is looked up when it is asked for."""
+
+    def __init__(self, layout: Layout, chunks: Sequence[int]):
+        self.layout = layout
+        self.roots = self._roots(chunks)
+        self.grid = tuple(
+            max((-(-root.sizes[role] // root.chunks[role]) for root in self.roots), default=0) for role in range(4)
+        )
+        self._sides = {at: sides(piece.problem) for at, piece in enumerate(layout.pieces) if piece.problem is not None}
+        self.rows = tuple(tuple(self._row(role, index) for index in range(self.grid[role])) for role in range(4))
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        """The chunks of the first result: batch, depth, height, width."""
+        return self.roots[0].chunks if self.roots else (1, 1, 1, 1)
+
+    def __len__(self) -> int:
+        return math.prod(self.grid)
+
+    def __iter__(self) -> Iterator[tuple[int, ...]]:
+        return product(*(range(count) for count in self.grid))
+
+    def at(self, number: int) -> tuple[int, ...]:
+        """Where the chunk with a number lies in the grid."""
+        place = []
+        for count in reversed(self.grid):
+            number, rest = divmod(number, count)
+            place.append(rest)
+        return tuple(reversed(place))
+
+    # What is made, and in which parts
+
+    def _roots(self, chunks: Sequence[int]) -> list[Root]:
+        layout = self.layout
+        slots: list[tuple[int, int | None]] = [
+            (slot, None) for slot in dict.fromkeys(layout.fetches.values()) if layout.kinds[slot] == VOLUME
+        ]
+        slots += [(self._summed(piece), at) for at, piece in enumerate(layout.pieces) if piece.adds]
+        sizes = [tuple(self._size(slot, role) for role in range(4)) for slot, _ in slots]
+        largest = tuple(max((one[role] for one in sizes), default=1) for role in range(4))
+        given = (largest[0] if layout.whole_batch else 1, *chunks) if len(chunks) == 3 else tuple(chunks)
+        counts = [-(-size // min(max(chunk, 1), max(size, 1))) for size, chunk in zip(largest, given, strict=True)]
+        return [
+            Root(slot, own, tuple(_chunk(own[role], largest[role], given[role], counts[role]) for role in range(4)), at)
+            for (slot, at), own in zip(slots, sizes, strict=True)
+        ]
+
+    def _summed(self, piece: Piece) -> int:
+        """The tensor whose cells a sum goes over; of a filter gradient, the one that lies along the windows."""
+        names = [item.name for item in piece.step.op.inputs]
+        return piece.inputs[names.index("out_backprop") if piece.problem is not None else 0]
+
+    def _size(self, slot: int, role: int) -> int:
+        dim, shape = self.layout.role_dim(slot, role), self.layout.specs[slot].shape
+        return 1 if dim is None or shape is None else int(shape[dim])
+
+    # What a chunk needs
+
+    def _row(self, role: int, index: int) -> Row:
+        row = Row()
+        for root in self.roots:
+            if root.piece is None:
+                self._need(row, role, root.slot, root.range(role, index))
+            else:
+                row.kept[root.piece] = root.range(role, index)
+        for at in reversed(range(len(self.layout.pieces))):
+            piece = self.layout.pieces[at]
+            if not piece.adds:
+                kept = EMPTY
+                for slot in piece.outputs:
+                    kept = hull(kept, row.needs.get(slot, EMPTY))
+                row.kept[at] = kept
+            self._needs_of(row, role, at, piece)
+        return row
+
+    def _needs_of(self, row: Row, role: int, at: int, piece: Piece) -> None:
+        """What a piece needs of its inputs along one direction, for the range of its result that is kept."""
+        if piece.problem is not None and role > 0:
+            row.segments[at] = segment(piece.problem.kernel, piece.problem.axes[role - 1], row.kept[at])
+        for index, slot in enumerate(piece.inputs):
+            self._need(row, role, slot, self.input_range(row, role, at, index))
+
+    def input_range(self, row: Row, role: int, at: int, index: int) -> Range:
+        """The range of one input of a piece that its kept result needs, along the dimension that has the role."""
+        piece = self.layout.pieces[at]
+        if piece.problem is not None:
+            side = self._sides[at][index]
+            if side == WHOLE or role == 0:
+                return EMPTY if side == WHOLE else row.kept[at]
+            found = row.segments[at]
+            return found.cells if side == CELLS else found.windows
+        dim, places = self.layout.role_dim(piece.inputs[index], role), piece.places[index]
+        if dim is None or not isinstance(places, tuple):
+            return EMPTY
+        followed = places[dim] is not None or bool(piece.adds)
+        size = self._size(piece.inputs[index], role)
+        return row.kept[at] if followed and (size > 1 or places[dim] is not None) else (0, size)
+
+    def _need(self, row: Row, role: int, slot: int, wanted: Range) -> None:
+        if self.layout.kinds[slot] == VOLUME and self.layout.role_dim(slot, role) is not None:
+            row.needs[slot] = hull(row.needs.get(slot, EMPTY), wanted)
+
+    def box(self, slot: int, at: Sequence[int]) -> Boxes:
+        """The box of a tensor that a chunk works on."""
+        shape = self.layout.specs[slot].shape or ()
+        return tuple(
+            (0, size) if role is None else self.rows[role][at[role]].needs.get(slot, EMPTY)
+            for role, size in zip(self.layout.roles[slot], shape, strict=True)
+        )
+
+    def input_box(self, piece: int, index: int, at: Sequence[int]) -> Boxes:
+        """The box of an input that a piece reads for a chunk."""
+        slot = self.layout.pieces[piece].inputs[index]
+        shape = self.layout.specs[slot].shape or ()
+        whole = self.layout.pieces[piece].problem is not None and self._sides[piece][index] == WHOLE
+        return tuple(
+            (0, size) if role is None or whole else self.input_range(self.rows[role][at[role]], role, piece, index)
+            for role, size in zip(self.layout.roles[slot], shape, strict=True)
+        )
+
+    def root_box(self, root: Root, at: Sequence[int]) -> Boxes:
+        """The box of a result that a chunk writes."""
+        shape = self.layout.specs[root.slot].shape or ()
+        return tuple(
+            (0, size) if role is None else root.range(role, at[role])
+            for role, size in zip(self.layout.roles[root.slot], shape, strict=True)
+        )
+
+    def problem(self, piece: int, at: Sequence[int]) -> tuple[Problem, Boxes | None]:
+        """The smaller problem of a windowed piece for a chunk, and the part of its result that is kept."""
+        whole = self.layout.pieces[piece].problem
+        assert whole is not None
+        found = [self.rows[role][at[role]].segments[piece] for role in (1, 2, 3)]
+        batch = self.rows[0][at[0]].kept[piece]
+        axes = (found[0].axis, found[1].axis, found[2].axis)
+        small = replace(whole, axes=axes, batch=batch[1] - batch[0], output_shape=())
+        if self.layout.pieces[piece].adds:
+            return replace(small, output_shape=small.filter_shape), None
+        forward = is_forward(whole)
+        made = replace(small, output_shape=small.output_extent if forward else small.input_extent)
+        if forward or all(one.kept == one.cells for one in found):
+            return made, None
+        crop = [(one.kept[0] - one.cells[0], one.kept[1] - one.cells[0]) for one in found]
+        batch = (0, small.batch)
+        channels = (0, whole.in_channels)
+        return made, (batch, *crop, channels) if whole.channels_last else (batch, channels, *crop)
+
+    def __repr__(self) -> str:
+        names = ", ".join(f"{name} {count}" for name, count in zip(ROLES, self.grid, strict=True))
+        return f"<PagePlan of {self.layout.page.name!r}: {len(self):,} chunks ({names})>"
+
+
+def _chunk(size: int, largest: int, chunk: int, count: int) -> int:
+    """The chunk of a tensor: as given for the largest, in proportion for smaller ones, so that all have one grid."""
+    if size == largest:
+        return max(1, min(chunk, size))
+    return max(1, -(-size // max(count, 1)))

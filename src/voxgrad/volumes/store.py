@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A volume in a file, whatever the format: what it holds is known at once, what is read is asked for by box."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from voxgrad.arrays.limits import check_size
+from voxgrad.errors import Faults, VoxgradError
+from voxgrad.formats.tensor_files import bad_file
+from voxgrad.volumes.axes import WHOLE, Array, Index, Layout
+
+EXTRA = "pip install 'voxgrad[volumes]'"
+
+
+@dataclass(frozen=True, repr=False)
+class Store:
+    """A volume in a file, seen as [N, D, H, W, C]. `read` and `write` take slices of these five dimensions.
+
+    `axes` are the file's own, in its order. `spacing` is the size of a voxel along depth, height and width, in `unit`.
+    `chunks` is what the file is cut into, where it is: what separate writers must not share. `affine`, where the file
+    has one, takes voxel indices x, y, z to millimetres, as NIfTI has it.
+
+    >>> store = open_volume("scan.nii.gz")
+    >>> store[0, 10:20, :, :, 0]            # or store.read(), np.asarray(store)
+    """
+
+    path: Path
+    layout: Layout
+    dtype: np.dtype[Any]
+    fetch: Callable[[Index], Array]
+    """Reads a box, given in the file's own axes."""
+    put: Callable[[Index, Array], None] | None = None
+    """Writes a box, in the file's own axes, where the file can be written to."""
+    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    unit: str = ""
+    chunks: tuple[int, ...] | None = None
+    affine: Array | None = None
+    member: str = ""
+    kind: str = ""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes as [N, D, H, W, C]."""
+        return self.layout.five()
+
+    @property
+    def axes(self) -> str:
+        """The axes of the file as letters, in its own order."""
+        return self.layout.axes
+
+    @property
+    def ndim(self) -> int:
+        """Always five."""
+        return 5
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the whole volume in memory."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def name(self) -> str:
+        """The name under which it was opened."""
+        return f"{self.path}:{self.member}" if self.member else str(self.path)
+
+    def read(self, index: Index = WHOLE) -> Array:
+        """A box of the volume, or all of it, as an array [N, D, H, W, C] of the machine's own byte order."""
+        faults = Faults("open_volume")
+        sizes = [len(range(*one.indices(size))) for one, size in zip(index, self.shape, strict=True)]
+        check_size("open_volume", math.prod(sizes) * self.dtype.itemsize, faults)
+        faults.raise_if_any()
+        with reading(self.name, self.kind):
+            part = np.asarray(self.fetch(self.layout.own(index)))
+            return np.asarray(self.layout.to_five(part, index), dtype=self.dtype)
+
+    def write(self, index: Index, part: Array) -> None:
+        """Put an array [N, D, H, W, C] at its place."""
+        if self.put is None:
+            raise bad_file(self.name, "be open for writing", f"a {self.kind} file that is only read")
+        with reading(self.name, self.kind):
+            self.put(self.layout.own(index), self.layout.to_own(part))
+
+    def astype(self, dtype: Any) -> Store:
+        """The same volume, read as another element type. It is only read."""
+        return replace(self, dtype=np.dtype(dtype), put=None)
+
+    def __getitem__(self, key: Any) -> Array:
+        boxes, picks = _normal(key, self.shape)
+        part: Array = self.read(boxes)[picks]
+        return part
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.asarray(self.read(), dtype=dtype)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        spacing = " x ".join(f"{size:g}" for size in self.spacing) + (f" {self.unit}" if self.unit else "")
+        told = f"{self.dtype} {list(self.shape)}, {human(self.nbytes)}, axes {self.axes}, voxels {spacing}"
+        return f"<Store {self.path.name}{':' + self.member if self.member else ''} ({self.kind}): {told}>"
+
+
+@dataclass(frozen=True)
+class New:
+    """What a new file is to hold: sizes and chunks as [N, D, H, W, C]."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    chunks: tuple[int, ...] | None = None
+    shards: tuple[int, ...] | None = None
+    axes: str | None = None
+    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    unit: str = ""
+    affine: Array | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the data."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def size(self, letter: str) -> int:
+        """The size along T, Z, Y, X or C."""
+        return self.shape["TZYXC".index(letter)]
+
+
+def _normal(key: Any, shape: Sequence[int]) -> tuple[Index, tuple[Any, ...]]:
+    """An index as in NumPy (integers, slices, an ellipsis) as slices to read and what to pick from these."""
+    keys = list(key) if isinstance(key, tuple) else [key]
+    gaps = [at for at, one in enumerate(keys) if one is Ellipsis]
+    if len(gaps) > 1 or len(keys) - len(gaps) > len(shape):
+        raise IndexError(f"too many indices for a volume of 5 dimensions: {key!r}")
+    at = gaps[0] if gaps else len(keys)
+    keys[at : at + len(gaps)] = [slice(None)] * (len(shape) - len(keys) + len(gaps))
+    boxes: list[slice] = []
+    picks: list[Any] = []
+    for one, size in zip(keys, shape, strict=True):
+        if isinstance(one, slice):
+            asked = range(*one.indices(size))
+            # Files are read forwards; what was asked for backwards is turned afterwards.
+            ahead = asked if asked.step > 0 else asked[::-1]
+            boxes.append(slice(ahead.start, max(ahead.stop, ahead.start), ahead.step))
+            picks.append(slice(None, None, 1 if asked.step > 0 else -1))
+        else:
+            number = range(size)[operator.index(one)]
+            boxes.append(slice(number, number + 1))
+            picks.append(0)
+    return tuple(boxes), tuple(picks)
+
+
+def human(size: int) -> str:
+    """A number of bytes for people."""
+    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if size >= 2**power:
+            return f"{size / 2**power:.1f} {unit}"
+    return f"{size} bytes"
+
+
+def needed(module: str, path: str | Path) -> Any:
+    """A library for a format, or an error that says what to install."""
+    try:
+        return import_module(module)
+    except ImportError:
+        library = module.partition(".")[0]
+        remedy = f"{EXTRA}, or pip install {library}"
+        raise bad_file(path, f"be readable with {library}", "no such package", remedy, "VG070") from None
+
+
+@contextmanager
+def reading(path: str | Path, kind: str) -> Iterator[None]:
+    """Around every use of a format's library: these raise whatever comes to them when a file is broken."""
+    try:
+        yield
+    except VoxgradError:
+        raise
+    except Exception as error:
+        told = str(error).splitlines()[0][:160] if str(error) else "nothing more is known"
+        raise bad_file(path, f"be a readable {kind} volume", f"{type(error).__name__}: {told}") from error
+
+
+def mapped(path: Path, shape: Sequence[int], dtype: np.dtype[Any], offset: int, order: str, write: bool) -> Array:
+    """An array over the bytes of a file, which must be there: nothing is read until it is used."""
+    wanted, there = math.prod(shape) * dtype.itemsize, path.stat().st_size
+    if min(shape, default=0) < 0 or offset + wanted > there:
+        got = f"{max(0, there - offset):,} for shape {list(shape)}"
+        raise bad_file(path, f"hold {wanted:,} bytes of data", got, "The file is cut off.")
+    if not wanted:
+        return np.zeros(shape, dtype)
+    kind: Any = "r+" if write else "r"
+    return np.memmap(path, dtype, kind, offset, tuple(shape), order)  # type: ignore[call-overload, no-any-return]
+
+
+def check_dtype(path: str | Path, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The element type as this machine has it; only numbers are volumes."""
+    if (
+        dtype.hasobject
+        or dtype.fields is not None
+        or dtype.kind not in "biufcV"
+        or (dtype.kind == "V" and not _named(dtype))
+    ):
+        raise bad_file(path, "hold numbers", f"elements of type {dtype}")
+    return dtype.newbyteorder("=")
+
+
+def _named(dtype: np.dtype[Any]) -> bool:
+    """True for bfloat16 and its kin, which NumPy has no letter for."""
+    return dtype.type is not np.void
