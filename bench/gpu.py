@@ -342,9 +342,8 @@ def measure(kernel: str, dtype: str, shape: str, with_xla: bool) -> Row:
 
 def time_peers(row: Row, problem: Problem, tensors: list[torch.Tensor], with_xla: bool) -> None:
     """Torch in both layouts, XLA in NDHWC."""
-    flags = torch.backends.cudnn.flags(
-        enabled=True, benchmark=True, deterministic=False, allow_tf32=cudnn.allows_tf32()
-    )
+    tf32 = cudnn.switches(tensors[0].dtype, deterministic=False).tf32
+    flags = torch.backends.cudnn.flags(enabled=True, benchmark=True, deterministic=False, allow_tf32=tf32)
     with flags:
         for last in (True, False):
             one = problem if last else problem_of(problem.kernel, row.shape, row.dtype, False)

@@ -9,6 +9,7 @@ copy here, and its gradient a cropped one. That is counted against it when the c
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -21,7 +22,10 @@ from voxgrad.kernels.cuda.launch import per_problem
 
 @dataclass(frozen=True, slots=True)
 class Switches:
-    """What cuDNN may do: algorithms that repeat their bits only, TF32 for float32."""
+    """What cuDNN may do: algorithms that repeat their bits only, TF32 for float32.
+
+    They are part of what torch remembers its measurements by, so for other types TF32 is whatever torch has.
+    """
 
     deterministic: bool = False
     tf32: bool = False
@@ -95,38 +99,38 @@ def _padded(call: _Call, data: torch.Tensor) -> torch.Tensor:
     return data if call.copied is None else F.pad(data, call.copied)
 
 
-def conv3d(problem: Problem, x: torch.Tensor, w: torch.Tensor, switches: Switches) -> torch.Tensor:
+def conv3d(problem: Problem, x: torch.Tensor, w: torch.Tensor, may: Switches) -> torch.Tensor:
     """y = correlation of x with the filter."""
     call = _call(problem)
     data = _padded(call, _channels_first(problem, x))
     y = torch.cudnn_convolution(
         data, _filter(call, w), call.padding, call.strides, call.dilations, problem.groups, True,
-        switches.deterministic, switches.tf32,
+        may.deterministic, may.tf32,
     )  # fmt: skip
     return _back(problem, y)
 
 
-def conv3d_input(problem: Problem, w: torch.Tensor, dy: torch.Tensor, switches: Switches) -> torch.Tensor:
+def conv3d_input(problem: Problem, w: torch.Tensor, dy: torch.Tensor, may: Switches) -> torch.Tensor:
     """dx = the transpose of `conv3d` in x, applied to dy."""
     call = _call(problem)
     grad, taps = _channels_first(problem, dy), _filter(call, w)
     if all(0 <= cells < stride for cells, stride in zip(call.missing, call.strides, strict=True)):
         dx = torch.cudnn_convolution_transpose(
             grad, taps, call.padding, call.missing, call.strides, call.dilations, problem.groups, True,
-            switches.deterministic, switches.tf32,
+            may.deterministic, may.tf32,
         )  # fmt: skip
     else:
         like = torch.empty(call.whole, dtype=dy.dtype, device=dy.device, memory_format=call.order)
-        dx = _backward(problem, call, grad, like, taps, switches, [True, False, False])[0]
+        dx = _backward(problem, call, grad, like, taps, may, [True, False, False])[0]
     return _back(problem, dx if call.copied is None else dx[call.crop])
 
 
-def conv3d_filter(problem: Problem, x: torch.Tensor, dy: torch.Tensor, switches: Switches) -> torch.Tensor:
+def conv3d_filter(problem: Problem, x: torch.Tensor, dy: torch.Tensor, may: Switches) -> torch.Tensor:
     """dw = the transpose of `conv3d` in the filter, applied to dy. In memory as torch's filter is, if channels last."""
     call = _call(problem)
     like = _filter_like(problem, x.dtype, x.device)
     data = _padded(call, _channels_first(problem, x))
-    dw = _backward(problem, call, _channels_first(problem, dy), data, like, switches, [False, True, False])[1]
+    dw = _backward(problem, call, _channels_first(problem, dy), data, like, may, [False, True, False])[1]
     made: torch.Tensor = dw.permute(2, 3, 4, 1, 0)
     return made if problem.channels_last else made.contiguous()
 
@@ -138,14 +142,15 @@ def _filter_like(problem: Problem, dtype: torch.dtype, device: torch.device) -> 
     return torch.empty((outer, inner, d, h, w), dtype=dtype, device=device, memory_format=_call(problem).order)
 
 
-def _backward(problem: Problem, call: _Call, dy: torch.Tensor, data: torch.Tensor, w: torch.Tensor, switches: Switches,
+def _backward(problem: Problem, call: _Call, dy: torch.Tensor, data: torch.Tensor, w: torch.Tensor, may: Switches,
               wanted: list[bool]) -> Any:  # fmt: skip
-    with _flags(switches, dy.dtype == torch.float32):
-        return torch.ops.aten.convolution_backward(
+    with _flags(may, dy.dtype == torch.float32):
+        return _convolution_backward(
             dy, data, w, None, call.strides, call.padding, call.dilations, False, [0, 0, 0], problem.groups, wanted
         )
 
 
+_convolution_backward: Any = torch.ops.aten.convolution_backward.default
 _core: Any = torch._C
 _FLAGS = {
     "benchmark": (_core._get_cudnn_benchmark, _core._set_cudnn_benchmark),
@@ -157,10 +162,10 @@ _FLAGS = {
 class _flags:  # noqa: N801 - used like a function, as a context manager
     """cuDNN's benchmark mode with given switches; `torch.backends.cudnn.flags` takes longer than a small kernel."""
 
-    def __init__(self, switches: Switches, single: bool):
-        self.wanted = {"benchmark": True, "deterministic": switches.deterministic}
+    def __init__(self, may: Switches, single: bool):
+        self.wanted = {"benchmark": True, "deterministic": may.deterministic}
         if single:
-            self.wanted["tf32"] = switches.tf32
+            self.wanted["tf32"] = may.tf32
         self.before: list[tuple[str, bool]] = []
 
     def __enter__(self) -> None:
@@ -173,6 +178,16 @@ class _flags:  # noqa: N801 - used like a function, as a context manager
     def __exit__(self, *error: object) -> None:
         for name, value in self.before:
             _FLAGS[name][1](value)
+
+
+@lru_cache(maxsize=4)
+def _switches(deterministic: bool, tf32: bool) -> Switches:
+    return Switches(deterministic, tf32)
+
+
+def switches(dtype: torch.dtype, *, deterministic: bool) -> Switches:
+    """The switches for data of a type."""
+    return _switches(deterministic, allows_tf32() if dtype == torch.float32 else _FLAGS["tf32"][0]())
 
 
 def allows_tf32() -> bool:

@@ -147,9 +147,6 @@ def gather_any(x, y, best, dy, dx, bound, D, H, W, C, OD, OH, OW, bd, bh, bw, ti
 _ALL = 1 << 30
 """A chunk as long as the depth: few programs, for kernels that most often have nothing to do."""
 
-STAGE_PLACES = 4
-"""Places per lane on the way back axis by axis, where a lane is not a line."""
-
 Parts = tuple[tuple[int], tuple[int, ...], dict[str, Any]]
 
 
@@ -176,9 +173,11 @@ def _search_lanes(pool: Pool, size: int, value: bool) -> Lanes:
     """Lanes of a search for winners, as measured on an H200: halves of 16 bytes where registers are short."""
     if not pool.overlaps:
         return choose_lanes(pool, size, 1, 1)
+    if pool.strides[0] > 1 and value:
+        return choose_lanes(pool, size, 1, 16, width=8 if size == 2 and pool.channels > 1 else 16)
     if pool.strides[0] > 1:
-        narrow = pool.channels > 1 and (size == 2 or not value)
-        return choose_lanes(pool, size, 1, 16 if value else 8, width=8 if narrow else 16)
+        narrow = pool.channels > 1 or (size == 2 and pool.outs[0] > 16)
+        return choose_lanes(pool, size, 1, (4 if size == 2 else 8) if narrow else 16, width=8 if narrow else 16)
     narrow = size == 2 or pool.channels > 1
     return choose_lanes(pool, size, 1, 8 if pool.channels > 1 else 16, width=8 if narrow else 16)
 
@@ -198,12 +197,12 @@ def _stage_plans(problem: Problem, dtype: torch.dtype, lanes: tuple[Lanes, Lanes
     """The search for the winners of all stages, and the way back."""
     pool, size = canonical(problem), element_size(dtype)
     search, back = lanes or (
-        choose_lanes(pool, size, 1, 16, width=8 if size == 2 or pool.channels > 1 else 16),
+        choose_lanes(pool, size, 1, 32, width=8),
         choose_lanes(pool, size, 1, 32, width=8) if pool.channels > 1 else choose_lanes(pool, size, 1, 64),
     )
     acc = {"ACC": compute_type(dtype)}
     depth, height, width = pool.sizes
-    places = 1 if back.line else STAGE_PLACES
+    places = 1 if back.line else 3 if size == 2 else 4
     grid, ints, constants = laid_out(pool, search, depth, height, width)
     first = Launch(stage_winners, grid, ints, constants | acc)
     grid, ints, constants = laid_out(pool, back, height, depth, triton.cdiv(width, places))

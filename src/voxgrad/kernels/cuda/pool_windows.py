@@ -117,9 +117,8 @@ def _plan(problem: Problem, maximum: bool, dtype: torch.dtype, lanes: Lanes | No
     if fits_lanes(pool):
         lanes = lanes or _lanes(pool, element_size(dtype))
         grid, ints, shared = laid_out(pool, lanes, pool.outs[0], pool.outs[1], pool.outs[2])
-        return Launch(
-            sweep_windows, grid, ints, shared | {"MAX": maximum, "EXACT": element_size(dtype) > 2, "ACC": acc}
-        )
+        exact = element_size(dtype) > 2 or not lanes.line
+        return Launch(sweep_windows, grid, ints, shared | {"MAX": maximum, "EXACT": exact, "ACC": acc})
     (kd, kh, kw), (sd, sh, sw) = pool.windows, pool.strides
     unroll = kh * kw <= UNROLLED_TAPS and kd <= 8
     keep = kd - sd if unroll and 0 < kd - sd <= 2 else 0
@@ -151,7 +150,7 @@ def _lanes(pool: Pool, size: int) -> Lanes:
         return choose_lanes(pool, size, 1, 8)
     if pool.channels > 1:
         return choose_lanes(pool, size, 4, 32, width=8 if size == 2 else 16)
-    return choose_lanes(pool, size, 4, 16 if size == 2 else 32)
+    return choose_lanes(pool, size, 4, 32)
 
 
 def pool_windows(problem: Problem, x: torch.Tensor, *, maximum: bool, lanes: Lanes | None = None) -> torch.Tensor:

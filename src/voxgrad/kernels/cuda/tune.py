@@ -59,8 +59,8 @@ def run_choice(choice: Choice, problem: Problem, tensors: tuple[torch.Tensor, ..
     if choice.config is not None:
         made: torch.Tensor = getattr(ours, problem.kernel)(problem, *tensors, choice.config)
         return made
-    switches = cudnn.Switches(deterministic=choice.engine != "cudnn", tf32=allows_tf32())
-    result: torch.Tensor = getattr(cudnn, problem.kernel)(problem, *tensors, switches)
+    may = cudnn.switches(tensors[0].dtype, deterministic=choice.engine != "cudnn")
+    result: torch.Tensor = getattr(cudnn, problem.kernel)(problem, *tensors, may)
     return result
 
 
