@@ -151,7 +151,7 @@ def conv3d(problem: Problem, x: torch.Tensor, w: torch.Tensor, config: Config) -
     if y.numel() and not problem.in_channels:
         y.zero_()
     elif y.numel():
-        taps, turned = filter_memory(w)
+        taps, turned = filter_memory(w.contiguous() if problem.in_channels <= FEW_CHANNELS else w)
         _forward(problem, config, x.dtype, x.device, turned)(x, taps, y)
     return y
 
@@ -197,8 +197,7 @@ def _forward(problem: Problem, config: Config, dtype: torch.dtype, device: torch
     few = problem.in_channels <= FEW_CHANNELS
     strides = _strides(problem.input_extent, problem.channels_last, turned=not few)
     if config.kind == "direct":
-        direct = _direct(problem, config, strides, dtype)
-        return lambda x, w, y: direct(x, w.contiguous(), y)
+        return _direct(problem, config, strides, dtype)
     make = _rows if config.kind == "rows" else _positions
     launch = make(problem, config, strides, dtype, device, turned, forward=True)
 

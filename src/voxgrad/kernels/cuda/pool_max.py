@@ -172,7 +172,7 @@ def _plain_tile(pool: Pool, rows: tuple[int, int]) -> Tile:
 def _search_lanes(pool: Pool, size: int, value: bool) -> Lanes:
     """Lanes of a search for winners, as measured on an H200: halves of 16 bytes where registers are short."""
     if not pool.overlaps:
-        return choose_lanes(pool, size, 1, 1)
+        return choose_lanes(pool, size, 1, 1, width=8 if size == 2 and pool.channels > 1 else 16)
     if pool.strides[0] > 1 and value:
         return choose_lanes(pool, size, 1, 16, width=8 if size == 2 and pool.channels > 1 else 16)
     if pool.strides[0] > 1:

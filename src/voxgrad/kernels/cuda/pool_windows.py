@@ -115,7 +115,7 @@ def _plan(problem: Problem, maximum: bool, dtype: torch.dtype, lanes: Lanes | No
     pool = canonical(problem)
     acc = compute_type(dtype)
     if fits_lanes(pool):
-        lanes = lanes or _lanes(pool, element_size(dtype))
+        lanes = lanes or _lanes(pool, element_size(dtype), maximum)
         grid, ints, shared = laid_out(pool, lanes, pool.outs[0], pool.outs[1], pool.outs[2])
         exact = element_size(dtype) > 2 or not lanes.line
         return Launch(sweep_windows, grid, ints, shared | {"MAX": maximum, "EXACT": exact, "ACC": acc})
@@ -142,7 +142,7 @@ def _tile(pool: Pool, keep: int) -> Tile:
     return choose_tile(pool.channels, pool.outs[1:], 1024, 16 if keep else 1, square=keep > 0)
 
 
-def _lanes(pool: Pool, size: int) -> Lanes:
+def _lanes(pool: Pool, size: int, maximum: bool) -> Lanes:
     """Lanes as measured on an H200."""
     if not pool.overlaps:
         return choose_lanes(pool, size, 1, 1)
@@ -150,7 +150,9 @@ def _lanes(pool: Pool, size: int) -> Lanes:
         return choose_lanes(pool, size, 1, 8)
     if pool.channels > 1:
         return choose_lanes(pool, size, 4, 32, width=8 if size == 2 else 16)
-    return choose_lanes(pool, size, 4, 32)
+    if size == 2 and not maximum:
+        return choose_lanes(pool, size, 4, 64, threads=64)
+    return choose_lanes(pool, size, 4, 16 if size == 2 else 32)
 
 
 def pool_windows(problem: Problem, x: torch.Tensor, *, maximum: bool, lanes: Lanes | None = None) -> torch.Tensor:

@@ -234,7 +234,7 @@ def _filter_configs(problem: Problem, dtype: torch.dtype, few: bool) -> list[Con
     configs = []
     for bm, bn, bk, warps, stages in _FILTER_TILES[family][_width(columns)]:
         # A long sum in the tensor cores drifts, so real float32 keeps its splits short.
-        for scale in (4, 2) if family != "single" else (4, 8):
+        for scale in {"half": (4, 2, 1), "single": (4, 8), "double": (4, 8)}[family]:
             tall = min(bm, max(32, triton.next_power_of_2(rows)))
             blocks = triton.cdiv(rows, tall) * triton.cdiv(columns, bn) * problem.groups
             # Few channels make every address expensive: longer inner tiles then.
