@@ -289,7 +289,10 @@ def main() -> int:
     for server in servers.values():
         server.close()
     print("\n".join(summary(results)))
-    target = chosen.save or RESULTS / f"cpu-{'random' if chosen.random else 'list'}{'-' + chosen.isa if chosen.isa else ''}.json"
+    target = (
+        chosen.save
+        or RESULTS / f"cpu-{'random' if chosen.random else 'list'}{'-' + chosen.isa if chosen.isa else ''}.json"
+    )
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(json.dumps({"machine": about, "ceilings": ceiling, "rows": results}, indent=1) + "\n")
     return 1 if any("error" in result for result in results) else 0

@@ -124,21 +124,27 @@ int32_t vg_max_pool_grad_positions(const vg_pool *problem, const uint8_t *positi
 int32_t vg_max_pool_grad_grad_positions(const vg_pool *problem, const uint8_t *positions, const void *grad, void *out,
                                         const vg_run *run);
 
-/* NumPy's array interface (the struct behind __array_struct__, documented and frozen): lets a caller hand over arrays
- * without asking each for its address. */
+/* What NumPy's array object holds behind the header of every object; fixed by NumPy's ABI. It lets a caller hand over
+ * arrays without asking each for its address. */
 typedef struct vg_numpy {
-    int two, nd;
-    char typekind;
-    int itemsize, flags;
-    intptr_t *shape, *strides;
     void *data;
-    void *descr;
+    int nd;
+    intptr_t *shape, *strides;
+    void *base, *descr;
+    int flags;
 } vg_numpy;
 
-/* Runs kernel(problem, a->data, b->data, ..., run); `kernel` is one of the functions above, with `count` data pointers.
- * VG_NOT_DENSE, and nothing is done, where one of the arrays is not C-contiguous, aligned and of native byte order. */
-int32_t vg_call(void *kernel, const void *problem, int32_t count, const vg_numpy *a, const vg_numpy *b,
-                const vg_numpy *c, const vg_numpy *d, const vg_run *run);
+/* A call that waits for its arrays. `kernel` is one of the functions above, with `count` data pointers. */
+typedef struct vg_ready {
+    void *kernel;
+    const void *problem;
+    int64_t count;
+    vg_run run;
+} vg_ready;
+
+/* Runs kernel(problem, a->data, b->data, ..., &run); arrays beyond `count` may be null. VG_NOT_DENSE, and nothing is done,
+ * where one of the arrays is not C-contiguous and aligned. */
+int32_t vg_call(const vg_ready *ready, const vg_numpy *a, const vg_numpy *b, const vg_numpy *c, const vg_numpy *d);
 
 #ifdef __cplusplus
 }

@@ -99,17 +99,18 @@ int32_t vg_max_pool_grad_grad_positions(const vg_pool *p, const uint8_t *positio
     return kernels().max_pool_grad_grad_positions(p, positions, g, out, r);
 }
 
-int32_t vg_call(void *kernel, const void *problem, int32_t count, const vg_numpy *a, const vg_numpy *b,
-                const vg_numpy *c, const vg_numpy *d, const vg_run *run) {
+int32_t vg_call(const vg_ready *ready, const vg_numpy *a, const vg_numpy *b, const vg_numpy *c, const vg_numpy *d) {
     using Two = int32_t (*)(const void *, const void *, const void *, const vg_run *);
     using Three = int32_t (*)(const void *, const void *, const void *, const void *, const vg_run *);
     using Four = int32_t (*)(const void *, const void *, const void *, const void *, const void *, const vg_run *);
-    constexpr int dense = 0x1 | 0x100 | 0x200;  // NumPy's flags: C-contiguous, aligned, not swapped
+    constexpr int dense = 0x1 | 0x100;  // NumPy's flags: C-contiguous, aligned
     const vg_numpy *arrays[] = {a, b, c, d};
-    for (int32_t i = 0; i < count; ++i)
+    for (int64_t i = 0; i < ready->count; ++i)
         if ((arrays[i]->flags & dense) != dense) return VG_NOT_DENSE;
-    if (count == 2) return reinterpret_cast<Two>(kernel)(problem, a->data, b->data, run);
-    if (count == 3) return reinterpret_cast<Three>(kernel)(problem, a->data, b->data, c->data, run);
-    return reinterpret_cast<Four>(kernel)(problem, a->data, b->data, c->data, d->data, run);
+    const vg_run *run = &ready->run;
+    if (ready->count == 2) return reinterpret_cast<Two>(ready->kernel)(ready->problem, a->data, b->data, run);
+    if (ready->count == 3)
+        return reinterpret_cast<Three>(ready->kernel)(ready->problem, a->data, b->data, c->data, run);
+    return reinterpret_cast<Four>(ready->kernel)(ready->problem, a->data, b->data, c->data, d->data, run);
 }
 }

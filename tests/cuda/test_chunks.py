@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch", reason="the GPU kernels need torch")
 pytest.importorskip("triton", reason="the GPU kernels need Triton")
 
 import voxgrad as vg  # noqa: E402
+from tests.volumes.test_pages import saved, small_unet, volumes_of_unet  # noqa: E402
 from voxgrad.graph.device import Device  # noqa: E402
 from voxgrad.kernels.arraywise.namespace import moved_to  # noqa: E402
 from voxgrad.volumes import work  # noqa: E402
@@ -29,6 +30,18 @@ def make_page() -> vg.Page:
     smooth = vg.ops.AvgPool3D(page, back, ksize=[1, 2, 2, 2, 1], strides=[1] * 5, padding="SAME")
     page.expose({"y": vg.ops.Add(page, smooth, x), "sum": vg.ops.Sum(page, smooth, [0, 1, 2, 3, 4])})
     return page
+
+
+def test_gradients_over_a_volume_on_a_gpu(tmp_path: Path, device: str) -> None:
+    if device != "cuda":
+        pytest.skip("convolutions choose their kernel by measuring on a GPU")
+    page, files = small_unet(), saved(tmp_path, **volumes_of_unet())
+    on_cpu, (dw,) = vg.volumes.value_and_gradients(page, "loss", ["w1"], files, chunks=(4, 3, 5), workers=0)
+    on_gpu, (dv,) = vg.volumes.value_and_gradients(
+        page, "loss", ["w1"], files, chunks=(4, 3, 5), workers=0, device="cuda"
+    )
+    assert np.allclose(on_gpu, on_cpu, rtol=1e-5)
+    assert np.abs(dv - dw).max() <= 1e-4 * np.abs(dw).max()
 
 
 def test_a_worker_with_a_gpu_uses_its_kernels(tmp_path: Path, device: str, monkeypatch: Any) -> None:

@@ -3,6 +3,7 @@
 
 import ast
 import inspect
+import os
 import subprocess
 import sys
 import tomllib
@@ -61,6 +62,18 @@ def test_imports_point_one_way(path: Path) -> None:
     assert room in RANK, f"{room} is no room of the house"
     for other in imported_rooms(path) - {room}:
         assert RANK[other] < RANK[room] or (RANK[other] == RANK[room] == 4), f"{room} must not know {other}"
+
+
+def test_the_package_works_without_its_native_library(tmp_path: Path) -> None:
+    """Where no compiler was found, results come from the reference."""
+    code = (
+        "import numpy as np, voxgrad as vg\n"
+        "x = np.arange(8, dtype=np.float32).reshape(1, 2, 2, 2, 1)\n"
+        "print(vg.raw_ops.AvgPool3D(input=x, ksize=[1, 2, 2, 2, 1], strides=[1] * 5, padding='VALID').item())\n"
+    )
+    variables = os.environ | {"VOXGRAD_LIBRARY": str(tmp_path / "none.so")}
+    told = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, env=variables)
+    assert told.stdout == "3.5\n", told.stderr
 
 
 def test_import_is_light() -> None:

@@ -36,9 +36,9 @@ def volume(*shape: int) -> Any:
     return np.random.default_rng(0).integers(0, 99, shape).astype(np.float32)
 
 
-def document(path: str = "scan.npy") -> dict[str, Any]:
+def document(**more: Any) -> dict[str, Any]:
     page = vg.Page("pooling")
-    scan = vg.ops.Volume(page, path=path, name="scan")
+    scan = vg.ops.Volume(page, path="scan.npy", **more, name="scan")
     vg.ops.MaxPool3D(page, scan, **POOL, name="pool")
     data: dict[str, Any] = page_file.to_data(page, Path("unused"))
     return data
@@ -84,6 +84,20 @@ def test_a_page_runs_over_a_volume(server: Server, files: Path) -> None:
     assert run["cells"] == "d" * 12 and run["done"] == run["total"] == 12 and not run["stoppable"]
     dense = vg.raw_ops.MaxPool3D(input=x[None, ..., None], **POOL)
     np.testing.assert_array_equal(vg.open_volume(files / "pooled.npy").read(), dense)
+
+
+def test_the_block_says_how_its_file_is_read(server: Server, files: Path) -> None:
+    x = volume(24, 16, 8)
+    np.save(files / "scan.npy", x)
+    answer = ask(server, "turned.npy", document=document(axes="xyz"))
+    assert answer.status_code == 200, answer.text
+    wait(server, "turned.npy", "finished")
+    dense = vg.raw_ops.MaxPool3D(input=x.T[None, ..., None], **POOL)
+    np.testing.assert_array_equal(vg.open_volume(files / "turned.npy").read(), dense)
+    np.save(files / "other.npy", x.T)
+    ask(server, "other-turned.npy", document=document(axes="xyz"), volumes={"scan": "other.npy"})
+    wait(server, "other-turned.npy", "finished")
+    np.testing.assert_array_equal(vg.open_volume(files / "other-turned.npy").read(), dense)
 
 
 def test_a_run_that_is_stopped_goes_on(server: Server, files: Path) -> None:

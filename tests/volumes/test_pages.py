@@ -29,14 +29,15 @@ def saved(folder: Path, **arrays: Array) -> dict[str, str]:
     return {name: str(folder / f"{name}.npy") for name in arrays}
 
 
-@pytest.mark.parametrize("start", range(0, 160, 20))
+@pytest.mark.parametrize("start", range(0, 400, 20))
 def test_three_layers_in_chunks_are_the_dense_page(start: int, tmp_path: Path) -> None:
     for seed in range(start, start + 20):
         choose = SeededChooser(seed)
         style = ("integers", "normal")[seed % 2]
         page, x = random_page(choose, (np.float32, np.float64)[seed // 2 % 2], style)
         (wanted,) = dense(page, ["y"], {"x": x})
-        chunks = [choose.integer(1, 6) for _ in range(3)]
+        chunks = [choose.integer(3, 9) for _ in range(3)]
+        chunks[choose.integer(0, 2)] = choose.integer(1, 5)
         place = tmp_path / str(seed)
         place.mkdir()
         got = vg.volumes.run_page(
@@ -83,7 +84,7 @@ def volumes_of_unet(dtype: str = "float32") -> dict[str, Array]:
 
 
 @pytest.mark.parametrize("semantics", ["documented", "tf_cpu"])
-@pytest.mark.parametrize("chunks", [(9, 10, 7), (4, 3, 5), (1, 2, 1)])
+@pytest.mark.parametrize("chunks", [(9, 10, 7), (4, 3, 5), (5, 1, 4)])
 def test_the_gradients_of_a_whole_volume(chunks: tuple[int, ...], semantics: str, tmp_path: Path) -> None:
     page, data = small_unet("float64", semantics), volumes_of_unet("float64")
     wrt = ["w1", "b1", "w2", "w3", "slope"]
@@ -144,6 +145,22 @@ def test_a_volume_of_another_type_is_read_as_the_page_says(tmp_path: Path) -> No
     assert np.array_equal(found["y"].read((slice(None),) * 5), x.astype(np.float32) / 2)
 
 
+def test_volume_blocks_bring_their_own_files(tmp_path: Path) -> None:
+    data = np.random.default_rng(0).integers(0, 99, (1, 7, 6, 5, 1)).astype(np.int16)
+    (tmp_path / "page").mkdir()
+    np.save(tmp_path / "page" / "scan.npy", data)
+    page = vg.Page("own")
+    scan = vg.ops.Volume(page, path="scan.npy", dtype="float32")
+    corner = vg.ops.Volume(page, path="scan.npy", dtype="float32", box=[0, 2, 0, 2, 0, 2])
+    offset = vg.ops.Max(page, corner, [0, 1, 2, 3, 4])
+    page.expose({"y": vg.ops.Sub(page, scan, offset)})
+    page.save(tmp_path / "page" / "own.vox.json")
+    found = vg.volumes.run_page(
+        tmp_path / "page" / "own.vox.json", outputs={"y": tmp_path / "y.npy"}, chunks=(3, 3, 3), workers=1
+    )
+    assert np.array_equal(found["y"].read(), data.astype(np.float32) - data[:, :2, :2, :2].max())
+
+
 def page_with(build: Any) -> vg.Page:
     page = vg.Page("refused")
     x = vg.ops.Placeholder(page, dtype="float32", shape=[None, None, None, None, None], name="x")
@@ -171,6 +188,16 @@ def test_what_needs_a_whole_volume_is_refused_by_name(op: str, tmp_path: Path) -
         vg.volumes.run_page(page, files, {"y": tmp_path / "y.npy"}, workers=0)
     assert all(fault.remedy for fault in caught.value.faults)
     assert not (tmp_path / "y.npy").exists()
+
+
+def test_a_run_needs_a_volume_and_files_for_volumes(tmp_path: Path) -> None:
+    page, files = page_with(lambda page, x: vg.ops.Relu(page, x)), saved(tmp_path, x=np.zeros((1,) * 5, np.float32))
+    with pytest.raises(vg.InvalidArgumentError, match="VG001 refused: volumes must hold one volume or more"):
+        vg.volumes.run_page(page, {}, {"y": tmp_path / "y.npy"}, workers=0)
+    with pytest.raises(vg.InvalidArgumentError, match="be written to a file: it is a volume"):
+        vg.volumes.run_page(page, files, {}, ["y"], workers=0)
+    with pytest.raises(vg.InvalidArgumentError, match="VG010 value_and_gradients"):
+        vg.volumes.value_and_gradients(page, "y", ["x"], files, workers=0)
 
 
 def test_reductions_over_channels_and_over_everything_are_fine(tmp_path: Path) -> None:

@@ -16,12 +16,15 @@ import numpy as np
 import pytest
 
 import voxgrad as vg
+from tests.volumes.test_pages import saved as saved_volumes
+from tests.volumes.test_pages import small_unet, volumes_of_unet
 from voxgrad.catalog.dtypes import FLOAT32
 from voxgrad.catalog.model import Op
 from voxgrad.catalog.registry import FAMILY
 from voxgrad.testing import SeededChooser, assert_close, draw_call
 from voxgrad.volumes.run import apply
 from voxgrad.volumes.stores import create_volume
+from voxgrad.volumes.sums import Sums
 
 POOL = {"ksize": [1, 3, 3, 3, 1], "strides": [1, 2, 2, 2, 1], "padding": "SAME"}
 
@@ -148,6 +151,11 @@ def test_killed_workers_do_not_matter(tmp_path: Path) -> None:
     assert np.array_equal(out.read((slice(None),) * 5), vg.raw_ops.MaxPool3D(input=x, **POOL))
 
 
+def taken(folder: Path) -> set[int]:
+    """The chunks that the last run has worked on."""
+    return {int(line.split()[0]) for line in (folder / "running").read_text().splitlines() if line}
+
+
 def test_a_killed_run_recomputes_only_what_was_not_recorded(tmp_path: Path) -> None:
     x = np.random.default_rng(0).standard_normal((1, 16, 16, 16, 1)).astype(np.float32)
     np.save(tmp_path / "x.npy", x)
@@ -171,4 +179,112 @@ def test_a_killed_run_recomputes_only_what_was_not_recorded(tmp_path: Path) -> N
         progress=lambda done, total, seconds: counts.append(done), **POOL,
     )  # fmt: skip
     assert counts[0] == len(recorded)
+    assert taken(tmp_path / "y.npy.voxgrad-run") == set(range(counts[-1])) - recorded
     assert np.array_equal(out.read((slice(None),) * 5), vg.raw_ops.MaxPool3D(input=x, **POOL))
+
+
+def test_a_killed_run_of_a_page_keeps_its_sums(tmp_path: Path) -> None:
+    data = volumes_of_unet()
+    small_unet().save(tmp_path / "unet.vox.json")
+    files = saved_volumes(tmp_path, **data)
+    code = (
+        "import time, voxgrad as vg\n"
+        f"if __name__ == '__main__': vg.volumes.run_page(r'{tmp_path / 'unet.vox.json'}', {files}, "
+        f"{{'y': r'{tmp_path / 'y.npy'}'}}, ['loss'], chunks=(2, 3, 3), workers=2, "
+        "progress=lambda *a: time.sleep(0.02))\n"
+    )
+    script, folder = tmp_path / "job.py", tmp_path / "y.npy.voxgrad-run"
+    script.write_text(code)
+    for least in (8, 30):
+        run = subprocess.Popen([sys.executable, str(script)], start_new_session=True)
+        while not ((folder / "done").exists() and len((folder / "done").read_text().splitlines()) > least):
+            time.sleep(0.01)
+        os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
+    recorded = {int(line[:-1]) for line in (folder / "done").read_text().split() if line.endswith(";")}
+    (folder / "done").write_text((folder / "done").read_text() + "\n11")  # a line that a crash cut off
+    found = vg.volumes.run_page(
+        tmp_path / "unet.vox.json", files, {"y": tmp_path / "y.npy"}, ["loss"], chunks=(2, 3, 3), workers=0
+    )
+    total = 2 * 5 * 4 * 3
+    assert taken(folder) == set(range(total)) - recorded
+    once = vg.volumes.run_page(
+        tmp_path / "unet.vox.json", files, {"y": tmp_path / "once.npy"}, ["loss"], chunks=(2, 3, 3), workers=0
+    )
+    assert found["loss"].tobytes() == once["loss"].tobytes()
+    assert np.array_equal(np.load(tmp_path / "y.npy"), np.load(tmp_path / "once.npy"))
+    assert len(list((folder / "sums").iterdir())) == 1, "what was added up is gone"
+
+
+def test_an_input_that_changed_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((1, 4, 4, 4, 1), np.float32))
+    arguments = ("AvgPool3D", {"input": tmp_path / "x.npy"}, tmp_path / "y.npy")
+    apply(*arguments, chunks=(1, 1, 1), workers=0, **POOL)
+    np.save(tmp_path / "x.npy", np.ones((1, 4, 4, 4, 1), np.float32))
+    with pytest.raises(vg.InvalidArgumentError, match=r"VG051 AvgPool3D: input\.output must be what it was") as caught:
+        apply(*arguments, chunks=(1, 1, 1), workers=0, **POOL)
+    assert "x.npy, changed" in str(caught.value)
+
+
+def test_a_filter_that_changed_is_another_run(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones((1, 4, 4, 4, 1), np.float32))
+    conv = {"strides": [1] * 5, "padding": "SAME"}
+    for value in (1, 2):
+        np.save(tmp_path / "w.npy", np.full((1, 1, 1, 1, 1), value, np.float32))
+        arguments = ("Conv3D", {"input": tmp_path / "x.npy", "filter": tmp_path / "w.npy"}, tmp_path / "y.npy")
+        if value == 1:
+            apply(*arguments, chunks=(2, 2, 2), workers=0, **conv)
+            continue
+        with pytest.raises(vg.InvalidArgumentError, match="belong to this very run"):
+            apply(*arguments, chunks=(2, 2, 2), workers=0, **conv)
+
+
+def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((1, 4, 4, 4, 1), np.float32))
+    script = tmp_path / "naive.py"
+    script.write_text(
+        "import voxgrad as vg\n"
+        f"vg.volumes.apply('AvgPool3D', {{'input': r'{tmp_path / 'x.npy'}'}}, r'{tmp_path / 'y.npy'}', workers=1, "
+        f"chunks=(1, 1, 1), **{POOL})\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    assert done.returncode != 0
+    assert "call it under `if __name__ == '__main__':`" in done.stderr
+
+
+def test_sums_do_not_depend_on_the_order(tmp_path: Path) -> None:
+    parts = np.random.default_rng(0).standard_normal((11, 3)) * 10.0 ** np.arange(-5, 6)[:, None]
+    bits = set()
+    for seed in range(4):
+        sums = Sums(tmp_path / str(seed), len(parts))
+        order = list(range(len(parts)))
+        random.Random(seed).shuffle(order)
+        for number in order:
+            sums.put(number, [parts[number], None])
+            sums.add(number)
+        assert len(list(sums.folder.iterdir())) == 1
+        bits.add(sums.totals()[0].tobytes())
+        assert np.allclose(sums.totals()[0], parts.sum(0))
+    assert len(bits) == 1
+
+
+def test_sums_after_a_crash_count_nothing_twice(tmp_path: Path) -> None:
+    folder = tmp_path / "sums"
+    sums = Sums(folder, 6)
+    for number in range(6):
+        sums.put(number, [np.full(1, 2.0**number)])
+    kept = (folder / "0-1.npz").read_bytes()
+    sums.add(0)
+    assert (folder / "0-0.npz").exists(), "chunk 1 is not recorded: it may still be brought again"
+    sums.add(1)
+    (folder / "0-1.npz").write_bytes(kept)  # killed after the sum was written, before its parts were gone
+    (folder / "0-5.part.npz").write_bytes(b"half a file")
+    again = Sums(folder, 6)
+    # Chunks 2 and 3 were recorded, but not yet added; 4 and 5 brought their parts and were not recorded.
+    assert again.go_on([0, 1, 2, 3]) == {0, 1, 2, 3}
+    for number in (5, 4):
+        again.put(number, [np.full(1, 2.0**number)])
+        again.add(number)
+    assert again.totals()[0].tolist() == [63.0]
+    assert Sums(folder, 6).go_on([0, 1, 2, 3, 4, 5]) == {0, 1, 2, 3, 4, 5}
+    assert Sums(tmp_path / "gone", 6).go_on([0, 1]) == set()

@@ -145,7 +145,7 @@ def test_ome_zarr_in(tmp_path: Path, version: str) -> None:
     store = open_volume(tmp_path / "a.zarr")
     check(store, data.transpose(0, 2, 3, 4, 1))
     assert store.spacing == (20.0, 0.5, 0.25)
-    assert store.unit == "micrometer"
+    assert store.unit == "um"
     coarse = open_volume(f"{tmp_path}/a.zarr:half")
     assert coarse.shape == (2, 5, 3, 4, 3)
     assert coarse.spacing == (20.0, 1.0, 0.5)
@@ -157,7 +157,7 @@ def test_ome_zarr_out(tmp_path: Path) -> None:
     np.save(tmp_path / "like.npy", five)
     like = open_volume(tmp_path / "like.npy")
     object.__setattr__(like, "spacing", (3.0, 2.0, 1.0))
-    object.__setattr__(like, "unit", "micrometer")
+    object.__setattr__(like, "unit", "um")
     save_volume(tmp_path / "a.ome.zarr", five, like=like, chunks=(1, 2, 3, 7, 3))
     group = zarr.open_group(str(tmp_path / "a.ome.zarr"), mode="r")
     ome = json.loads((tmp_path / "a.ome.zarr" / "zarr.json").read_text())["attributes"]["ome"]

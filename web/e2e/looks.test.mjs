@@ -80,7 +80,7 @@ for (const theme of ["dark", "light"]) {
     await clean(page, "viewer, slices");
     await picture(page, `studio-viewer-${theme}`);
     for (const kind of ["Table", "Volume", "Histogram", "Difference"]) {
-      await page.getByRole("tab", { name: kind }).click();
+      await page.getByRole("tab", { name: kind, exact: true }).click();
       await page.waitForTimeout(400);
       await clean(page, `viewer, ${kind}`);
     }
@@ -94,12 +94,12 @@ for (const theme of ["dark", "light"]) {
     await clean(page, "all keys");
     await page.keyboard.press("Escape");
     for (const kind of ["Pages", "Outline"]) {
-      await page.getByRole("tab", { name: kind }).click();
+      await page.getByRole("tab", { name: kind, exact: true }).click();
       await page.waitForTimeout(200);
       await clean(page, kind);
     }
     for (const kind of ["Runs", "Trends", "Compare", "Log"]) {
-      await page.locator(".bottom").getByRole("tab", { name: kind }).click();
+      await page.locator(".bottom").getByRole("tab", { name: kind, exact: true }).click();
       await clean(page, kind);
     }
     assert.deepEqual(found, []);

@@ -72,7 +72,7 @@ test("the viewer: table with indices, slices, histogram, volume, difference", as
   assert.equal(await page.locator(".value-scroll td").last().innerText(), "63");
   await page.getByRole("tab", { name: "Histogram" }).click();
   assert.match(await page.locator(".viewer .statistics").innerText(), /max\s+63/);
-  await page.getByRole("tab", { name: "Volume" }).click();
+  await page.getByRole("tab", { name: "Volume", exact: true }).click();
   await page.waitForSelector(".volume canvas");
   await page.getByRole("tab", { name: "Difference" }).click();
   await page.getByLabel("against").selectOption({ label: "relu.activations [1,2,2,2,1]" });

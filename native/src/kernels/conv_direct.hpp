@@ -123,13 +123,15 @@ bool pack_filter(const Correlation &c, const Plan &p, const S *w, int64_t group,
     const int64_t vectors = least(p.pair, p.vectors - vector), width = vectors * p.unit;
     const int64_t real = least(width, c.out - vector * p.unit), channels = least(p.spacing, c.in - block * p.spacing);
     const S *from = w + group * c.w_group + vector * p.unit * c.w_out + block * p.spacing * c.w_in;
+    const bool gaps = channels * p.unit < p.w_tap;  // between the taps, where nothing was packed
+    const A *begin = to;
     bool finite = true;
     for (int64_t tap = 0; tap < c.taps(); ++tap, from += c.w_tap, to += p.w_tap * vectors) {
         if (real < width) std::memset(to, 0, channels * width * sizeof(A));
         pack_tap(c, from, channels, real, to, width);
-        finite &= all_finite(to, channels * width);
+        if (gaps) finite &= all_finite(to, channels * width);
     }
-    return finite;
+    return gaps ? finite : all_finite(begin, to - begin);
 }
 
 // to[in][out] = one tap of the filter, by whole vectors or squares where there are any. Taps lie so far apart that the
@@ -171,7 +173,10 @@ class Correlator {
 public:
     using A = sum_t<S>;
     Correlator(const Correlation &c, const Plan &p, const S *x, const S *w, const A *packed, S *y, Finite &filter)
-        : c(c), p(p), x(x), w(w), packed(packed), y(y), filter(filter) {}
+        : c(c), p(p), x(x), w(w), packed(packed), y(y), filter(filter) {
+        constexpr int64_t size = sizeof(S);
+        past_ = goes_past(y, c.batch * c.to.batch * size, (c.to.space[2] | c.out) * size);
+    }
 
     void operator()(int64_t task, Workspace<A> &space) const {
         Job b;
@@ -325,7 +330,7 @@ private:
 
     void multiply(const Job &b, Pass &s) const {
         const int64_t row = b.line[1].step * c.to.space[1], column = b.line[2].step * c.to.space[2];
-        const bool keep = in_place(s.vector, s.vectors), past = keep && s.first && s.last && goes_past(s.width);
+        const bool keep = in_place(s.vector, s.vectors), past = keep && s.first && s.last && past_;
         each_tile(b, s, keep, [&](S *to, int64_t rows, int64_t columns) {
             const Tile<A> run = tile_of<A>(p.direct ? 0 : p.spacing, s.vectors, rows, columns);
             s.in.x_next = columns * s.voxel[2];
@@ -368,13 +373,6 @@ private:
         return sizeof(S) == sizeof(A) && c.to.channel == 1 && (vector + vectors) * p.unit <= c.out;
     }
 
-    // Whether whole cache lines of a result larger than the caches are written at once.
-    bool goes_past(int64_t width) const {
-        constexpr int64_t size = sizeof(S);
-        return c.batch * c.to.batch * size >= past_bytes && width * size % 64 == 0 && c.to.space[2] * size % 64 == 0 &&
-               reinterpret_cast<uintptr_t>(y) % 64 == 0 && c.out * size % 64 == 0;
-    }
-
     // Rounds and writes a tile whose sums are [row][column][lane].
     void emit(const Job &b, const A *sums, int64_t rows, int64_t columns, int64_t width, int64_t channels, S *to) const {
         const int64_t row = b.line[1].step * c.to.space[1], column = b.line[2].step * c.to.space[2];
@@ -410,6 +408,7 @@ private:
     const A *packed;
     S *y;
     Finite &filter;
+    bool past_;  // write around the caches
 };
 
 template <class S>

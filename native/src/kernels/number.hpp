@@ -135,8 +135,13 @@ inline void store(S *p, vec<sum_t<S>> v) {
     }
 }
 
-// Stores past the caches, for results too large to be found there again. The address is aligned to the vector. Before
-// another thread may read them, `settle`.
+// Whether to store a result past the caches: it is too large to be found there again, and all vectors are aligned.
+// `unit` is any common divisor of the distances between them, or several of these joined by |.
+inline bool goes_past(const void *result, int64_t bytes, int64_t unit) {
+    const uintptr_t places = reinterpret_cast<uintptr_t>(result) | static_cast<uintptr_t>(unit);
+    return VG_VECTOR_BYTES >= 32 && bytes >= 8 << 20 && places % VG_VECTOR_BYTES == 0;
+}
+// Stores a vector so. Before another thread may read it, `settle`.
 template <class A>
 inline void store_past(A *p, vec<A> v) {
 #if VG_VECTOR_BYTES == 64
@@ -152,9 +157,6 @@ inline void settle() {
     _mm_sfence();
 #endif
 }
-// The size from which results are stored past the caches.
-inline constexpr int64_t past_bytes = VG_VECTOR_BYTES >= 32 ? 12 << 20 : INT64_MAX;
-
 // The first n < lanes elements; the rest of the vector is zero.
 template <class S>
 inline vec<sum_t<S>> load_part(const S *p, int n) {

@@ -152,13 +152,6 @@ inline auto with_number(int32_t dtype, Body &&body) -> decltype(body(Type<float>
     }
 }
 
-// Whether to write around the caches: outputs so large that nobody would find them there, with all vectors aligned.
-inline constexpr int64_t kPastBytes = 8 << 20;
-inline bool goes_past(const void *out, int64_t bytes, int64_t unit) {
-    const uintptr_t places = reinterpret_cast<uintptr_t>(out) | static_cast<uintptr_t>(unit);
-    return bytes >= kPastBytes && places % VG_VECTOR_BYTES == 0;
-}
-
 inline int64_t at_least_one(int64_t n) { return std::max<int64_t>(n, 1); }
 inline int64_t pieces(int64_t total, int64_t piece) { return (total + piece - 1) / piece; }
 inline bool cancelled(const vg_run *run) { return run->cancel && *run->cancel; }

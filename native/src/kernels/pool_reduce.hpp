@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One engine for average pooling, its gradient and max pooling: every output joins a box of source cells, axis by axis.
+// One engine for average pooling, its gradient and max pooling (where pool_sweep.hpp is not for it): every output joins a
+// box of source cells, axis by axis.
 //
 // Rows (width x channels, contiguous) are joined over depth and height first, element by element, whatever the number
 // of channels; then the joined row over width. Where windows overlap in height, the rows joined over depth are kept in
@@ -7,33 +8,9 @@
 // on how it is cut into blocks.
 #pragma once
 
-#include "pool_common.hpp"
-#include "pool_vector.hpp"
+#include "pool_sweep.hpp"
 
 namespace VG_NAMESPACE::pool {
-
-// The joins. weighted: source rows are multiplied before they are added. divides: the sum is divided by the count.
-template <class S>
-struct Largest {
-    using A = sum_t<S>;
-    static constexpr bool weighted = false, divides = false;
-    static constexpr A identity = -std::numeric_limits<A>::infinity();
-    static vec<A> join(vec<A> best, vec<A> v) { return larger<A>(v, best); }
-};
-template <class S>
-struct Mean {
-    using A = sum_t<S>;
-    static constexpr bool weighted = false, divides = true;
-    static constexpr A identity = 0;
-    static vec<A> join(vec<A> sum, vec<A> v) { return sum + v; }
-};
-template <class S>
-struct Spread {
-    using A = sum_t<S>;
-    static constexpr bool weighted = true, divides = false;
-    static constexpr A identity = 0;
-    static vec<A> join(vec<A> sum, vec<A> v) { return sum + v; }
-};
 
 struct ReducePlan {
     bool ring;          // keep the rows joined over depth
@@ -183,7 +160,7 @@ public:
     void block(const Blocks::Block &b, A *scratch) const {
         for (int64_t o = 0; o < W.count && !cancelled(run_); o += plan_.tile)
             tile(b, {o, std::min(W.count, o + plan_.tile)}, scratch);
-        if (past_) end_of_puts_past();
+        if (past_) settle();
     }
 
 private:
@@ -391,6 +368,7 @@ template <template <class> class JoinOf>
 int64_t reduce_scratch(const vg_pool *p, int32_t threads) {
     return with_float(p->dtype, [&](auto t) -> int64_t {
         using S = typename decltype(t)::type;
+        if (sweeps<JoinOf<S>>(p)) return 0;
         using A = sum_t<S>;
         const ReducePlan plan = plan_reduce(p, JoinOf<S>::weighted, sizeof(S), lanes<A>, threads);
         return plan.scratch_elements() * static_cast<int64_t>(sizeof(A)) * plan.threads;
@@ -402,6 +380,8 @@ int32_t reduce(const vg_pool *p, const void *x, void *y, const vg_run *run) {
     return with_float(p->dtype, [&](auto t) -> int32_t {
         using S = typename decltype(t)::type;
         using A = sum_t<S>;
+        if constexpr (!JoinOf<S>::weighted)
+            if (sweeps<JoinOf<S>>(p)) return sweep<S, JoinOf<S>>(p, static_cast<const S *>(x), static_cast<S *>(y), run);
         const ReducePlan plan = plan_reduce(p, JoinOf<S>::weighted, sizeof(S), lanes<A>, run->threads);
         const Reducer<S, JoinOf<S>> reducer(p, plan, static_cast<const S *>(x), static_cast<S *>(y), run);
         return each_block(plan.blocks, plan.threads, run, [&](const Blocks::Block &block, int worker) {

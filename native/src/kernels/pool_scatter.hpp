@@ -125,7 +125,7 @@ public:
             for (int64_t oh = heights.lo; oh < heights.hi && !cancelled(run_); ++oh) add_row(ring, od, oh);
         }
         for (; done < b.depth.hi; ++done) write_plane(ring, b, done);
-        if (past_) end_of_puts_past();
+        if (past_) settle();
     }
 
 private:

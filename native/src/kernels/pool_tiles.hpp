@@ -80,7 +80,7 @@ int32_t max_grad_of_tiles(const vg_pool *p, const S *x, const S *y, const S *dy,
                     first_match_takes(taps, x, y + o, dy + o, dx, length, past);
                 });
             }
-        if (past) end_of_puts_past();
+        if (past) settle();
     });
 }
 

@@ -130,32 +130,17 @@ inline void put(S *p, vec<sum_t<S>> v, Some part) {
 #endif
 }
 
-// Past the caches: for outputs so large that nobody will find them there. `p` is aligned to the bytes it takes.
+// Past the caches (number.hpp). `p` is aligned to the bytes it takes.
 template <class S>
 inline void put_past(S *p, vec<sum_t<S>> v) {
+    if constexpr (sizeof(S) == sizeof(sum_t<S>)) return store_past(p, v);
 #if VG_VECTOR_BYTES == 64
-    if constexpr (sizeof(S) == sizeof(sum_t<S>)) {
-        _mm512_stream_si512(reinterpret_cast<__m512i *>(p), (__m512i)v);
-    } else if constexpr (__is_same(S, bf16)) {
-        _mm256_stream_si256(reinterpret_cast<__m256i *>(p), to_bf16(v));
-    } else {
-        _mm256_stream_si256(reinterpret_cast<__m256i *>(p),
-                            _mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-    }
-#elif VG_VECTOR_BYTES == 32
-    if constexpr (sizeof(S) == sizeof(sum_t<S>)) {
-        _mm256_stream_si256(reinterpret_cast<__m256i *>(p), (__m256i)v);
-    } else {
-        put(p, v, All{});
-    }
-#else
+    if constexpr (__is_same(S, bf16)) return _mm256_stream_si256(reinterpret_cast<__m256i *>(p), to_bf16(v));
+    if constexpr (__is_same(S, f16))
+        return _mm256_stream_si256(reinterpret_cast<__m256i *>(p),
+                                   _mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+#endif
     put(p, v, All{});
-#endif
-}
-inline void end_of_puts_past() {
-#if VG_VECTOR_BYTES >= 32
-    _mm_sfence();
-#endif
 }
 
 // `v` where it is larger, else `best`: a NaN in `v` never wins.

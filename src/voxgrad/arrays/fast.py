@@ -7,10 +7,9 @@ known (validation, the problem, the C struct) and runs the same kernel.
 
 from __future__ import annotations
 
-import ctypes
-import marshal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from marshal import dumps
 from typing import Any
 
 import numpy as np
@@ -20,17 +19,12 @@ from voxgrad.arrays.kinds import numpy_type
 from voxgrad.arrays.limits import UNCHECKED, limit_is_set
 from voxgrad.arrays.plan import Plan
 from voxgrad.catalog.model import Op
-from voxgrad.catalog.problem import Problem
 from voxgrad.catalog.semantics import current_semantics
 from voxgrad.kernels import cpu, nonfinite
 
 Array = np.ndarray[Any, Any]
 MISS = object()
 _LARGEST = 4096
-
-_interface = ctypes.pythonapi.PyCapsule_GetPointer
-_interface.restype = ctypes.c_void_p
-_interface.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,63 +34,61 @@ class Ready:
     shape: tuple[int, ...]
     type: np.dtype[Any]
     empty: Callable[..., Array]
-    problem: Problem
     prepared: cpu.Prepared
     finite: bool
     """Whether what the kernel looks at must be finite for it alone to be right."""
 
 
 Names = tuple[str, ...]
-_layouts: dict[tuple[str, Names], tuple[Names, Names]] = {}
-_ready: dict[Any, Ready] = {}
+
+
+class _Named:
+    """Calls of an op with the same arguments named, in the same order."""
+
+    def __init__(self, op: Op, names: Names):
+        self.tensors = tuple(item.name for item in op.inputs if not item.host and item.name in names)
+        known = {item.name for item in op.parameters}
+        self.rest = tuple(name for name in names if name in known and name not in self.tensors)
+        self.ready: dict[Any, Ready] = {}
+
+    def key(self, arguments: Mapping[str, Any], arrays: list[Array]) -> Any:
+        """What tells calls apart, and their tensors in `arrays`; None where the short way is not for a call."""
+        key: list[Any] = [current_semantics()]
+        for name in self.tensors:
+            array = arguments[name]
+            if type(array) is not np.ndarray:
+                return None
+            arrays.append(array)
+            key.append(array.dtype)
+            key.append(array.shape)
+        try:
+            # Bytes tell 1 from True and 1.0, which are equal as values.
+            key.append(dumps([arguments[name] for name in self.rest], 2))
+        except ValueError:
+            return None
+        return tuple(key)
+
+
+_named: dict[tuple[str, Names], _Named] = {}
 
 
 def forget() -> None:
     """Drop every signature."""
-    _ready.clear()
-
-
-def _layout(op: Op, names: Names) -> tuple[Names, Names]:
-    """The arguments that are tensors, and the others that decide the problem."""
-    tensors = tuple(item.name for item in op.inputs if not item.host and item.name in names)
-    known = {item.name for item in op.parameters}
-    layout = tensors, tuple(name for name in names if name in known and name not in tensors)
-    _layouts[op.name, names] = layout
-    return layout
-
-
-def _signature(op: Op, arguments: Mapping[str, Any]) -> tuple[Any, list[Array]] | None:
-    """The key of a call and its tensors; None where the short way is not for it."""
-    names = tuple(arguments)
-    tensors, rest = _layouts.get((op.name, names)) or _layout(op, names)
-    key: list[Any] = [op.name, names, current_semantics()]
-    arrays = []
-    for name in tensors:
-        array = arguments[name]
-        if type(array) is not np.ndarray:
-            return None
-        arrays.append(array)
-        key += (array.dtype.num, array.shape)
-    try:
-        # Bytes tell 1 from True and 1.0, which are equal as values.
-        key.append(marshal.dumps([arguments[name] for name in rest], 2))
-    except ValueError:
-        return None
-    return tuple(key), arrays
+    _named.clear()
 
 
 def call(op: Op, arguments: Mapping[str, Any]) -> Any:
     """The result of a call whose like went the long way before, else MISS."""
-    signature = _signature(op, arguments)
-    if signature is None or limit_is_set():
+    named = _named.get((op.name, tuple(arguments)))
+    if named is None:
         return MISS
-    ready = _ready.get(signature[0])
-    if ready is None:
+    arrays: list[Array] = []
+    ready = named.ready.get(named.key(arguments, arrays))
+    if ready is None or limit_is_set():
         return MISS
     result = ready.empty(ready.shape, ready.type)
-    capsules = [array.__array_struct__ for array in (*signature[1], result)]
-    pointers = [_interface(capsule, None) for capsule in capsules]
-    status = cpu.run_arrays(ready.prepared, pointers)
+    arrays.append(result)
+    status = cpu.run_arrays(ready.prepared, arrays)
     if status and (status == cpu.NOT_DENSE or ready.finite):
         return MISS
     return result
@@ -106,21 +98,25 @@ def remember(plan: Plan, arguments: Mapping[str, Any]) -> None:
     """Keep a call that went the long way, if the short way can repeat it."""
     problem = plan.problem
     if (
-        not _is_plain(list(arguments.values()), plan)
+        not cpu.sees_arrays()
+        or not _is_plain(list(arguments.values()), plan)
         or plan.copies
         or problem.output_dtype != problem.dtype
         or nonfinite.is_hidden(problem)
         or not 0 < problem.output_bytes <= UNCHECKED
     ):
         return
-    signature = _signature(plan.op, arguments)
-    if signature is None:
+    names = plan.op.name, tuple(arguments)
+    named = _named.get(names) or _Named(plan.op, names[1])
+    key = named.key(arguments, [])
+    if key is None:
         return
-    if len(_ready) >= _LARGEST:
-        _ready.clear()
+    if len(_named) >= _LARGEST or len(named.ready) >= _LARGEST:
+        _named.clear()
+    _named[names] = named
     empty = np.empty if problem.output_bytes < memory.SMALLEST else memory.empty
     prepared, finite = cpu.prepare(problem), nonfinite.must_be_finite(problem)
-    _ready[signature[0]] = Ready(problem.output_shape, numpy_type(problem.dtype), empty, problem, prepared, finite)
+    named.ready[key] = Ready(problem.output_shape, numpy_type(problem.dtype), empty, prepared, finite)
 
 
 def _is_plain(values: list[Any], plan: Plan) -> bool:

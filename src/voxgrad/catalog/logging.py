@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from voxgrad.catalog import dtypes
+from voxgrad.catalog.locality import elementwise
 from voxgrad.catalog.model import Attr, Call, Input, Law, Node, Op, Output, Spec
 from voxgrad.catalog.shapes import has_rank, like
 from voxgrad.errors import Faults
@@ -41,5 +42,5 @@ OPS = (
        (Input("tensor", "T", "The tensor."),), (Attr("message", "string", "Starts the error."),),
        (Output("output", "T", "The tensor.", "shape of tensor"),), {"T": dtypes.FLOATING}, infer=like("tensor"),
        kernel="logging.check_numerics", gradient=_check_gradient,
-       laws=(Law("nan", "The error says whether NaN, Inf or both were found."),)),
+       laws=(Law("nan", "The error says whether NaN, Inf or both were found."),), follows=elementwise),
 )  # fmt: skip

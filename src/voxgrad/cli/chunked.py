@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from voxgrad.volumes.job import Job
 
 TEACHING = """\
-Volumes larger than memory: each chunk of the result is one task, which reads exactly the box it needs, computes, and
-writes its own region. The same command again goes on where it stopped; `voxgrad watch OUTPUT` shows how far it is.
+Each chunk of the result is one task, which reads exactly the box it needs, computes, and writes its own region. The
+same command again goes on where it stopped; `voxgrad watch OUTPUT` shows how far it is.
 """
 _WIDTH = 30
 
 
-def add_arguments(parser: argparse.ArgumentParser, *, device: bool) -> None:
-    """What a chunked run asks for besides its own files."""
+def add_arguments(parser: argparse.ArgumentParser, *, device: bool) -> argparse._ArgumentGroup:
+    """What a chunked run asks for besides its own files; the group, for those."""
     group = parser.add_argument_group(
         "volumes larger than memory (any volume in; .npy, .zarr, .nii, .tif, .h5 out)", TEACHING
     )
@@ -41,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, device: bool) -> None:
     )
     if device:
         group.add_argument("--device", default="cpu", help="where workers compute: cpu or cuda (default cpu)")
+    return group
 
 
 def is_asked_for(given: argparse.Namespace) -> bool:

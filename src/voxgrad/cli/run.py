@@ -60,11 +60,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="the results of the last cycle as JSON")
     parser.add_argument("--all", action="store_true", help="show every block, not only the outputs")
     parser.add_argument("--why", action="store_true", help="say for every block whether and why it ran")
-    chunked.add_arguments(parser, device=False)
-    parser.add_argument(
+    group = chunked.add_arguments(parser, device=False)
+    group.add_argument(
         "--volume", action="append", default=[], metavar="NAME=FILE", help="a placeholder that is read chunk by chunk"
     )
-    parser.add_argument(
+    group.add_argument(
         "--output", action="append", default=[], metavar="[NAME=]FILE", help="where a result goes that is a volume"
     )
 
@@ -107,7 +107,6 @@ def run_over_volumes(arguments: argparse.Namespace) -> int:
     from voxgrad.volumes.job import Job
 
     page = open_page(arguments.page)
-    page.folder = Path(arguments.page).resolve().parent
     outputs = dict(_named(page, text) for text in arguments.output)
     fetches = arguments.fetch or ([] if outputs else list(page.outputs))
     feeds = {output.path: value for output, value in read_feeds(page, arguments.feed).items()}

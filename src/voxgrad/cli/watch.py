@@ -75,7 +75,7 @@ def figures(state: State) -> list[str]:
     left = state.seconds_left
     parts = [f"{len(state.done)}/{state.total} chunks", f"{len(state.running)} running"]
     parts += [f"{len(state.failed)} failed"] if state.failed else []
-    parts += [f"{state.rate:.2g}/s"] if state.rate else []
+    parts += [f"{state.rate:,.0f}/s" if state.rate >= 10 else f"{state.rate:.2g}/s"] if state.rate else []
     parts += [f"{_time(left)} left"] if left is not None else [f"{state.phase} after {_time(state.seconds)}"]
     failed = [f"  chunk {number}: {told}" for number, told in sorted(state.failed.items())[:5]]
     return ["  ".join(parts), *failed]

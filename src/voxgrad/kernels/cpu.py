@@ -15,9 +15,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from voxgrad.catalog import geometry
 from voxgrad.catalog.dtypes import BFLOAT16, FLOAT32, FLOAT64, HALF, DType
 from voxgrad.catalog.problem import Problem
+from voxgrad.catalog.registry import OPS
 from voxgrad.errors import CancelledError, Fault, InvalidArgumentError
 
 ABI_VERSION = 2
@@ -69,6 +72,10 @@ class _Run(ctypes.Structure):
         ("cancel", ctypes.c_void_p),
         ("scratch", ctypes.c_void_p),
     ]
+
+
+class _Ready(ctypes.Structure):
+    _fields_ = [("kernel", ctypes.c_void_p), ("problem", ctypes.c_void_p), ("count", ctypes.c_int64), ("run", _Run)]
 
 
 @lru_cache(maxsize=1)
@@ -158,6 +165,8 @@ class Prepared:
     pointer: Any
     scratch: Any
     keep: tuple[Any, ...]
+    count: int
+    """How many arrays it takes, the output included."""
     sizes: dict[tuple[int, int], int] = field(default_factory=dict)
     """Bytes of scratch memory by number of threads and instruction set, once they were asked for."""
 
@@ -172,7 +181,8 @@ def prepare(problem: Problem) -> Prepared:
     scratch.restype = ctypes.c_int64
     struct, keep = _conv_struct(problem) if problem.kernel.startswith("conv") else _pool_struct(problem)
     address = ctypes.cast(function, ctypes.c_void_p).value or 0
-    return Prepared(problem.kernel, function, address, ctypes.byref(struct), scratch, (struct, *keep))
+    count = 1 + sum(not item.host for item in OPS[problem.op].inputs)
+    return Prepared(problem.kernel, function, address, ctypes.byref(struct), scratch, (struct, *keep), count)
 
 
 def _dtype_code(dtype: DType) -> int:
@@ -214,20 +224,28 @@ class _Scratch(threading.local):
     buffer: Any = None
 
     def __init__(self) -> None:
-        self.settings = _Run()
-        self.settings_pointer = ctypes.byref(self.settings)
-        self.used = (0, 0)
+        loaded = library()
+        types = [ctypes.CFUNCTYPE(ctypes.c_int32, *(1 + count) * [ctypes.c_void_p]) for count in range(5)]
+        # Without the library nothing is called here, but the package must still be there.
+        self.entries = [kind(("vg_call", loaded)) for kind in types] if loaded is not None else []
+        self.ready = _Ready()
+        self.pointer = ctypes.byref(self.ready)
+        self.ready_for: Prepared | None = None
+        self.threads = self.isa = 0
 
-    def use(self, threads: int, scratch: int) -> None:
-        """Set the settings; setting a field of a C struct costs more than comparing."""
-        if (threads, scratch) != self.used:
-            self.used = (threads, scratch)
-            self.settings.threads, self.settings.scratch = threads, scratch
+    def get_ready(self, prepared: Prepared) -> None:
+        """Set the settings for a problem; setting a field of a C struct costs more than comparing."""
+        self.threads, self.isa = _threads, _isa
+        self.ready.kernel, self.ready.count = prepared.address, prepared.count
+        self.ready.problem = ctypes.addressof(prepared.keep[0])
+        self.ready.run.threads, self.ready.run.scratch = _threads, _scratch_for(prepared)
+        self.ready_for = prepared
 
     def at_least(self, size: int) -> int:
         """The address of `size` bytes, 64-byte aligned."""
         if size > self.size:
             self.buffer = ctypes.create_string_buffer(size + 64)
+            self.ready_for = None
             self.address = (ctypes.addressof(self.buffer) + 63) & ~63
             self.size = size
         return self.address
@@ -267,32 +285,43 @@ def run(problem: Problem, addresses: Sequence[int], cancel: CancelFlag | None = 
     return bool(status == 0)
 
 
-def run_arrays(prepared: Prepared, interfaces: Sequence[int]) -> int:
-    """Run on arrays given by their NumPy array interfaces, the output last. The status: 0, NOT_DENSE or NOT_FINITE."""
+def run_arrays(prepared: Prepared, arrays: Sequence[np.ndarray[Any, Any]]) -> int:
+    """Run on NumPy arrays of native byte order, the output last. The status: 0, NOT_DENSE or NOT_FINITE."""
     local = _scratch
-    local.use(_threads, _scratch_for(prepared))
-    missing = _MISSING[len(interfaces)]
-    status: int = _entry("vg_call")(
-        prepared.address, prepared.pointer, len(interfaces), *interfaces, *missing, local.settings_pointer
-    )
+    if local.ready_for is not prepared or local.threads != _threads or local.isa != _isa:
+        local.get_ready(prepared)
+    status: int = local.entries[len(arrays)](local.pointer, *[id(one) + _OBJECT_HEADER for one in arrays])
     assert status in (0, NOT_DENSE, NOT_FINITE), f"{prepared.kernel}: native status {status}"
     return status
 
 
-_MISSING = ((None,) * 4, (None,) * 3, (None,) * 2, (None,), ())
-_ARGUMENTS: dict[str, list[Any]] = {
-    "vg_call": [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32] + 5 * [ctypes.c_void_p],
-}
+_OBJECT_HEADER = object.__basicsize__
 
 
-@lru_cache(maxsize=8)
-def _entry(name: str) -> Any:
-    """A function of the library that knows its argument types."""
-    loaded = library()
-    assert loaded is not None
-    function = getattr(loaded, name)
-    function.argtypes = _ARGUMENTS[name]
-    return function
+class _Fields(ctypes.Structure):
+    """What NumPy's array object holds behind the header of every object, as in voxgrad.h."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("nd", ctypes.c_int),
+        ("shape", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("strides", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("base", ctypes.c_void_p),
+        ("descr", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+    ]
+
+
+@lru_cache(maxsize=1)
+def sees_arrays() -> bool:
+    """True where array objects lie in memory as the native library takes them to: tried on one."""
+    if sys.implementation.name != "cpython" or library() is None:
+        return False
+    probe = np.empty((3, 5), np.int16)
+    seen = _Fields.from_address(id(probe) + _OBJECT_HEADER)
+    return (seen.data, seen.nd, seen.shape[1], seen.strides[0], seen.descr, seen.flags) == (
+        probe.ctypes.data, 2, 5, 10, id(probe.dtype), probe.flags.num
+    )  # fmt: skip
 
 
 def _scratch_for(prepared: Prepared) -> int:

@@ -140,7 +140,10 @@ class ChunkedRuns:
             if not _OUTPUT.fullmatch(name):
                 wanted = "be a plain name that ends in .zarr, .npy, .nii, .tif or .h5"
                 raise InvalidArgumentError(Fault("VG051", "studio", "outputs", wanted, repr(name[:80])))
-        volumes = {block: open_in(self._project.files, name, "").name for block, name in ask.volumes.items()}
+        # A Volume block that names the file itself also says how to read it: its axes, its box.
+        own = {(str(block.get("name")), str(block["attrs"].get("path"))) for block in _volume_blocks(ask.document)}
+        given = {block: name for block, name in ask.volumes.items() if (block, name) not in own}
+        volumes = {block: open_in(self._project.files, name, "").name for block, name in given.items()}
         outputs = {block: str(self._project.files / name) for block, name in ask.outputs.items()}
         name = next(iter(ask.outputs.values()))
         with self._lock:
@@ -190,6 +193,14 @@ class ChunkedRuns:
         """Stop everything that was started here."""
         for child in self._children.values():
             _kill(child)
+
+
+def _volume_blocks(document: messages.Document) -> Iterator[dict[str, Any]]:
+    """The Volume blocks of a document, which is not checked yet."""
+    blocks = document.get("blocks")
+    for block in blocks if isinstance(blocks, list) else ():
+        if isinstance(block, dict) and block.get("op") == "Volume" and isinstance(block.get("attrs"), dict):
+            yield block
 
 
 def _follow(child: _Child, job: bytes) -> None:

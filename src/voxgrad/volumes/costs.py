@@ -61,8 +61,9 @@ class Cost:
 def cost(plan: PagePlan) -> Cost:
     """The cost of a plan."""
     layout = plan.layout
-    read = sum(_total(plan, slot) * _itemsize(plan, slot) for slot in layout.volumes.values())
-    stored = sum(math.prod(layout.specs[slot].shape or ()) * _itemsize(plan, slot) for slot in layout.volumes.values())
+    used = [slot for slot in layout.volumes.values() if _total(plan, slot)]
+    read = sum(_total(plan, slot) * _itemsize(plan, slot) for slot in used)
+    stored = sum(math.prod(layout.specs[slot].shape or ()) * _itemsize(plan, slot) for slot in used)
     written = sum(
         math.prod(layout.specs[root.slot].shape or ()) * _itemsize(plan, root.slot)
         for root in plan.roots

@@ -67,6 +67,9 @@ class Job:
         wanted = [copy.output(exposed.get(name, name)) for name in fetches]
         stores = {copy.output(name): opened(path) for name, path in volumes.items()}
         stores |= _own_volumes(copy, {*stores, *(copy.output(_path(which)) for which in feeds)})
+        if not stores:
+            remedy = "Name a placeholder and a file: volumes={'x': 'scan.zarr'}, or --volume x=scan.zarr."
+            raise InvalidArgumentError(Fault("VG001", page.name, "volumes", "hold one volume or more", "none", remedy))
         named = {copy.output(_path(which)): value for which, value in feeds.items()}
         arrays = feed_arrays(copy, Device("cpu"), named)
         all_fetched = [*found, *(one for one in wanted if one not in found)]
@@ -117,6 +120,7 @@ class Job:
             "feeds": {output.path: content_key(value).hex() for output, value in self.feeds.items()},
             "chunks": list(self.chunks),
             "device": self.device,
+            "folder": None if self.page.folder is None else str(self.page.folder.resolve()),
         }
 
     def marks(self) -> dict[str, list[Any]]:
@@ -194,6 +198,7 @@ def open_job(folder: Path) -> tuple[Job, dict[int, Array]]:
         raise InvalidArgumentError(Fault("VG051", "volumes", "folder", "hold a job", str(folder)))
     told = head["job"]
     page = Page.load(folder / "page.vox.json")
+    page.folder = told["folder"]
     feeds = {page.output(name): value for name, value in _load_arrays(folder / "feeds").items()}
     job = Job(
         page,

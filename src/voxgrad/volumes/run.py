@@ -36,6 +36,7 @@ from voxgrad.volumes.watch import Record, folder_of
 Array = np.ndarray[Any, Any]
 Progress = Callable[[int, int, float], None]
 CHUNKS = (128, 128, 128)
+_SYNC_SECONDS = 1.0
 
 
 def apply(
@@ -116,12 +117,8 @@ def plan_page(
 
 
 def page_of(page: Page | str | Path) -> Page:
-    """A page, or the one in a file, whose Volume blocks read from the folder of the file."""
-    if isinstance(page, Page):
-        return page
-    loaded = Page.load(page)
-    loaded.folder = Path(page).resolve().parent
-    return loaded
+    """A page, or the one in a file."""
+    return page if isinstance(page, Page) else Page.load(page)
 
 
 def run_page(
@@ -170,7 +167,7 @@ def run_job(job: Job, folder: Path, executor: Executor, progress: Progress | Non
     plan = job.plan()
     _check_files(job, plan)
     manifest = Manifest(folder, job)
-    session = ClientSession(job.page)
+    session = ClientSession(job.page, folder=job.page.folder)
     if manifest.fresh:
         save_job(job, folder, _wholes(plan, job, session))
     if not manifest.done:
@@ -197,8 +194,7 @@ def run_job(job: Job, folder: Path, executor: Executor, progress: Progress | Non
 def _todo(plan: PagePlan, manifest: Manifest, sums: Sums | None) -> list[int]:
     """The chunks that are not recorded, and those whose sums are gone."""
     if sums is not None:
-        sums.clean()
-        manifest.done = {number for number in manifest.done if sums.holds(number)}
+        manifest.done = sums.go_on(manifest.done)
     return [number for number in range(len(plan)) if number not in manifest.done]
 
 
@@ -302,6 +298,7 @@ class Manifest:
             _check_same(folder, job, head)
             job.run = head["run"]
         self._log = folder / "done"
+        self._synced = 0.0
         self.done = set(self._read())
 
     def _read(self) -> Iterator[int]:
@@ -312,13 +309,15 @@ class Manifest:
                     yield int(line[:-1])
 
     def record(self, numbers: list[int]) -> None:
-        """Remember chunks, durably."""
+        """Remember chunks; whoever is killed now has them recorded, and a machine that stops loses a second at most."""
         if not numbers:
             return
         with self._log.open("a") as log:
             log.write("".join(f"\n{number};" for number in numbers))
             log.flush()
-            os.fsync(log.fileno())
+            if time.monotonic() - self._synced > _SYNC_SECONDS:
+                os.fsync(log.fileno())
+                self._synced = time.monotonic()
         self.done.update(numbers)
 
 
@@ -343,7 +342,7 @@ def _check_same(folder: Path, job: Job, head: Mapping[str, Any]) -> None:
     faults = Faults(job.page.name)
     for name, mark in head["marks"].items():
         if marks[name] != mark:
-            path = head["job"]["volumes"][name]
+            path, _ = head["job"]["volumes"][name]
             remedy = f"Its chunks would not fit together: put the old file back, or {remove} and start again."
             faults.add("VG051", name, wanted="be what it was when the run began", got=f"{path}, changed", remedy=remedy)
     faults.raise_if_any()

@@ -158,6 +158,18 @@ def _normal(key: Any, shape: Sequence[int]) -> tuple[Index, tuple[Any, ...]]:
     return tuple(boxes), tuple(picks)
 
 
+LONG_UNITS = {"m": "meter", "mm": "millimeter", "um": "micrometer", "nm": "nanometer"}
+"""Units of length as stores have them, and as OME and NIfTI spell them out."""
+_SHORT_UNITS = {long: short for short, long in LONG_UNITS.items()}
+_SHORT_UNITS |= {"micron": "um", "microns": "um", "µm": "um", "\u03bcm": "um", "\\u00B5m": "um"}
+_SHORT_UNITS |= {"pixel": "", "pixels": "", "unknown": "", "None": ""}
+
+
+def short_unit(text: str) -> str:
+    """A unit of length under one name, whichever way a file writes it."""
+    return _SHORT_UNITS.get(text, text)
+
+
 def human(size: int) -> str:
     """A number of bytes for people."""
     for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):

@@ -8,7 +8,7 @@ on with what is there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ class Sums:
         self.widths = [count]
         while self.widths[-1] > 1:
             self.widths.append(-(-self.widths[-1] // 2))
+        self._ready: set[int] = set()
 
     def put(self, number: int, parts: Sequence[Array | None]) -> None:
         """What a chunk adds to each sum; None where it adds nothing. Whoever is killed leaves all of it or nothing."""
@@ -40,31 +41,50 @@ class Sums:
         np.savez(unfinished, **parts)  # type: ignore[arg-type]
         unfinished.replace(file)
 
-    def holds(self, number: int) -> bool:
-        """True where what a chunk brought is there, by itself or in a sum."""
-        return any(self._file(level, number >> level).exists() for level in range(len(self.widths)))
+    def go_on(self, recorded: Iterable[int]) -> set[int]:
+        """After a run that was killed: the recorded chunks whose sums are there. Nothing is counted twice or forgotten.
 
-    def clean(self) -> None:
-        """After a run that was killed: parts of a sum that is there are not counted twice."""
-        for level in range(len(self.widths) - 1, 0, -1):
-            for file in self.folder.glob(f"{level}-*.npz"):
-                if not file.name.endswith(".part.npz"):
-                    self._drop_below(level, int(file.stem.partition("-")[2]))
+        A sum may still stand beside its parts, two parts may wait for each other, and a chunk may have brought its part
+        without being recorded: it will bring it again.
+        """
+        there = self._there()
+        for level, index in sorted(there, reverse=True):
+            if level and (level, index) in there:
+                there -= self._drop_below(level, index, there)
+        self._ready = {number for number in recorded if self._holds(number, there)}
+        for level, index in sorted(there):
+            if not level and index not in self._ready:
+                self._file(level, index).unlink(missing_ok=True)
+            else:
+                self._climb(level, index)
+        return set(self._ready)
 
-    def _drop_below(self, level: int, index: int) -> None:
-        for lower in range(level - 1, -1, -1):
-            for child in range(index << (level - lower), (index + 1) << (level - lower)):
-                self._file(lower, child).unlink(missing_ok=True)
+    def _there(self) -> set[tuple[int, int]]:
+        names = [file.stem for file in self.folder.glob("*-*.npz") if not file.name.endswith(".part.npz")]
+        return {(int(level), int(index)) for level, _, index in (name.partition("-") for name in names)}
+
+    def _holds(self, number: int, there: set[tuple[int, int]]) -> bool:
+        return any((level, number >> level) in there for level in range(len(self.widths)))
+
+    def _drop_below(self, level: int, index: int, there: set[tuple[int, int]]) -> set[tuple[int, int]]:
+        below = {(lower, child) for lower, child in there if lower < level and child >> (level - lower) == index}
+        for lower, child in below:
+            self._file(lower, child).unlink(missing_ok=True)
+        return below
 
     def add(self, number: int) -> None:
         """A chunk is recorded: add up whatever is complete because of it."""
-        index = number
-        for level in range(len(self.widths) - 1):
+        self._ready.add(number)
+        self._climb(0, number)
+
+    def _climb(self, level: int, index: int) -> None:
+        while level < len(self.widths) - 1:
             pair = [one for one in (index & ~1, index | 1) if one < self.widths[level]]
-            if not all(self._file(level, one).exists() for one in pair):
+            # A part counts once its chunk is recorded: one that is not may be brought again.
+            if not all(self._file(level, one).exists() and (level or one in self._ready) for one in pair):
                 return
             self._join(level, pair)
-            index >>= 1
+            level, index = level + 1, index >> 1
 
     def _join(self, level: int, pair: Sequence[int]) -> None:
         total: dict[str, Array] = {}

@@ -2,7 +2,7 @@
 /** One attribute: a widget for its kind, or its text as people have always typed it. */
 
 import { useEffect, useState } from "react";
-import { ApiError } from "../core/api";
+import { api, ApiError } from "../core/api";
 import { setAttr } from "../core/commands";
 import * as format from "../core/format";
 import type { Json, OpAttr } from "../core/model";
@@ -12,6 +12,7 @@ import { useWords } from "../state/words";
 
 interface Props {
   readonly block: string;
+  readonly op: string | undefined;
   readonly attr: OpAttr;
   readonly value: Json | undefined;
 }
@@ -19,7 +20,7 @@ interface Props {
 const TYPES = ["float32", "float64", "half", "bfloat16", "int32", "int64", "int8", "int16", "uint8", "uint16", "uint32", "uint64", "bool", "complex64", "complex128", "string"];
 const AXES = ["N", "D", "H", "W", "C"];
 
-export function AttrField({ block, attr, value }: Props) {
+export function AttrField({ block, op, attr, value }: Props) {
   const words = useWords();
   const set = (next: Json | undefined) => editPage(`${block}.${attr.name}`, (page) => setAttr(page, block, attr.name, next), `${block}.${attr.name}`);
   const shown = value ?? attr.default;
@@ -35,8 +36,31 @@ export function AttrField({ block, attr, value }: Props) {
         )}
         {!changed && <span className="hint">{attr.required ? words("inspector.required") : words("inspector.default")}</span>}
       </span>
+      {op === "Volume" && attr.name === "path" && <FileChoice label={`${block} ${attr.name}`} value={value} set={set} />}
       <Widget block={block} attr={attr} value={shown} set={set} />
     </div>
+  );
+}
+
+/** The volumes that are there; what is inside of a file, or not there yet, is typed below. */
+function FileChoice({ label, value, set }: { label: string; value: Json | undefined; set: (next: Json) => void }) {
+  const words = useWords();
+  const [names, setNames] = useState<readonly string[]>([]);
+  useEffect(() => {
+    void api.volumes().then(
+      (found) => setNames(found.volumes.map((file) => file.name)),
+      () => undefined,
+    );
+  }, []);
+  if (names.length === 0) return null;
+  const current = typeof value === "string" && names.includes(value) ? value : "";
+  return (
+    <select aria-label={`${label} ${words("volumes.file")}`} value={current} onChange={(event) => set(event.target.value)}>
+      {current === "" && <option value="">{words("viewer.choose")}</option>}
+      {names.map((name) => (
+        <option key={name}>{name}</option>
+      ))}
+    </select>
   );
 }
 

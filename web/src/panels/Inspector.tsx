@@ -141,7 +141,7 @@ function BlockInspector({ tab, page, block }: { tab: Tab; page: Page; block: Blo
         <section>
           <h3>{words("inspector.attributes")}</h3>
           {op.attrs.map((attr) => (
-            <AttrField key={attr.name} block={block.name} attr={attr} value={block.attrs?.[attr.name]} />
+            <AttrField key={attr.name} block={block.name} op={block.op} attr={attr} value={block.attrs?.[attr.name]} />
           ))}
         </section>
       )}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import os
 import shutil
 import tempfile
 from functools import cache
@@ -18,11 +19,10 @@ import numpy as np
 
 from voxgrad.formats.tensor_files import bad_file
 from voxgrad.volumes.axes import Array, Index, Layout
-from voxgrad.volumes.store import New, Store, check_dtype, mapped, needed
+from voxgrad.volumes.store import New, Store, check_dtype, mapped, needed, short_unit
 
 AXES = "xyztc"
-_UNITS = {"meter": "m", "mm": "mm", "micron": "um", "unknown": ""}
-_CODES = {"m": "meter", "mm": "mm", "um": "micron", "micrometer": "micron", "millimeter": "mm", "meter": "meter"}
+_CODES = {"m": "meter", "mm": "mm", "um": "micron"}
 
 
 def open_store(path: Path, member: str, axes: str | None, write: bool) -> Store:
@@ -57,7 +57,7 @@ def open_store(path: Path, member: str, axes: str | None, write: bool) -> Store:
     zooms = [float(size) for size in header.get_zooms()] + [1.0, 1.0, 1.0]
     return Store(
         path, layout, dtype, fetch, put if write else None, spacing=(zooms[2], zooms[1], zooms[0]),
-        unit=_UNITS.get(header.get_xyzt_units()[0], ""), affine=np.asarray(image.affine), kind="NIfTI",
+        unit=short_unit(header.get_xyzt_units()[0]), affine=np.asarray(image.affine), kind="NIfTI",
     )  # fmt: skip
 
 
@@ -85,7 +85,9 @@ def _array(path: Path, packed: bool, sizes: tuple[int, ...], stored: np.dtype[An
     @cache
     def unpacked() -> Array:
         wanted = offset + math.prod(sizes) * stored.itemsize
-        with gzip.open(path) as stream, tempfile.NamedTemporaryFile(prefix="voxgrad-") as file:
+        # Windows cannot take the name away from a file that is mapped.
+        kept = os.name == "nt"
+        with gzip.open(path) as stream, tempfile.NamedTemporaryFile(prefix="voxgrad-", delete=not kept) as file:
             _copy(stream, file, wanted)
             # The map keeps the bytes when the name goes.
             return mapped(Path(file.name), sizes, stored, offset, "F", False)

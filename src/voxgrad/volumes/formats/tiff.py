@@ -12,12 +12,11 @@ import numpy as np
 
 from voxgrad.formats.tensor_files import bad_file
 from voxgrad.volumes.axes import Array, Index, Layout, told_axes
-from voxgrad.volumes.store import New, Store, check_dtype, mapped, needed
+from voxgrad.volumes.store import New, Store, check_dtype, mapped, needed, short_unit
 
 _CLASSIC = 2**32 - 2**25
 """Larger files need BigTIFF, whose offsets have 64 bits; the rest is room for tags."""
 _IMAGEJ = ("uint8", "uint16", "float32")
-_UNITS = {"\\u00B5m": "um", "µm": "um", "micron": "um", "microns": "um", "pixel": "", "None": ""}
 _METRES = {2: 25400.0, 3: 10000.0}
 """Micrometres in TIFF's units of resolution: inch and centimetre."""
 
@@ -82,11 +81,11 @@ def _spacing(file: Any, series: Any) -> tuple[tuple[float, float, float], str]:
         found = [re.search(rf'PhysicalSize{axis}="([0-9.eE+-]+)"', text) for axis in "ZYX"]
         unit = re.search(r'PhysicalSizeXUnit="([^"]*)"', text)
         sizes = [float(one[1]) if one else 1.0 for one in found]
-        return (sizes[0], sizes[1], sizes[2]), _unit(unit[1] if unit else "µm" if any(found) else "")
+        return (sizes[0], sizes[1], sizes[2]), short_unit(unit[1] if unit else "µm" if any(found) else "")
     height, width = (_pixel(series.keyframe, name) for name in ("YResolution", "XResolution"))
     if file.is_imagej:
         known = file.imagej_metadata
-        return (float(known.get("spacing", 1.0)), height, width), _unit(str(known.get("unit", "")))
+        return (float(known.get("spacing", 1.0)), height, width), short_unit(str(known.get("unit", "")))
     told = series.keyframe.tags.get("ResolutionUnit")
     factor = _METRES.get(int(told.value)) if told else None
     if factor is None:
@@ -98,10 +97,6 @@ def _pixel(page: Any, name: str) -> float:
     tag = page.tags.get(name)
     above, below = tag.value if tag else (1, 1)
     return float(below) / float(above) if above and below else 1.0
-
-
-def _unit(text: str) -> str:
-    return _UNITS.get(text, text)
 
 
 def create(path: Path, member: str, new: New) -> None:
@@ -119,7 +114,7 @@ def create(path: Path, member: str, new: New) -> None:
     metadata: dict[str, Any] = {"axes": axes}
     options: dict[str, Any] = {"resolution": (1 / width, 1 / height)}
     if imagej:
-        metadata |= {"spacing": depth, "unit": "um" if unit == "um" else unit}
+        metadata |= {"spacing": depth, "unit": unit}
         options["resolutionunit"] = "NONE"
     elif ome:
         metadata |= {f"PhysicalSize{axis}": size for axis, size in zip("ZYX", new.spacing, strict=True)}

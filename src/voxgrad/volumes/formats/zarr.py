@@ -14,7 +14,7 @@ import numpy as np
 
 from voxgrad.formats.tensor_files import bad_file
 from voxgrad.volumes.axes import Array, Index, Layout, default_axes, told_axes
-from voxgrad.volumes.store import New, Store, check_dtype, needed
+from voxgrad.volumes.store import LONG_UNITS, New, Store, check_dtype, needed, short_unit
 
 _OME_ORDER = "tczyx"
 _OME_TYPES = {"t": "time", "c": "channel", "z": "space", "y": "space", "x": "space"}
@@ -94,7 +94,7 @@ def _described(array: Any, image: Mapping[str, Any], member: str) -> tuple[str, 
         if step.get("type") == "scale":
             spacing *= np.asarray(step["scale"], dtype=float)
     unit = next((str(one["unit"]) for one in axes[::-1] if one.get("unit")), "")
-    return told_axes(letters, rank), spacing.tolist(), unit
+    return told_axes(letters, rank), spacing.tolist(), short_unit(unit)
 
 
 def create(path: Path, member: str, new: New) -> None:
@@ -120,7 +120,7 @@ def _ome_axes(new: New) -> str:
 
 
 def _ome_metadata(path: Path, axes: str, new: New) -> dict[str, Any]:
-    space = {"unit": new.unit} if new.unit else {}
+    space = {"unit": LONG_UNITS.get(new.unit, new.unit)} if new.unit else {}
     sizes = dict(zip("zyx", new.spacing, strict=True))
     described = [{"name": one, "type": _OME_TYPES[one]} | (space if one in sizes else {}) for one in axes]
     scale = {"type": "scale", "scale": [sizes.get(one, 1.0) for one in axes]}

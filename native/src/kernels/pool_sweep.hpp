@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Average and max pooling with windows of few rows, without scratch memory: for some channels at a time, the cells of a
+// column (all depths and heights of a window) are joined as they are loaded, and columns that the next window shares
+// stay in registers.
+#pragma once
+
+#include "pool_common.hpp"
+#include "pool_vector.hpp"
+
+namespace VG_NAMESPACE::pool {
+
+// The joins. weighted: source rows are multiplied before they are added. divides: the sum is divided by the count.
+template <class S>
+struct Largest {
+    using A = sum_t<S>;
+    static constexpr bool weighted = false, divides = false;
+    static constexpr A identity = -std::numeric_limits<A>::infinity();
+    static vec<A> join(vec<A> best, vec<A> v) { return larger<A>(v, best); }
+};
+template <class S>
+struct Mean {
+    using A = sum_t<S>;
+    static constexpr bool weighted = false, divides = true;
+    static constexpr A identity = 0;
+    static vec<A> join(vec<A> sum, vec<A> v) { return sum + v; }
+};
+template <class S>
+struct Spread {
+    using A = sum_t<S>;
+    static constexpr bool weighted = true, divides = false;
+    static constexpr A identity = 0;
+    static vec<A> join(vec<A> sum, vec<A> v) { return sum + v; }
+};
+
+inline constexpr int64_t kSweepRows = 16, kSweepTaps = 4;
+inline constexpr int64_t kSweepBytes = 8 << 10;  // of a row
+// Vectors of channels at a time. Columns that are kept take registers, too.
+inline constexpr int kSweepVectors = VG_VECTOR_BYTES == 64 ? 8 : 4;
+inline int64_t sweep_vectors(const Comb &comb) { return comb.taps > comb.step ? kSweepVectors / 2 : kSweepVectors; }
+
+// Whether this way is open and the best: regular windows of few rows, channels that fill vectors and take few turns.
+template <class Join>
+bool sweeps(const vg_pool *p) {
+    if (Join::weighted) return false;
+    constexpr int lane_count = lanes<typename Join::A>;
+    const Comb comb = comb_of(p->axis[2]);
+    const int64_t rows = cells_of(p->axis[0]).longest() * cells_of(p->axis[1]).longest();
+    return comb.taps > 0 && comb.taps <= kSweepTaps && rows > 0 && rows <= kSweepRows &&
+           p->channels <= 2 * sweep_vectors(comb) * lane_count && !prefers_flat(comb, p->channels, lane_count);
+}
+
+template <class S, class Join>
+class Sweep {
+    using A = sum_t<S>;
+    static constexpr int L = lanes<A>;
+
+public:
+    Sweep(const vg_pool *p, const S *x, S *y, const vg_run *run)
+        : p_(p), D(cells_of(p->axis[0])), H(cells_of(p->axis[1])), W(cells_of(p->axis[2])), C(p->channels),
+          comb_(comb_of(p->axis[2])), inner_(whole(comb_, p->axis[2])), x_(x), y_(y), run_(run) {
+        vectors_ = sweep_vectors(comb_);
+        shared_ = D.overlap() > 1.2;
+        // Where the channels take several turns, the cells must still be near for the next one.
+        const int64_t cell = C * static_cast<int64_t>(sizeof(S)), near = kSweepBytes / (cell * at_least_one(comb_.step));
+        tile_ = C <= vectors_ * L ? at_least_one(W.count) : std::clamp<int64_t>(near, 4, std::max<int64_t>(W.count, 4));
+        past_ = goes_past(y, p->batch * D.count * H.count * W.count * C * int64_t(sizeof(S)), C * int64_t(sizeof(S)));
+    }
+
+    Blocks blocks(int32_t threads) const {
+        Blocks blocks = {p_->batch, D.count, H.count, C, at_least_one(D.count), at_least_one(H.count), at_least_one(C)};
+        if (shared_) {
+            const double rows = static_cast<double>(H.cells) / static_cast<double>(at_least_one(H.count));
+            const double row = static_cast<double>(D.longest() * W.cells * C) * sizeof(S);
+            blocks.limit_heights(static_cast<double>(1 << 18) / (row * std::max(1.0, rows)));
+        } else {
+            blocks.depths = 1;
+        }
+        blocks.refine(threads > 1 ? threads * 8 : 1, shared_);
+        if (blocks.count() < threads * 2 && C >= 128) blocks.channels = 64;
+        return blocks;
+    }
+
+    void block(const Blocks::Block &b) const {
+        for (int64_t od = b.depth.lo; od < b.depth.hi; ++od)
+            for (int64_t oh = b.height.lo; oh < b.height.hi && !cancelled(run_); ++oh)
+                for (int64_t o = 0; o < W.count; o += tile_) {
+                    const Range wide{o, std::min(W.count, o + tile_)};
+                    // Where depths share planes, each brings in the new ones of the next.
+                    if (shared_ && od + 1 < b.depth.hi && D.at(od + 1).size() > 0) channels<true>(b, od, oh, wide);
+                    else channels<false>(b, od, oh, wide);
+                }
+        if (past_) settle();
+    }
+
+private:
+    // The windows that lie wholly inside; none, if some of them count otherwise (cut at the end of a larger volume).
+    static Range whole(const Comb &comb, const vg_span &axis) {
+        const Range inner = comb.inside(axis.size, axis.out);
+        for (int64_t o = inner.lo; Join::divides && o < inner.hi; ++o)
+            if (extent(axis, o) != comb.taps) return {0, 0};
+        return inner;
+    }
+
+    // The rows of windows, for n vectors of channels, and rows that the next depth will want.
+    template <int n, bool asks>
+    struct Rows {
+        static constexpr int sums = n;
+        const S *row[kSweepRows], *ahead[kSweepRows];
+        int64_t count = 0, ahead_count = 0;
+
+        template <class Part>
+        inline __attribute__((always_inline)) void join(int64_t at, vec<A> (&into)[sums], Part part) const {
+            for (int64_t r = 0; asks && r < ahead_count; ++r) {
+#pragma GCC unroll 8
+                for (int j = 0; j < n; ++j) __builtin_prefetch(ahead[r] + at + j * L, 0, 2);
+            }
+            for (int64_t r = 0; r < count; ++r) {
+#pragma GCC unroll 8
+                for (int j = 0; j < n; ++j) into[j] = Join::join(into[j], get(row[r] + at + j * L, part));
+            }
+        }
+    };
+    // All channels of some outputs of a row, as many vectors at a time as there are registers.
+    template <bool asks>
+    void channels(const Blocks::Block &b, int64_t od, int64_t oh, Range wide) const {
+        int64_t c = b.channel.lo;
+        const auto all = [&]<int n>(std::integral_constant<int, n>) {
+            for (; vectors_ >= n && c + n * L <= b.channel.hi; c += n * L) row<asks, n>(b, od, oh, wide, c, All{});
+        };
+        all(std::integral_constant<int, kSweepVectors>{});
+        all(std::integral_constant<int, kSweepVectors / 2>{});
+        all(std::integral_constant<int, 2>{});
+        all(std::integral_constant<int, 1>{});
+        if (c < b.channel.hi) row<asks, 1>(b, od, oh, wide, c, Some{static_cast<int>(b.channel.hi - c)});
+    }
+
+    template <bool asks, int n, class Part>
+    void row(const Blocks::Block &b, int64_t od, int64_t oh, Range wide, int64_t c, Part part) const {
+        const Range rd = D.at(od), rh = H.at(oh);
+        Rows<n, asks> rows;
+        for (int64_t d = rd.lo; d < rd.hi; ++d)
+            for (int64_t h = rh.lo; h < rh.hi; ++h) rows.row[rows.count++] = source(b.image, d, h, c);
+        const Range next = asks ? Range{rd.hi, D.at(od + 1).hi} : Range{0, 0};
+        const int64_t first = oh == b.height.lo ? rh.lo : std::max(rh.lo, H.at(oh - 1).hi);
+        for (int64_t d = next.lo; d < next.hi; ++d)
+            for (int64_t h = first; h < rh.hi; ++h) rows.ahead[rows.ahead_count++] = source(b.image, d, h, c);
+        outputs(rows, od, oh, wide, target(b.image, od, oh, c), part);
+    }
+    const S *source(int64_t image, int64_t d, int64_t h, int64_t c) const {
+        return x_ + ((image * D.cells + d) * H.cells + h) * W.cells * C + c;
+    }
+    S *target(int64_t image, int64_t od, int64_t oh, int64_t c) const {
+        return y_ + ((image * D.count + od) * H.count + oh) * W.count * C + c;
+    }
+
+    // Windows along the width: the inner ones in a run, the others one by one.
+    template <class Taken, class Part>
+    void outputs(const Taken &rows, int64_t od, int64_t oh, Range wide, S *out, Part part) const {
+        const A share = static_cast<A>(Join::divides ? extent(p_->axis[0], od) * extent(p_->axis[1], oh) : 0);
+        const Range inner{std::max(wide.lo, inner_.lo), std::min(wide.hi, inner_.hi)};
+        for (int64_t o = wide.lo; o < wide.hi; ++o) {
+            if (o == inner.lo && inner.size() > 0) {
+                inside(rows, inner, out + o * C, count_of(share, o), part);
+                o = inner.hi;
+                if (o >= wide.hi) return;
+            }
+            const Range rw = W.at(o);
+            run<0, 0>(rows, rw.lo, rw.size(), 0, 1, out + o * C, count_of(share, o), part);
+        }
+    }
+    template <class Taken, class Part>
+    void inside(const Taken &rows, Range inner, S *out, A count, Part part) const {
+        const int64_t first = comb_.at(inner.lo), taps = comb_.taps, step = comb_.step, windows = inner.size();
+        if (taps == 3 && step == 1) return run<3, 1>(rows, first, taps, step, windows, out, count, part);
+        if (taps == 3 && step == 2) return run<3, 2>(rows, first, taps, step, windows, out, count, part);
+        if (taps == 2 && step == 1) return run<2, 1>(rows, first, taps, step, windows, out, count, part);
+        run<0, 0>(rows, first, taps, step, windows, out, count, part);
+    }
+    A count_of(A share, int64_t o) const {
+        if constexpr (!Join::divides) return A(1);
+        return std::max(share * static_cast<A>(extent(p_->axis[2], o)), A(1));
+    }
+
+    // Windows at equal steps. With a known number of taps over the step, the columns that two windows share are kept.
+    template <int known, int known_step, class Taken, class Part>
+    void run(const Taken &rows, int64_t cell, int64_t taps, int64_t step, int64_t windows, S *out, A count, Part part) const {
+        constexpr int kept = known - known_step, sums = Taken::sums;
+        vec<A> old[kept > 0 ? kept : 1][sums];
+#pragma GCC unroll 4
+        for (int k = 0; k < kept; ++k) column(rows, (cell + k) * C, old[k], part);
+        for (int64_t o = 0; o < windows; ++o, cell += step, out += C) {
+            vec<A> sum[sums], fresh[sums];
+            for (int j = 0; j < sums; ++j) sum[j] = splat<A>(Join::identity);
+#pragma GCC unroll 4
+            for (int k = 0; k < kept; ++k)
+                for (int j = 0; j < sums; ++j) {
+                    sum[j] = Join::join(sum[j], old[k][j]);
+                    if (k >= known_step) old[k - known_step][j] = old[k][j];
+                }
+            const int64_t end = known ? known : taps;
+#pragma GCC unroll 4
+            for (int64_t k = kept > 0 ? kept : 0; k < end; ++k) {
+                column(rows, (cell + k) * C, fresh, part);
+                for (int j = 0; j < sums; ++j) {
+                    sum[j] = Join::join(sum[j], fresh[j]);
+                    if (kept > 0 && k >= known_step) old[kept > 0 ? k - known_step : 0][j] = fresh[j];
+                }
+            }
+            for (int j = 0; j < sums; ++j) write(out + j * L, Join::divides ? sum[j] / splat<A>(count) : sum[j], part);
+        }
+    }
+    template <class Taken, class Part>
+    static inline __attribute__((always_inline)) void column(const Taken &rows, int64_t at, vec<A> (&into)[Taken::sums], Part part) {
+#pragma GCC unroll 8
+        for (int j = 0; j < Taken::sums; ++j) into[j] = splat<A>(Join::identity);
+        rows.join(at, into, part);
+    }
+
+    template <class Part>
+    void write(S *out, vec<A> v, Part part) const {
+        if constexpr (__is_same(Part, All))
+            if (past_) return put_past(out, v);
+        put(out, v, part);
+    }
+
+    const vg_pool *p_;
+    const Reach D, H, W;
+    const int64_t C;
+    const Comb comb_;
+    const Range inner_;     // windows that lie wholly inside along the width
+    int64_t vectors_;       // of channels at a time
+    int64_t tile_;          // outputs along the width at a time
+    bool shared_;           // depths share planes
+    const S *x_;
+    S *y_;
+    const vg_run *run_;
+    bool past_;             // write around the caches
+};
+
+template <class S, class Join>
+int32_t sweep(const vg_pool *p, const S *x, S *y, const vg_run *run) {
+    const Sweep<S, Join> sweep(p, x, y, run);
+    const int64_t work = p->batch * p->axis[0].out * p->axis[1].out * p->axis[2].size * p->channels;
+    const int32_t threads = useful_threads(work * at_least_one(cells_of(p->axis[0]).longest()), run->threads);
+    return each_block(sweep.blocks(threads), threads, run, [&](const Blocks::Block &b, int) { sweep.block(b); });
+}
+
+}  // namespace VG_NAMESPACE::pool
