@@ -95,6 +95,7 @@ def agree(result: Any, made: Any, tensors: list[Any], tolerance: float) -> None:
 # Float32 goes everywhere; other types take the same branches and need only show that their values survive.
 CALLS = [("float32", case, last) for case in SHAPES for last in (True, False)]
 CALLS += [(name, case, True) for name in list(TYPES)[1:] for case in SHAPES[3:5]]
+CALLS += [("bfloat16", case, False) for case in SHAPES[11:14]]  # Lines of eight numbers.
 
 
 @pytest.mark.parametrize(("type_name", "case", "last"), CALLS, ids=str)
