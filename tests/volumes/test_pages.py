@@ -145,6 +145,23 @@ def test_a_volume_of_another_type_is_read_as_the_page_says(tmp_path: Path) -> No
     assert np.array_equal(found["y"].read((slice(None),) * 5), x.astype(np.float32) / 2)
 
 
+def test_parts_of_a_split_that_need_different_boxes(tmp_path: Path) -> None:
+    data = np.random.default_rng(0).integers(-9, 10, (1, 9, 8, 7, 4)).astype(np.float32)
+    page = vg.Page("split")
+    x = vg.ops.Placeholder(page, dtype="float32", shape=[None, None, None, None, 4], name="x")
+    left, right = vg.ops.Split(page, -1, x, num_split=2)
+    wide = vg.ops.MaxPool3D(page, left, ksize=[1, 5, 5, 5, 1], strides=[1] * 5, padding="SAME")
+    page.expose({"y": vg.ops.Add(page, wide, right), "same": right, "right": right})
+    found = vg.volumes.run_page(
+        page, saved(tmp_path, x=data), {"y": tmp_path / "y.npy", "same": tmp_path / "r.npy"}, ["right"],
+        chunks=(2, 3, 4), workers=0,
+    )  # fmt: skip
+    assert np.array_equal(found["y"].read(), dense(page, ["y"], {"x": data})[0])
+    assert np.array_equal(found["right"].read(), data[..., 2:])
+    with pytest.raises(vg.InvalidArgumentError, match="name every result once"):
+        vg.volumes.run_page(page, saved(tmp_path, x=data), {"same": tmp_path / "a.npy", "right": tmp_path / "b.npy"})
+
+
 def test_volume_blocks_bring_their_own_files(tmp_path: Path) -> None:
     data = np.random.default_rng(0).integers(0, 99, (1, 7, 6, 5, 1)).astype(np.int16)
     (tmp_path / "page").mkdir()

@@ -51,6 +51,8 @@ class Job:
     fetches: list[Output]
     chunks: tuple[int, ...]
     device: str = "cpu"
+    names: dict[str, Output] = field(default_factory=dict)
+    """What the caller calls its results."""
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
     """Stands for this run, so that nobody takes an old run in the same folder for it."""
 
@@ -63,8 +65,13 @@ class Job:
         exposed = {name: output.path for name, output in page.outputs.items()}
         copy = flat(page)
         exposed = {name: copy.outputs[name].path for name in exposed}
-        found = {copy.output(exposed.get(name, name)): str(path) for name, path in outputs.items()}
-        wanted = [copy.output(exposed.get(name, name)) for name in fetches]
+        names = {name: copy.output(exposed.get(name, name)) for name in (*outputs, *fetches)}
+        found = {names[name]: str(path) for name, path in outputs.items()}
+        if len(found) < len(outputs):
+            raise InvalidArgumentError(
+                Fault("VG067", page.name, "outputs", "name every result once", str(list(outputs)))
+            )
+        wanted = dict.fromkeys(names[name] for name in fetches)
         stores = {copy.output(name): opened(path) for name, path in volumes.items()}
         stores |= _own_volumes(copy, {*stores, *(copy.output(_path(which)) for which in feeds)})
         if not stores:
@@ -73,7 +80,7 @@ class Job:
         named = {copy.output(_path(which)): value for which, value in feeds.items()}
         arrays = feed_arrays(copy, Device("cpu"), named)
         all_fetched = [*found, *(one for one in wanted if one not in found)]
-        return Job(copy, stores, arrays, found, all_fetched, tuple(int(one) for one in chunks), device)
+        return Job(copy, stores, arrays, found, all_fetched, tuple(int(one) for one in chunks), device, names)
 
     def lay_out(self) -> Layout:
         """The layout of the page over these volumes."""
@@ -208,7 +215,7 @@ def open_job(folder: Path) -> tuple[Job, dict[int, Array]]:
         [page.output(name) for name in told["fetches"]],
         tuple(told["chunks"]),
         told["device"],
-        head["run"],
+        run=head["run"],
     )
     return job, load_values(folder)
 

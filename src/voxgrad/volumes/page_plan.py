@@ -121,6 +121,9 @@ class PagePlan:
                 for slot in piece.outputs:
                     kept = hull(kept, row.needs.get(slot, EMPTY))
                 row.kept[at] = kept
+                # The outputs of one block are made together, so that of each there is what any of them needs.
+                for slot in piece.outputs:
+                    self._need(row, role, slot, kept)
             self._needs_of(row, role, at, piece)
         return row
 

@@ -150,8 +150,7 @@ def run_page(
     """
     job = Job.make(page_of(page), volumes or {}, feeds or {}, outputs or {}, fetches, chunks, device)
     found = run_in(job, None if folder is None else Path(folder), executor_for(workers, client), progress)
-    names = [*(outputs or {}), *(name for name in fetches if name not in (outputs or {}))]
-    return dict(zip(names, (found[output] for output in job.fetches), strict=True))
+    return {name: found[output] for name, output in job.names.items()}
 
 
 def run_in(job: Job, folder: Path | None, executor: Executor, progress: Progress | None) -> dict[Output, Any]:
