@@ -41,7 +41,7 @@ class Positions:
     Where a cell lies in few windows, looking anew is quicker than keeping: `least_overlap` is how many it must be.
     """
 
-    def __init__(self, least_overlap: float = 8) -> None:
+    def __init__(self, least_overlap: float = 2) -> None:
         self._kept: dict[int, _Kept] = {}
         self._least_overlap = least_overlap
 
