@@ -184,32 +184,38 @@ def summary(results: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def growth(seconds: float) -> list[str]:
+def growth(seconds: float) -> list[dict[str, Any]]:
     """Time per voxel as the volume and the channels grow."""
-    lines = []
+    results = []
     server = Server(OURS, cpu.get_num_threads())
     for op in FAMILY:
+        step = (2, 2, 2) if "Pool" in op.name else (1, 1, 1)
         for channels in (8, 32):
-            cells = []
+            cells = {}
             for side in (16, 32, 64, 96):
-                row = Row(
-                    op.name,
-                    1,
-                    (side,) * 3,
-                    channels,
-                    channels,
-                    (3, 3, 3),
-                    (2, 2, 2) if "Pool" in op.name else (1, 1, 1),
-                )
-                server.ask("row", row)
+                server.ask("row", Row(op.name, 1, (side,) * 3, channels, channels, (3, 3, 3), step))
                 server.ask("time", 0.0)
-                cells.append(typical(server.ask("time", seconds)) / side**3 * 1e9)
-            lines.append(
-                f"{op.name:24} {channels:3} channels, ns per voxel at 16, 32, 64, 96: "
-                + "  ".join(f"{cell:8.2f}" for cell in cells)
-            )
+                cells[side] = typical(server.ask("time", seconds)) / side**3 * 1e9
+            shown = "  ".join(f"{side}: {cell:7.2f}" for side, cell in cells.items())
+            print(f"{op.name:24} {channels:3} channels, ns per voxel at side {shown}", flush=True)
+            results.append({"op": op.name, "channels": channels, "ns_per_voxel": cells})
     server.close()
-    return lines
+    return results
+
+
+def scaling(rows: list[Row], seconds: float) -> list[dict[str, Any]]:
+    """How much faster two threads are than one."""
+    results = []
+    servers = {f"{threads} threads": Server(OURS, threads) for threads in (1, 2)}
+    for row in rows:
+        for server in servers.values():
+            server.ask("row", row)
+        one, two = (typical(values) for values in race(servers, seconds).values())
+        print(f"{row.op:24} {row.label:34} {one * 1e3:9.3f} ms  {two * 1e3:9.3f} ms {one / two:6.2f}x", flush=True)
+        results.append({"op": row.op, "row": row.label, "ms": [one * 1e3, two * 1e3], "ratio": one / two})
+    for server in servers.values():
+        server.close()
+    return results
 
 
 def machine() -> dict[str, Any]:
@@ -251,6 +257,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="of the random rows")
     parser.add_argument("--seconds", type=float, default=0.15, help="per engine and turn")
     parser.add_argument("--growth", action="store_true", help="time per voxel over size and channels instead")
+    parser.add_argument("--scaling", action="store_true", help="one thread against two instead")
     parser.add_argument("--save", type=Path, help="where to write the JSON (default: bench/results/cpu-<kind>.json)")
     return parser.parse_args()
 
@@ -263,24 +270,13 @@ def chosen_rows(chosen: argparse.Namespace) -> list[Row]:
     return [row for row in rows if not words or any(word in f"{row.op} {row.label}" for word in words)]
 
 
-def main() -> int:
-    """Run the benchmark."""
-    chosen = options()
-    if chosen.growth:
-        print("\n".join(growth(chosen.seconds)))
-        return 0
-    if chosen.isa:
-        os.environ.update(HELD[chosen.isa])
-        cpu.use_isa(chosen.isa)
+def compare(chosen: argparse.Namespace) -> dict[str, Any]:
+    """All rows beside the peers: the table, and what goes into the file."""
     names = chosen.engines.split(",") if chosen.engines else [name for name in ENGINES if name != OURS]
     servers = {name: Server(name, cpu.get_num_threads()) for name in [OURS, *(names if chosen.peers else [])]}
     ceiling = ceilings(cpu.get_num_threads())
-    about = machine()
-    print(
-        f"{about['cpu']}, {about['isa']}, {about['threads']} threads; ceilings: float32 {ceiling['float32']:.0f}, ",
-        end="",
-    )
-    print(f"float64 {ceiling['float64']:.0f} GFLOP/s, copy {ceiling['copy']:.1f} GB/s")
+    print(f"ceilings: float32 {ceiling['float32']:.0f}, float64 {ceiling['float64']:.0f} GFLOP/s, ", end="")
+    print(f"copy {ceiling['copy']:.1f} GB/s")
     print(f"{'op':24} {'row':34} {'ours ms':>9} {'peer ms':>9} {'limit':>6} {'MiB':>6}  ratio and best peer")
     results = []
     for row in chosen_rows(chosen):
@@ -289,13 +285,27 @@ def main() -> int:
     for server in servers.values():
         server.close()
     print("\n".join(summary(results)))
-    target = (
-        chosen.save
-        or RESULTS / f"cpu-{'random' if chosen.random else 'list'}{'-' + chosen.isa if chosen.isa else ''}.json"
-    )
+    return {"ceilings": ceiling, "rows": results}
+
+
+def main() -> int:
+    """Run the benchmark."""
+    chosen = options()
+    if chosen.isa:
+        os.environ.update(HELD[chosen.isa])
+        cpu.use_isa(chosen.isa)
+    about = machine()
+    print(f"{about['cpu']}, {about['isa']}, {about['threads']} threads")
+    if chosen.growth:
+        kind, found = "growth", {"rows": growth(chosen.seconds)}
+    elif chosen.scaling:
+        kind, found = "scaling", {"rows": scaling(chosen_rows(chosen), chosen.seconds)}
+    else:
+        kind, found = "random" if chosen.random else "list", compare(chosen)
+    target = chosen.save or RESULTS / f"cpu-{kind}{'-' + chosen.isa if chosen.isa else ''}.json"
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(json.dumps({"machine": about, "ceilings": ceiling, "rows": results}, indent=1) + "\n")
-    return 1 if any("error" in result for result in results) else 0
+    target.write_text(json.dumps({"machine": about, **found}, indent=1) + "\n")
+    return 1 if any("error" in result for result in found["rows"]) else 0
 
 
 if __name__ == "__main__":

@@ -116,8 +116,11 @@ def problem_of(kernel: str, shape: str, dtype: str, last: bool) -> Problem:
 
 
 def tensors_of(problem: Problem, dtype: torch.dtype) -> list[torch.Tensor]:
-    """Fresh random inputs in the layout of the problem."""
+    """Fresh random inputs in the layout of the problem; filters lie in memory as torch wants them, for all alike."""
     made = [torch.randn(extent, device="cuda", dtype=torch.float32).to(dtype) for extent in _extents(problem)]
+    if problem.kernel in ("conv3d", "conv3d_input"):
+        at = int(problem.kernel == "conv3d")
+        made[at] = made[at].permute(4, 0, 1, 2, 3).contiguous().permute(1, 2, 3, 4, 0)
     if problem.kernel in ("max_pool_grad", "max_pool_grad_grad"):
         made[1] = dispatch.run(problem_like(problem, "max_pool"), made[0])
     return made
@@ -150,7 +153,7 @@ def reference(problem: Problem, tensors: list[torch.Tensor]) -> torch.Tensor:
     """The result by other means, in float64 where that is affordable: cuDNN for convolutions, torch for pools."""
     exact = [tensor.double() for tensor in tensors]
     if problem.kernel.startswith("conv"):
-        result: torch.Tensor = getattr(cudnn, problem.kernel)(problem, *exact)
+        result: torch.Tensor = getattr(cudnn, problem.kernel)(problem, *exact, cudnn.Switches())
         return result
     x = turned(exact[0], problem)
     if problem.kernel == "avg_pool_grad":
@@ -188,8 +191,7 @@ def _pooled(problem: Problem, x: torch.Tensor) -> torch.Tensor:
 def peer(problem: Problem, tensors: list[torch.Tensor]) -> Callable[[], Any]:
     """The torch call for a row. Pools pad symmetrically there, which costs torch no copy."""
     if problem.kernel.startswith("conv"):
-        run = getattr(cudnn, problem.kernel)
-        return lambda: run(problem, *tensors)
+        return conv_peer(problem, tensors)
     window, strides = _window(problem)
     pad = [axis.window // 2 if axis.window % 2 else 0 for axis in problem.axes]
     aten = torch.ops.aten
@@ -210,6 +212,39 @@ def peer(problem: Problem, tensors: list[torch.Tensor]) -> Callable[[], Any]:
         again = aten.max_pool3d_with_indices_backward
         return lambda: again(data[2], data[0], window, strides, pad, [1, 1, 1], False, find())
     return lambda: data[2].flatten(2).gather(2, find().flatten(2))
+
+
+def conv_peer(problem: Problem, tensors: list[torch.Tensor]) -> Callable[[], Any]:
+    """The torch call for a convolution: filters in torch's own layout, a padded copy where SAME is not symmetric."""
+    order = torch.channels_last_3d if problem.channels_last else torch.contiguous_format
+    strides = [axis.stride for axis in problem.axes]
+    after = [geometry.missing_cells(a.size, a.out, a.window, a.stride, a.dilation) - a.before for a in problem.axes]
+    even = all(axis.before == cells for axis, cells in zip(problem.axes, after, strict=True))
+    pad = [axis.before if even else 0 for axis in problem.axes]
+
+    def whole(x: torch.Tensor) -> torch.Tensor:
+        return x if even else _padded(problem, x, 0.0)
+
+    def backward(dy: torch.Tensor, x: torch.Tensor, w: torch.Tensor, wanted: list[bool]) -> Any:
+        return torch.ops.aten.convolution_backward(
+            dy, x, w, None, strides, pad, [1, 1, 1], False, [0, 0, 0], problem.groups, wanted
+        )
+
+    if problem.kernel == "conv3d":
+        x, w = turned(tensors[0], problem), tensors[1].permute(4, 3, 0, 1, 2).contiguous(memory_format=order)
+        return lambda: F.conv3d(whole(x), w, None, strides, pad)
+    if problem.kernel == "conv3d_input":
+        w, dy = tensors[0].permute(4, 3, 0, 1, 2).contiguous(memory_format=order), turned(tensors[1], problem)
+        like = turned(torch.empty(problem.input_extent, device="cuda", dtype=dy.dtype), problem)
+        like = whole(like)
+        crop = (..., *(slice(axis.before, axis.before + axis.size) for axis in problem.axes))
+        if even:
+            return lambda: backward(dy, like, w, [True, False, False])[0]
+        return lambda: backward(dy, like, w, [True, False, False])[0][crop].contiguous(memory_format=order)
+    x, dy = (turned(tensor, problem) for tensor in tensors)
+    shape = (problem.out_channels, problem.in_channels // problem.groups, *(axis.window for axis in problem.axes))
+    like = torch.empty(shape, device="cuda", dtype=x.dtype, memory_format=order)
+    return lambda: backward(dy, whole(x), like, [False, True, False])[1]
 
 
 def xla(problem: Problem, tensors: list[torch.Tensor]) -> Callable[[], Any] | None:
@@ -307,7 +342,8 @@ def measure(kernel: str, dtype: str, shape: str, with_xla: bool) -> Row:
 
 def time_peers(row: Row, problem: Problem, tensors: list[torch.Tensor], with_xla: bool) -> None:
     """Torch in both layouts, XLA in NDHWC."""
-    flags = torch.backends.cudnn.flags(enabled=True, benchmark=True, deterministic=False, allow_tf32=tune.allows_tf32())
+    tf32 = cudnn.switches(tensors[0].dtype, deterministic=False).tf32
+    flags = torch.backends.cudnn.flags(enabled=True, benchmark=True, deterministic=False, allow_tf32=tf32)
     with flags:
         for last in (True, False):
             one = problem if last else problem_of(problem.kernel, row.shape, row.dtype, False)

@@ -18,7 +18,8 @@ from voxgrad.graph.device import Device  # noqa: E402
 from voxgrad.kernels.arraywise.namespace import moved_to  # noqa: E402
 from voxgrad.volumes import work  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy inside the interpreter
+# torch and Triton are installed by `python3 run test --parity`. NumPy warns inside the interpreter.
+pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
 
 def make_page() -> vg.Page:

@@ -18,7 +18,8 @@ from voxgrad.catalog.model import Spec  # noqa: E402
 from voxgrad.catalog.registry import OPS  # noqa: E402
 from voxgrad.kernels.cuda import conv3d  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy inside the interpreter
+# torch and Triton are installed by `python3 run test --parity`. NumPy warns inside the interpreter.
+pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
 CASES = [
     # sizes, window, strides, dilations, padding, in, out, groups
@@ -80,6 +81,24 @@ def test_convolutions(case: Any, last: bool, type_name: str, device: str) -> Non
     agree(conv3d.conv3d(forward, x, w, SMALL), forward, [x, w], tolerance)
     agree(conv3d.conv3d_input(back, w, dy, SMALL), back, [w, dy], tolerance)
     agree(conv3d.conv3d_filter(filters, x, dy, SMALL), filters, [x, dy], tolerance)
+
+
+@pytest.mark.parametrize("case", [CASES[2], ((2, 3, 5), (1, 2, 3), (1, 1, 1), (1, 1, 1), "SAME", 16, 16, 1)], ids=str)
+def test_filters_as_torch_keeps_them(case: Any, device: str) -> None:
+    """A filter whose output channels come first in memory is read as it lies, and so is the gradient written."""
+    forward, back, filters = make_problems(case, dtypes.FLOAT32, True)
+    x, w, dy = (
+        draw(shape, torch.float32, device, seed)
+        for seed, shape in enumerate((forward.input_extent, forward.filter_shape, forward.output_extent))
+    )
+    turned = w.permute(4, 0, 1, 2, 3).contiguous().permute(1, 2, 3, 4, 0)
+    assert conv3d.filter_memory(turned) == (turned, True)
+    for config in (SMALL, *((ROWS,) if conv3d.fits_rows(forward, channels=case[5]) else ())):
+        assert torch.equal(conv3d.conv3d(forward, x, turned, config), conv3d.conv3d(forward, x, w, config))
+        assert torch.equal(conv3d.conv3d_input(back, turned, dy, config), conv3d.conv3d_input(back, w, dy, config))
+    dw = conv3d.conv3d_filter(filters, x, dy, SMALL)
+    assert dw.permute(4, 0, 1, 2, 3).is_contiguous()
+    agree(dw, filters, [x, dy], 2e-6)
 
 
 @pytest.mark.parametrize("last", [True, False], ids=["NDHWC", "NCDHW"])

@@ -18,7 +18,8 @@ from voxgrad.catalog.model import Spec  # noqa: E402
 from voxgrad.catalog.registry import OPS  # noqa: E402
 from voxgrad.kernels.cuda import pool_avg, pool_max  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy inside the interpreter, on NaN
+# torch and Triton are installed by `python3 run test --parity`. NumPy warns inside the interpreter, on NaN.
+pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
 SHAPES = [
     # sizes, window, strides, padding
@@ -31,8 +32,12 @@ SHAPES = [
     ((5, 5, 5), (2, 2, 2), (1, 1, 1), "VALID"),
     ((7, 3, 4), (1, 2, 3), (3, 4, 2), "SAME"),
     ((6, 3, 3), (4, 3, 2), (1, 2, 1), "SAME"),
-    ((2, 2, 2), (2, 9, 8), (1, 2, 3), "SAME"),
+    ((2, 2, 2), (1, 9, 8), (1, 2, 3), "SAME"),
     ((2, 4, 4), (2, 4, 4), (2, 4, 4), "VALID"),
+    ((3, 4, 16), (3, 3, 3), (1, 1, 1), "SAME"),
+    ((4, 5, 16), (3, 3, 3), (2, 2, 2), "SAME"),
+    ((4, 3, 16), (2, 2, 2), (2, 2, 2), "SAME"),
+    ((3, 3, 16), (2, 3, 2), (1, 2, 1), "SAME"),
 ]
 TYPES = {
     "float32": (torch.float32, dtypes.FLOAT32, 2e-6),
@@ -90,6 +95,7 @@ def agree(result: Any, made: Any, tensors: list[Any], tolerance: float) -> None:
 # Float32 goes everywhere; other types take the same branches and need only show that their values survive.
 CALLS = [("float32", case, last) for case in SHAPES for last in (True, False)]
 CALLS += [(name, case, True) for name in list(TYPES)[1:] for case in SHAPES[3:5]]
+CALLS += [("bfloat16", case, False) for case in SHAPES[11:14]]  # Lines of eight numbers.
 
 
 @pytest.mark.parametrize(("type_name", "case", "last"), CALLS, ids=str)
@@ -147,7 +153,7 @@ def test_tf_cpu_semantics(case: Case, type_name: str, device: str) -> None:
     agree(pool_max.max_pool_grad(scatter, x, y, dy), scatter, [x, y, dy], tolerance)
 
 
-@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8", "int16"])
+@pytest.mark.parametrize("dtype", ["int64", "uint8"])
 @pytest.mark.parametrize("case", [SHAPES[1], SHAPES[3]], ids=str)
 def test_second_order_of_integers(case: Case, dtype: str, device: str) -> None:
     """MaxPool3DGradGrad only compares and copies, so it takes integers."""

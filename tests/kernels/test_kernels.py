@@ -52,14 +52,26 @@ def test_every_vector_tail(op: Op, channels: int, isa: str) -> None:
         truth(op.name, call).check(run_poisoned(op.name, call), label=f"{layout} {channels}")
 
 
-def _wide_call(op, x, window, stride, layout, random):  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize("width", [29, 61])
+@pytest.mark.parametrize("op", FAMILY, ids=lambda op: op.name)
+def test_rows_of_several_tiles(op: Op, width: int, isa: str) -> None:
+    """Rows so long that tiles lie between those at the padding, with channels that fill whole vectors."""
+    random = np.random.default_rng(width)
+    for channels, outs, taps, step in ((18, 32, 3, 1), (32, 48, 5, 1), (64, 16, 3, 2), (32, 32, 2, 1), (128, 64, 1, 1)):
+        for layout in DATA_FORMATS:
+            x = random.integers(-3, 4, (1, 3, 4, width, channels)).astype(np.float32)
+            call = _wide_call(op, x, [2, taps, taps], [1, step, step], layout, random, outs)
+            truth(op.name, call).check(run_poisoned(op.name, call), label=f"{layout} {channels} {outs} {taps} {step}")
+
+
+def _wide_call(op, x, window, stride, layout, random, outs=7):  # type: ignore[no-untyped-def]
     last = layout == DATA_FORMATS[0]
     order = (lambda three: [1, *three, 1]) if last else (lambda three: [1, 1, *three])
     turn = (lambda a: a) if last else (lambda a: np.ascontiguousarray(np.moveaxis(a, -1, 1)))
     attrs = {"strides": order(stride), "padding": "SAME", "data_format": layout}
     channels = x.shape[-1]
     if op.kernel.startswith("conv"):
-        w = random.integers(-3, 4, (*window, channels, 7)).astype(np.float32)
+        w = random.integers(-3, 4, (*window, channels, outs)).astype(np.float32)
         y = vg.raw_ops.Conv3D(input=turn(x), filter=w, **attrs)
         known = {
             "input": turn(x),

@@ -303,7 +303,7 @@ private:
         // Tiles as equal as can be: a narrow last one would wait for its own additions.
         const int64_t width = b.count[2], tiles = pieces(width, p.columns);
         const int64_t small = p.narrow ? p.columns : width / tiles, large = p.narrow ? 0 : width % tiles;
-        const int64_t inside = several ? b.line[2].inside_to() : 0;
+        const Range inside = several ? b.line[2].inside() : Range{0, 0};
         for (int64_t d = 0; d < b.count[0]; ++d) {
             s.in.valid[0] = b.line[0].valid(b.from[0] + d, b.from[0] + d + 1);
             for (int64_t h = 0; h < b.count[1]; h += p.rows) {
@@ -314,9 +314,8 @@ private:
                     columns = wide ? small + 1 : least(small, width - q);
                     const int64_t at = b.from[2] + q, end = at + columns;
                     const int64_t alike = (wide ? large * (small + 1) : width) - q;
-                    s.in.tiles = most(1, least(alike, inside - at) / columns);
+                    s.in.tiles = inside.holds(at) ? most(1, least(alike, inside.to - at) / columns) : 1;
                     s.in.valid[2] = b.line[2].valid(at, end);
-                    if (s.in.valid[2].to - s.in.valid[2].from < b.line[2].taps) s.in.tiles = 1;
                     s.in.head = b.line[2].valid(at, at + 1);
                     s.in.tail = b.line[2].valid(end - 1, end);
                     s.in.x = s.x + d * s.voxel[0] + h * s.voxel[1] + q * s.voxel[2];

@@ -24,8 +24,8 @@ struct Line {
     int64_t span() const { return taps ? (taps - 1) * (slide < 0 ? -slide : slide) + 1 : 0; }
     // The taps j for which some q in from..to-1 meets a cell of the input.
     Range valid(int64_t from, int64_t to) const;
-    // The first output cell from which on some tap lies beyond the end of the input.
-    int64_t inside_to() const { return floor_div(size - low_shift() - span(), pace) + 1; }
+    // The output cells whose taps all lie inside the input.
+    Range inside() const { return {ceil_div(-low_shift(), pace), floor_div(size - low_shift() - span(), pace) + 1}; }
     // The output cells q in from..to-1 for which tap j meets a cell of the input.
     Range cells(int64_t j, int64_t from, int64_t to) const {
         const int64_t at = shift + j * slide, first = clamp(ceil_div(-at, pace), from, to);

@@ -72,7 +72,7 @@ def _buffer(plan: Plan, out: Any, faults: Faults) -> Array:
 def run_plan(plan: Plan, cancel: cpu.CancelFlag | None = None) -> Array:
     """The result of a plan as a NumPy array."""
     tensors = [dense(plan.problem, array) for array in plan.intake.tensors.values()]
-    result = _allocate(plan)
+    result = allocate(plan)
     compute(plan.problem, tensors, result, cancel)
     return result.astype(numpy_type(plan.problem.output_dtype), copy=False)
 
@@ -95,7 +95,8 @@ def compute(problem: Problem, tensors: list[Array], result: Array, cancel: cpu.C
         kernel(tensors)
 
 
-def _allocate(plan: Plan) -> Array:
+def allocate(plan: Plan) -> Array:
+    """Memory for the result of a plan."""
     try:
         return memory.empty(plan.problem.output_shape, numpy_type(plan.problem.dtype))
     except (MemoryError, OSError):

@@ -139,5 +139,5 @@ def _back(result: Any, kind: str) -> Any:
     if kind == "torch":
         return result
     if kind == "cupy":
-        return sys.modules["cupy"].from_dlpack(result)
-    return sys.modules["jax"].dlpack.from_dlpack(result)
+        return sys.modules["cupy"].from_dlpack(result.contiguous())
+    return sys.modules["jax"].dlpack.from_dlpack(result.contiguous())

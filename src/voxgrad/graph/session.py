@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from voxgrad.arrays.execute import execute
+from voxgrad.arrays.positions import GRADIENTS, Positions
 from voxgrad.catalog.model import Op, Spec
 from voxgrad.catalog.semantics import semantics
 from voxgrad.errors import Faults, InvalidArgumentError
@@ -80,6 +81,8 @@ class ClientSession:
         self._memory = Memory()
         self._plan = Plan()
         self._events: list[Event] = []
+        self._positions = Positions()
+        self._keeps_positions = False
 
     # Running
 
@@ -166,6 +169,7 @@ class ClientSession:
         self._events = []
         self._plan = plan = self._planned(tuple(outputs), tuple(blocks), values)
         self._memory.runs += 1
+        self._keeps_positions = any(step.op.kernel in GRADIENTS for step in plan.steps)
         context = Context(self.state, "", self._folder, self._flag, self.device.place, self._windowed)
         context.log = self._log or context.log
         context.open_volume = open_in
@@ -179,6 +183,8 @@ class ClientSession:
             # Sizes decide shapes, so they are read on the host, wherever they were computed.
             sizes = {item.name: self.device.to_host(arguments[item.name]) for item in op.inputs if item.host}
             arguments = {**arguments, **sizes}
+        elif self._keeps_positions:
+            return self._positions.execute(op, arguments, self._flag)
         return execute(op, arguments, self._flag)
 
     def _resolve(self, fetches: Sequence[Fetch], targets: Sequence[Fetch]) -> tuple[list[Output], list[Block]]:

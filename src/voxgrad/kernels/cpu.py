@@ -172,12 +172,12 @@ class Prepared:
 
 
 @lru_cache(maxsize=4096)
-def prepare(problem: Problem) -> Prepared:
-    """The C struct and the function for a problem."""
+def prepare(problem: Problem, positions: bool = False) -> Prepared:
+    """The C struct and the function for a problem; with `positions`, the one of a max pool that keeps or uses them."""
     loaded = library()
     assert loaded is not None
-    function = getattr(loaded, f"vg_{problem.kernel}")
-    scratch = getattr(loaded, f"vg_{problem.kernel}_scratch")
+    name = f"vg_{problem.kernel}{'_positions' if positions else ''}"
+    function, scratch = getattr(loaded, name), getattr(loaded, f"{name}_scratch")
     scratch.restype = ctypes.c_int64
     struct, keep = _conv_struct(problem) if problem.kernel.startswith("conv") else _pool_struct(problem)
     address = ctypes.cast(function, ctypes.c_void_p).value or 0
@@ -270,12 +270,16 @@ class CancelFlag:
         return bool(self._value.value)
 
 
-def run(problem: Problem, addresses: Sequence[int], cancel: CancelFlag | None = None) -> bool:
+def run(
+    problem: Problem, addresses: Sequence[int], cancel: CancelFlag | None = None, *, positions: bool = False
+) -> bool:
     """Run a problem on memory: the addresses of the tensor inputs in order, then of the output.
 
-    False where the filter of a convolution, or its gradient, holds a value that is not finite.
+    False where the filter of a convolution, or its gradient, holds a value that is not finite. With `positions`, a max
+    pool writes the position of every maximum as a byte behind its output, and its gradients take these bytes instead of
+    the pool's input and output (see voxgrad.h).
     """
-    prepared = prepare(problem)
+    prepared = prepare(problem, positions)
     settings = _Run(_threads, 0, cancel.address if cancel else None, _scratch_for(prepared))
     pointers = [ctypes.c_void_p(address) for address in addresses]
     status = prepared.function(prepared.pointer, *pointers, ctypes.byref(settings))

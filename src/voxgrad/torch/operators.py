@@ -120,10 +120,17 @@ def _fake_conv(
     return x.new_empty(_forward_shape(x, w.shape[:3], strides, dilations, padding, last, w.shape[4]))
 
 
+def _fake_filter(x: torch.Tensor, sizes: Sizes, dy: torch.Tensor, *attrs: Any) -> torch.Tensor:
+    """On a GPU with channels last the filter gradient lies in memory as torch's channels_last_3d weights do."""
+    if dy.device.type != "cuda" or not attrs[3]:
+        return dy.new_empty(sizes)
+    return dy.new_empty((sizes[4], *sizes[:4])).permute(1, 2, 3, 4, 0)
+
+
 FAKES: dict[str, Callable[..., torch.Tensor]] = {
     "conv3d": _fake_conv,
     "conv3d_input": lambda sizes, w, dy, *_: dy.new_empty(sizes),
-    "conv3d_filter": lambda x, sizes, dy, *_: dy.new_empty(sizes),
+    "conv3d_filter": _fake_filter,
     "avg_pool": _fake_pool,
     "avg_pool_grad": lambda sizes, dy, *_: dy.new_empty(sizes),
     "max_pool": _fake_pool,

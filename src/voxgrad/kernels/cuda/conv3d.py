@@ -151,7 +151,8 @@ def conv3d(problem: Problem, x: torch.Tensor, w: torch.Tensor, config: Config) -
     if y.numel() and not problem.in_channels:
         y.zero_()
     elif y.numel():
-        _forward(problem, config, x.dtype, x.device)(x, w, y)
+        taps, turned = filter_memory(w.contiguous() if problem.in_channels <= FEW_CHANNELS else w)
+        _forward(problem, config, x.dtype, x.device, turned)(x, taps, y)
     return y
 
 
@@ -161,13 +162,14 @@ def conv3d_input(problem: Problem, w: torch.Tensor, dy: torch.Tensor, config: Co
     if not dy.numel() or not w.numel():
         dx.zero_()
     elif dx.numel():
-        _input(problem, config, dy.dtype, dy.device)(channels_last_copy(problem, dy), w, dx)
+        taps, turned = filter_memory(w)
+        _input(problem, config, dy.dtype, dy.device, turned)(channels_last_copy(problem, dy), taps, dx)
     return dx
 
 
 def conv3d_filter(problem: Problem, x: torch.Tensor, dy: torch.Tensor, config: Config) -> torch.Tensor:
-    """dw = the transpose of `conv3d` in the filter, applied to dy. Splits of the positions are added in order."""
-    dw = x.new_empty(problem.filter_shape)
+    """dw = the transpose of `conv3d` in the filter, applied to dy. Splits are added in a fixed order."""
+    dw = new_filter(problem, x)
     if not x.numel() or not dy.numel():
         dw.zero_()
     elif dw.numel():
@@ -175,14 +177,29 @@ def conv3d_filter(problem: Problem, x: torch.Tensor, dy: torch.Tensor, config: C
     return dw
 
 
+def filter_memory(w: torch.Tensor) -> tuple[torch.Tensor, bool]:
+    """A filter without gaps, and whether its output channels come first in memory, as in torch's channels_last_3d."""
+    if w.is_contiguous():
+        return w, False
+    turned = w.permute(4, 0, 1, 2, 3).is_contiguous()
+    return (w, True) if turned else (w.contiguous(), False)
+
+
+def new_filter(problem: Problem, like: torch.Tensor) -> torch.Tensor:
+    """An empty filter gradient: with channels last it lies in memory as the weights of torch's channels_last_3d."""
+    if not problem.channels_last:
+        return like.new_empty(problem.filter_shape)
+    return like.new_empty((problem.out_channels, *problem.filter_shape[:4])).permute(1, 2, 3, 4, 0)
+
+
 @per_problem
-def _forward(problem: Problem, config: Config, dtype: torch.dtype, device: torch.device) -> Run:
+def _forward(problem: Problem, config: Config, dtype: torch.dtype, device: torch.device, turned: bool) -> Run:
     few = problem.in_channels <= FEW_CHANNELS
     strides = _strides(problem.input_extent, problem.channels_last, turned=not few)
     if config.kind == "direct":
         return _direct(problem, config, strides, dtype)
     make = _rows if config.kind == "rows" else _positions
-    launch = make(problem, config, strides, dtype, device, forward=True)
+    launch = make(problem, config, strides, dtype, device, turned, forward=True)
 
     def run(x: torch.Tensor, w: torch.Tensor, y: torch.Tensor) -> None:
         source = x if few else channels_last_copy(problem, x)
@@ -192,12 +209,12 @@ def _forward(problem: Problem, config: Config, dtype: torch.dtype, device: torch
 
 
 @per_problem
-def _input(problem: Problem, config: Config, dtype: torch.dtype, device: torch.device) -> Run:
+def _input(problem: Problem, config: Config, dtype: torch.dtype, device: torch.device, turned: bool) -> Run:
     strides = _strides(problem.output_extent, problem.channels_last, turned=True)
     if problem.in_channels <= FEW_CHANNELS and problem.groups == 1 and _products(problem) <= MOST_PRODUCTS:
         return _input_of_few(problem, config, strides, dtype, device)
     make = _rows if config.kind == "rows" else _positions
-    launch = make(problem, config, strides, dtype, device, forward=False)
+    launch = make(problem, config, strides, dtype, device, turned, forward=False)
     return lambda dy, w, dx: launch(in_parts(dy), in_parts(w), dx)
 
 
@@ -220,8 +237,8 @@ def _big(problem: Problem) -> bool:
     return max(_count(problem.input_extent), _count(problem.output_extent)) >= 2**31
 
 
-def _positions(problem: Problem, config: Config, s: tuple[int, ...], dtype: torch.dtype, device: torch.device, *,
-               forward: bool) -> Callable[..., None]:  # fmt: skip
+def _positions(problem: Problem, config: Config, s: tuple[int, ...], dtype: torch.dtype, device: torch.device,
+               turned: bool, *, forward: bool) -> Callable[..., None]:  # fmt: skip
     """Tap by tap: the forward convolution, or all phases of its transpose."""
     groups, axes = problem.groups, problem.axes
     inner, outer = problem.in_channels // groups, problem.out_channels // groups
@@ -229,14 +246,15 @@ def _positions(problem: Problem, config: Config, s: tuple[int, ...], dtype: torc
     table, phases, largest = _table([forward_phases(axis) if forward else input_phases(axis) for axis in axes], device)
     source, out = (problem.input_extent, problem.output_extent)[:: 1 if forward else -1]
     o = data_strides(out, problem.channels_last)
-    parts, total, strides = _parts(dtype), problem.out_channels, [axis.stride for axis in axes]
-    w_strides = (inner * total, total, 1) if forward else (inner * total, 1, total)
+    parts, strides = _parts(dtype), [axis.stride for axis in axes]
+    tap, row, column = _filter_strides(problem, turned)
     columns = triton.cdiv(co, config.bn)
     reading, writing = (strides, [1, 1, 1])[:: 1 if forward else -1]
     strip = axes[2].window if config.kind == "strip" else 0
     scalars = (
-        problem.batch, *(axis.size if forward else axis.out for axis in axes), *s, *o, *w_strides,
-        _count(problem.filter_shape), co, axes[1].window, axes[2].window, ci * s[4], outer, co * o[4], columns, phases,
+        problem.batch, *(axis.size if forward else axis.out for axis in axes), *s, *o, tap,
+        *((row, column) if forward else (column, row)), _count(problem.filter_shape), co, axes[1].window,
+        axes[2].window, ci * s[4], outer * column, co * o[4], columns, phases,
     )  # fmt: skip
     constants = {
         "src_part": _count(source) if parts == 3 else 0, "CI": ci, "STEP_D": reading[0], "STEP_H": reading[1],
@@ -250,6 +268,14 @@ def _positions(problem: Problem, config: Config, s: tuple[int, ...], dtype: torc
     return lambda source, w, out: launch(source, w, out, table)
 
 
+def _filter_strides(problem: Problem, turned: bool) -> tuple[int, int, int]:
+    """Elements between the taps, the input and the output channels of a filter."""
+    inner, total = problem.in_channels // problem.groups, problem.out_channels
+    if turned:
+        return inner, 1, inner * math.prod(axis.window for axis in problem.axes)
+    return inner * total, total, 1
+
+
 def fits_rows(problem: Problem, *, channels: int) -> bool:
     """Can "rows" do it? Windows 3 wide, stride 1, no dilation in width, `channels` of the source in whole blocks."""
     axes = problem.axes
@@ -257,11 +283,12 @@ def fits_rows(problem: Problem, *, channels: int) -> bool:
     return thin and problem.groups == 1 and channels % 16 == 0 and not _big(problem) and axes[2].out > 0
 
 
-def _rows(problem: Problem, config: Config, s: tuple[int, ...], dtype: torch.dtype, device: torch.device, *,
-          forward: bool) -> Callable[..., None]:  # fmt: skip
+def _rows(problem: Problem, config: Config, s: tuple[int, ...], dtype: torch.dtype, device: torch.device,
+          turned: bool, *, forward: bool) -> Callable[..., None]:  # fmt: skip
     """The three width taps at once."""
-    axes, total = problem.axes, problem.out_channels
-    ci, co = (problem.in_channels, total) if forward else (total, problem.in_channels)
+    axes = problem.axes
+    ci, co = (problem.in_channels, problem.out_channels)[:: 1 if forward else -1]
+    tap, row, column = _filter_strides(problem, turned)
     table, _, _ = _table(
         [
             *([(forward_phases if forward else input_phases)(axis)[0]] for axis in axes[:2]),
@@ -279,9 +306,9 @@ def _rows(problem: Problem, config: Config, s: tuple[int, ...], dtype: torch.dty
     tiles = triton.cdiv(made[2], step)
     bm = max(config.bm, bw)
     scalars = (
-        *extents, *s[:4], *data_strides(out, problem.channels_last), problem.in_channels * total,
-        *((total, 1) if forward else (1, total)), _count(source), _count(problem.filter_shape), co, axes[1].window,
-        rows, tiles, step, origin,
+        *extents, *s[:4], *data_strides(out, problem.channels_last), tap,
+        *((row, column) if forward else (column, row)), _count(source), _count(problem.filter_shape), co,
+        axes[1].window, rows, tiles, step, origin,
     )  # fmt: skip
     constants = {
         "CI": ci, "BW": bw, "BM": bm, "BN": config.bn, "BK": config.bk, "PARTS": _parts(dtype),
@@ -371,7 +398,7 @@ def _input_of_few(
 
     def run(dy: torch.Tensor, w: torch.Tensor, dx: torch.Tensor) -> None:
         z = torch.empty((columns, positions), dtype=acc, device=dy.device)
-        product(dy if once else in_parts(dy), in_parts(w), z, table)
+        product(dy if once else in_parts(dy), in_parts(w.contiguous()), z, table)
         gather(z, dx)
 
     return run
@@ -399,9 +426,11 @@ def _filter(problem: Problem, config: Config, dtype: torch.dtype, device: torch.
     launch, splits, rows, co = make(problem, config, dtype, few)
     groups = problem.groups
     acc = torch.float64 if dtype == torch.float64 else torch.float32
-    count = rows * co
-    scalars = (count, splits, co, problem.out_channels, splits * count)
-    add = Launch(add_splits, (triton.cdiv(count, 256), groups), scalars, {"ACC": sum_type(dtype), "BLOCK": 256})
+    count, taps = rows * co, rows
+    placed = (1, taps, co * taps) if problem.channels_last else (problem.out_channels, 1, co)
+    block = _sum_block(splits, rows, co)
+    grid = (triton.cdiv(rows, block["BR"]) * triton.cdiv(co, block["BC"]), groups)
+    add = Launch(add_splits, grid, (rows, splits, co, *placed, splits * count), {"ACC": sum_type(dtype)} | block)
 
     def run(x: torch.Tensor, dy: torch.Tensor, dw: torch.Tensor) -> None:
         source = x if few else channels_last_copy(problem, x)
@@ -410,6 +439,13 @@ def _filter(problem: Problem, config: Config, dtype: torch.dtype, device: torch.
         add(sums, dw)
 
     return run
+
+
+def _sum_block(splits: int, rows: int, columns: int) -> dict[str, int]:
+    """Splits, rows and columns that one program adds at a time: about 1024 numbers, so that many are on their way."""
+    bs = min(16, triton.next_power_of_2(splits))
+    bc = min(32, triton.next_power_of_2(columns))
+    return {"BS": bs, "BR": max(1, min(1024 // (bs * bc), triton.next_power_of_2(rows))), "BC": bc}
 
 
 def _filter_sums(problem: Problem, config: Config, dtype: torch.dtype, few: bool) -> tuple[Launch, int, int, int]:

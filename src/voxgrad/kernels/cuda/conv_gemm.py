@@ -236,18 +236,22 @@ def conv_filter_sums(x, dy, sums, D, H, W, s_n, s_d, s_h, s_w, s_c, y_n, y_d, y_
 
 
 @triton.jit
-def add_splits(sums, out, count, splits, CO, group_width, group_sums, ACC: tl.constexpr, BLOCK: tl.constexpr):
-    """out[row, group's column] = the sums of all splits, added in their order."""
+def add_splits(sums, out, rows, splits, CO, out_row, out_column, group_out, group_sums, ACC: tl.constexpr,
+               BS: tl.constexpr, BR: tl.constexpr, BC: tl.constexpr):  # fmt: skip
+    """out[row, column] = the sums of all splits. BS are added side by side and then together: always in one order."""
     group = tl.program_id(1)
-    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    mask = at < count
-    acc = tl.zeros([BLOCK], ACC)
-    sums += group.to(tl.int64) * group_sums
-    for _ in range(splits):
-        acc += tl.load(sums + at, mask=mask, other=0.0)
-        sums += count
-    to = at // CO * group_width + group * CO + at % CO
-    tl.store(out + to, acc.to(out.dtype.element_ty), mask=mask)
+    blocks = tl.cdiv(CO, BC)
+    r = (tl.program_id(0) // blocks * BR + tl.arange(0, BR))[None, :, None]
+    c = (tl.program_id(0) % blocks * BC + tl.arange(0, BC))[None, None, :]
+    s = tl.arange(0, BS)[:, None, None]
+    inside = (r < rows) & (c < CO)
+    at = sums + group.to(tl.int64) * group_sums + (s.to(tl.int64) * rows * CO + r * CO + c)
+    acc = tl.zeros([BS, BR, BC], ACC)
+    for first in range(0, splits, BS):
+        acc += tl.load(at, mask=inside & (s + first < splits), other=0.0)
+        at += BS * rows * CO
+    total = tl.sum(acc, axis=0)[None, :, :]
+    tl.store(out + group * group_out + (r * out_row + c * out_column), total.to(out.dtype.element_ty), mask=inside)
 
 
 @triton.jit

@@ -18,16 +18,28 @@ _POOLS: dict[str, Callable[..., torch.Tensor]] = {
     "max_pool_grad_grad": pool_max.max_pool_grad_grad,
 }
 
+_FILTERS = {"conv3d": 1, "conv3d_input": 0}
+"""Which tensor of an op is a filter."""
+
 
 def run(problem: Problem, *tensors: torch.Tensor) -> torch.Tensor:
     """The result of a problem for the op's tensor inputs in order, all on one device."""
-    dense = tuple(tensor if tensor.is_contiguous() else tensor.contiguous() for tensor in tensors)
     pool = _POOLS.get(problem.kernel)
+    dense = _dense(problem, tensors)
     return tune.run(problem, *dense) if pool is None else pool(problem, *dense)
+
+
+def _dense(problem: Problem, tensors: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    """The tensors without gaps; but a filter as it lies, for that may be how a convolution wants it."""
+    filter_at = _FILTERS.get(problem.kernel)
+    return tuple(
+        tensor if at == filter_at or tensor.is_contiguous() else tensor.contiguous()
+        for at, tensor in enumerate(tensors)
+    )
 
 
 def describe(problem: Problem, *tensors: torch.Tensor) -> str:
     """Which kernel runs a problem, in words. A convolution is measured for that if it was not before."""
     if problem.kernel in _POOLS:
         return "Triton"
-    return str(tune.choose(problem, tuple(tensor.contiguous() for tensor in tensors)))
+    return str(tune.choose(problem, _dense(problem, tensors)))

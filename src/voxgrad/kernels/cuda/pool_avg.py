@@ -10,8 +10,6 @@ plane of weighted gradients is summed once and serves all cells of its stride an
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
@@ -32,6 +30,8 @@ from voxgrad.kernels.cuda.pool_common import (
     steps,
     tile_rows,
 )  # fmt: skip
+from voxgrad.kernels.cuda.pool_lanes import Lanes, choose_lanes, element_size, fits_lanes, laid_out
+from voxgrad.kernels.cuda.pool_sweep import sweep_spread
 from voxgrad.kernels.cuda.pool_windows import pool_windows
 
 
@@ -122,18 +122,23 @@ def spread_windows(dy, dx, D, H, W, C, OD, OH, OW, bd, bh, bw, tiles_h, tiles_w,
 
 
 @per_problem
-def _plan(problem: Problem, acc: Any, tile: Tile | None) -> Launch:
+def _plan(problem: Problem, dtype: torch.dtype, lanes: Lanes | None) -> Launch:
     """The launch of a gradient."""
     pool = canonical(problem)
+    acc = compute_type(dtype)
+    torn = not pool.overlaps and (pool.channels > 1 or element_size(dtype) > 2)
+    if fits_lanes(pool) and not torn:  # Cells of a window apart from each other would be written in halves of a line.
+        lanes = lanes or _lanes(pool, element_size(dtype))
+        grid, ints, shared = laid_out(pool, lanes, *pool.lattice)
+        return Launch(sweep_spread, grid, ints, shared | {"ACC": acc})
     (kd, kh, kw), (sd, sh, sw) = pool.windows, pool.strides
     jd, jh, jw = triton.cdiv(kd, sd), triton.cdiv(kh, sh), triton.cdiv(kw, sw)
     unroll = jh * jw <= UNROLLED_TAPS
     keep = jd - 1 if jd <= 3 else 0
-    tile = tile or _tile(pool, keep)
-    lattice = (pool.sizes[0] - 1 + pool.befores[0]) // sd - pool.befores[0] // sd + 1
-    chunk = min(tile.chunk, lattice)
+    tile = _tile(pool, keep)
+    chunk = min(tile.chunk, pool.lattice[0])
     tiles = (steps(pool.sizes[1], tile.bh), steps(pool.sizes[2], tile.bw), steps(pool.channels, tile.bc))
-    chunks = steps(lattice, chunk)
+    chunks = steps(pool.lattice[0], chunk)
     scalars = (*pool.sizes, pool.channels, *pool.outs, *pool.befores, *tiles, chunks)
     constants = {
         "KD": kd, "KH": kh, "KW": kw, "SD": sd, "SH": sh, "SW": sw, "JD": jd, "JH": jh, "JW": jw, "ACC": acc,
@@ -152,14 +157,25 @@ def _tile(pool: Pool, keep: int) -> Tile:
     return choose_tile(pool.channels, pool.sizes[1:], 1024, 8 if pool.strides[0] > 1 else 16, square=True)
 
 
+def _lanes(pool: Pool, size: int) -> Lanes:
+    """Lanes as measured on an H200."""
+    if not pool.overlaps:
+        return choose_lanes(pool, size, 1, 1, threads=64)
+    if pool.strides[1] > 1:
+        return choose_lanes(pool, size, 1, 8, width=16 if size == 2 else 8)
+    if pool.channels > 1 and size > 2:
+        return choose_lanes(pool, size, 4, 64, width=8)
+    return choose_lanes(pool, size, 4, 64 if size == 2 else 32)
+
+
 def avg_pool(problem: Problem, x: torch.Tensor) -> torch.Tensor:
     """The mean of every window of a contiguous tensor."""
     return pool_windows(problem, x, maximum=False)
 
 
-def avg_pool_grad(problem: Problem, dy: torch.Tensor, tile: Tile | None = None) -> torch.Tensor:
+def avg_pool_grad(problem: Problem, dy: torch.Tensor, lanes: Lanes | None = None) -> torch.Tensor:
     """The transpose of `avg_pool`, applied to a contiguous tensor."""
     dx = dy.new_empty(problem.input_extent)
     if dx.numel():
-        _plan(problem, compute_type(dy.dtype), tile)(dy, dx)
+        _plan(problem, dy.dtype, lanes)(dy, dx)
     return dx

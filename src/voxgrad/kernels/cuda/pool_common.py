@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ruff: noqa: N803 - Triton: capitals are compile-time constants, and branches on them are no expressions
+# ruff: noqa: N803, SIM108 - Triton: capitals are compile-time constants, and branches on them are no expressions
 # mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False
 # mypy: disallow-untyped-calls=False, disallow-untyped-decorators=False
 """What the pool kernels share: the canonical pool, its tiles, and the jitted pieces of address arithmetic.
@@ -55,6 +55,14 @@ class Pool:
             for size, out, window, stride, before in zip(
                 self.sizes, self.outs, self.windows, self.strides, self.befores, strict=True
             )
+        )
+
+    @property
+    def lattice(self) -> tuple[int, int, int]:
+        """Per axis, the number of strides that hold the cells."""
+        return _three(
+            (size - 1 + before) // stride - before // stride + 1
+            for size, before, stride in zip(self.sizes, self.befores, self.strides, strict=True)
         )
 
     @property
@@ -185,3 +193,44 @@ def covered(start, window, size):
 def level(at, like):
     """A depth as a column like the rows: Triton's interpreter cannot combine a scalar truth with a block of them."""
     return at + tl.zeros_like(like)
+
+
+@triton.jit
+def _first_tap(found, top, x, g, base, h0, w0, c, t, D, H, W, C, d0, KH: tl.constexpr, KW: tl.constexpr,
+               VALUE: tl.constexpr, FLOAT: tl.constexpr, ACC: tl.constexpr):  # fmt: skip
+    """`found` after tap t = (kd * KH + kh) * KW + kw; called with falling t, so that the first match stays."""
+    d = d0 + t // (KH * KW)
+    h = h0 + t // KW % KH
+    w = w0 + t % KW
+    mask = inside(level(d, h), D) & inside(h, H) & inside(w, W) & (c < C)
+    at = base + d.to(tl.int64) * H * W * C + ((h * W + w) * C + c)
+    if FLOAT:
+        hit = tl.load(x + at, mask=mask, other=float("nan")).to(ACC) == top
+    else:
+        hit = (tl.load(x + at, mask=mask, other=0) == top) & mask
+    if VALUE:
+        found = tl.where(hit, tl.load(g + at, mask=mask, other=0), found)
+    else:
+        found = tl.where(hit, t, found)
+    return found
+
+
+@triton.jit
+def first_equal(top, x, g, base, h0, w0, c, d0, D, H, W, C, taps, KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr,
+           VALUE: tl.constexpr, FLOAT: tl.constexpr, ACC: tl.constexpr, NONE: tl.constexpr, R: tl.constexpr,
+           BC: tl.constexpr, UNROLL: tl.constexpr):  # fmt: skip
+    """Per window, the value of g at its first cell equal to `top`, or that cell's tap; 0 or NONE without one."""
+    if VALUE:
+        found = tl.zeros([R, BC], g.dtype.element_ty)
+    else:
+        found = tl.full([R, BC], NONE, tl.int32)
+    if UNROLL:
+        for back in tl.static_range(KD * KH * KW):
+            found = _first_tap(found, top, x, g, base, h0, w0, c, KD * KH * KW - 1 - back, D, H, W, C, d0, KH, KW,
+                               VALUE, FLOAT, ACC)  # fmt: skip
+    else:
+        # As an argument, so that the compiler cannot unroll the loop after all.
+        for back in range(taps):
+            found = _first_tap(found, top, x, g, base, h0, w0, c, taps - 1 - back, D, H, W, C, d0, KH, KW,
+                               VALUE, FLOAT, ACC)  # fmt: skip
+    return found

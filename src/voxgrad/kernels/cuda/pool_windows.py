@@ -10,8 +10,6 @@ plane of a tile is read once; the overlap inside a plane comes out of the first-
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
@@ -32,6 +30,8 @@ from voxgrad.kernels.cuda.pool_common import (
     steps,
     tile_rows,
 )  # fmt: skip
+from voxgrad.kernels.cuda.pool_lanes import Lanes, choose_lanes, element_size, fits_lanes, laid_out
+from voxgrad.kernels.cuda.pool_sweep import sweep_windows
 
 
 @triton.jit
@@ -50,32 +50,13 @@ def _tap(acc, plane, d_ok, h0, w0, c, t, H, W, C, KW: tl.constexpr, MAX: tl.cons
 
 
 @triton.jit
-def _pair(acc, plane, d, D, th, tw, kh, H, W, OH, bh, bw, SH: tl.constexpr, P: tl.constexpr, MAX: tl.constexpr,
-          ACC: tl.constexpr, BH: tl.constexpr, BW: tl.constexpr, BIG: tl.constexpr):  # fmt: skip
-    """The accumulator after row kh of every window; P adjacent cells of one channel are one wide load."""
-    h, w = tile_rows(th, tw, BH, BW * P, BIG)
-    mask = inside(level(d, h), D) & (h < OH) & inside(h * SH - bh + kh, H) & inside(w - bw, W)
-    value = tl.load(plane + (h * SH - bh + kh) * W + (w - bw), mask=mask, other=float("-inf") if MAX else 0.0).to(ACC)
-    if MAX:
-        # A reduction along an axis may let NaN win; the comparison of two blocks does not.
-        value = tl.where(value == value, value, float("-inf"))
-    value = tl.reshape(value, [BH * BW, P])
-    row = tl.max(value, axis=1) if MAX else tl.sum(value, axis=1)
-    return _reduced(acc, row[:, None], MAX)
-
-
-@triton.jit
-def _plane(x, d, th, tw, h0, w0, c, D, H, W, C, OH, bh, bw, KH: tl.constexpr, KW: tl.constexpr, SH: tl.constexpr,
-           MAX: tl.constexpr, ACC: tl.constexpr, BH: tl.constexpr, BW: tl.constexpr, BC: tl.constexpr,
-           UNROLL: tl.constexpr, PAIR: tl.constexpr, BIG: tl.constexpr):  # fmt: skip
+def _plane(x, d, h0, w0, c, D, H, W, C, KH: tl.constexpr, KW: tl.constexpr, MAX: tl.constexpr, ACC: tl.constexpr,
+           BH: tl.constexpr, BW: tl.constexpr, BC: tl.constexpr, UNROLL: tl.constexpr):  # fmt: skip
     """The windows of the tile reduced over one depth plane, [BH * BW, BC]."""
     plane = x + d.to(tl.int64) * H * W * C
     d_ok = inside(level(d, h0), D)
     acc = tl.full([BH * BW, BC], float("-inf") if MAX else 0.0, ACC)
-    if PAIR:
-        for kh in tl.static_range(KH):
-            acc = _pair(acc, plane, d, D, th, tw, kh, H, W, OH, bh, bw, SH, KW, MAX, ACC, BH, BW, BIG)
-    elif UNROLL:
+    if UNROLL:
         for t in tl.static_range(KH * KW):
             acc = _tap(acc, plane, d_ok, h0, w0, c, t, H, W, C, KW, MAX, ACC)
     else:
@@ -89,7 +70,7 @@ def reduce_windows(x, y, D, H, W, C, OD, OH, OW, bd, bh, bw, tiles_h, tiles_w, t
                    KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr,
                    SW: tl.constexpr, MAX: tl.constexpr, ACC: tl.constexpr, BH: tl.constexpr, BW: tl.constexpr,
                    BC: tl.constexpr, CHUNK: tl.constexpr, KEEP: tl.constexpr, UNROLL: tl.constexpr,
-                   PAIR: tl.constexpr, BIG: tl.constexpr):  # fmt: skip
+                   BIG: tl.constexpr):  # fmt: skip
     """y = mean or maximum over every window. KEEP planes are shared with the next window along depth."""
     image, chunk, th, tw, tc = locate(tiles_h, tiles_w, tiles_c, chunks)
     oh, ow = tile_rows(th, tw, BH, BW, BIG)
@@ -105,8 +86,7 @@ def reduce_windows(x, y, D, H, W, C, OD, OH, OW, bd, bh, bw, tiles_h, tiles_w, t
     p1 = p0
     for j in tl.static_range(KEEP):
         p0 = p1
-        p1 = _plane(x, start + j, th, tw, h0, w0, c, D, H, W, C, OH, bh, bw, KH, KW, SH, MAX, ACC, BH, BW, BC,
-                    UNROLL, PAIR, BIG)  # fmt: skip
+        p1 = _plane(x, start + j, h0, w0, c, D, H, W, C, KH, KW, MAX, ACC, BH, BW, BC, UNROLL)
     for i in range(CHUNK):
         od = chunk * CHUNK + i
         acc = tl.full([BH * BW, BC], float("-inf") if MAX else 0.0, ACC)
@@ -117,13 +97,11 @@ def reduce_windows(x, y, D, H, W, C, OD, OH, OW, bd, bh, bw, tiles_h, tiles_w, t
         if UNROLL:
             for j in tl.static_range(KD - KEEP):
                 p0 = p1
-                p1 = _plane(x, od * SD - bd + KEEP + j, th, tw, h0, w0, c, D, H, W, C, OH, bh, bw, KH, KW, SH, MAX, ACC,
-                            BH, BW, BC, UNROLL, PAIR, BIG)  # fmt: skip
+                p1 = _plane(x, od * SD - bd + KEEP + j, h0, w0, c, D, H, W, C, KH, KW, MAX, ACC, BH, BW, BC, UNROLL)
                 acc = _reduced(acc, p1, MAX)
         else:
             for j in range(KD):
-                plane = _plane(x, od * SD - bd + j, th, tw, h0, w0, c, D, H, W, C, OH, bh, bw, KH, KW, SH, MAX, ACC,
-                               BH, BW, BC, UNROLL, PAIR, BIG)  # fmt: skip
+                plane = _plane(x, od * SD - bd + j, h0, w0, c, D, H, W, C, KH, KW, MAX, ACC, BH, BW, BC, UNROLL)
                 acc = _reduced(acc, plane, MAX)
         if not MAX:
             acc = acc / tl.maximum(cells * covered(od * SD - bd, KD, D), 1).to(ACC)
@@ -132,39 +110,54 @@ def reduce_windows(x, y, D, H, W, C, OD, OH, OW, bd, bh, bw, tiles_h, tiles_w, t
 
 
 @per_problem
-def _plan(problem: Problem, maximum: bool, acc: Any, tile: Tile | None) -> Launch:
+def _plan(problem: Problem, maximum: bool, dtype: torch.dtype, lanes: Lanes | None) -> Launch:
     """The launch of a pool."""
     pool = canonical(problem)
+    acc = compute_type(dtype)
+    if fits_lanes(pool):
+        lanes = lanes or _lanes(pool, element_size(dtype), maximum)
+        grid, ints, shared = laid_out(pool, lanes, pool.outs[0], pool.outs[1], pool.outs[2])
+        exact = element_size(dtype) > 2 or not lanes.line
+        return Launch(sweep_windows, grid, ints, shared | {"MAX": maximum, "EXACT": exact, "ACC": acc})
     (kd, kh, kw), (sd, sh, sw) = pool.windows, pool.strides
     unroll = kh * kw <= UNROLLED_TAPS and kd <= 8
     keep = kd - sd if unroll and 0 < kd - sd <= 2 else 0
-    tile = tile or _tile(pool, keep)
+    tile = _tile(pool, keep)
     chunk = min(tile.chunk, pool.outs[0])
     tiles = (steps(pool.outs[1], tile.bh), steps(pool.outs[2], tile.bw), steps(pool.channels, tile.bc))
     chunks = steps(pool.outs[0], chunk)
-    pair = unroll and pool.channels == 1 and kw == sw and kw in (2, 4)
     scalars = (*pool.sizes, pool.channels, *pool.outs, *pool.befores, *tiles, chunks)
     constants = {
         "KD": kd, "KH": kh, "KW": kw, "SD": sd, "SH": sh, "SW": sw, "MAX": maximum, "ACC": acc, "BH": tile.bh,
-        "BW": tile.bw, "BC": tile.bc, "CHUNK": chunk, "KEEP": keep, "UNROLL": unroll, "PAIR": pair,
-        "BIG": not pool.plane_fits, "num_warps": tile.warps,
+        "BW": tile.bw, "BC": tile.bc, "CHUNK": chunk, "KEEP": keep, "UNROLL": unroll, "BIG": not pool.plane_fits,
+        "num_warps": tile.warps,
     }  # fmt: skip
     return Launch(reduce_windows, (pool.images * chunks * tiles[0] * tiles[1] * tiles[2],), scalars, constants)
 
 
 def _tile(pool: Pool, keep: int) -> Tile:
     """Tiles as measured on an H200: small where one channel makes every lane compute its own addresses."""
-    torn = keep > 0 and pool.strides[2] > 1
     if pool.channels == 1:
-        return choose_tile(1, pool.outs[1:], 256 if torn else 512, 16 if keep else 1, square=torn)
-    if torn:
-        return choose_tile(pool.channels, pool.outs[1:], 1024, 8, warps=8, square=True)
+        return choose_tile(1, pool.outs[1:], 512, 16 if keep else 1)
     return choose_tile(pool.channels, pool.outs[1:], 1024, 16 if keep else 1, square=keep > 0)
 
 
-def pool_windows(problem: Problem, x: torch.Tensor, *, maximum: bool, tile: Tile | None = None) -> torch.Tensor:
+def _lanes(pool: Pool, size: int, maximum: bool) -> Lanes:
+    """Lanes as measured on an H200."""
+    if not pool.overlaps:
+        return choose_lanes(pool, size, 1, 1)
+    if pool.strides[1] > 1:
+        return choose_lanes(pool, size, 1, 8)
+    if pool.channels > 1:
+        return choose_lanes(pool, size, 4, 32, width=8 if size == 2 else 16)
+    if size == 2 and not maximum:
+        return choose_lanes(pool, size, 4, 64, threads=64)
+    return choose_lanes(pool, size, 4, 16 if size == 2 else 32)
+
+
+def pool_windows(problem: Problem, x: torch.Tensor, *, maximum: bool, lanes: Lanes | None = None) -> torch.Tensor:
     """The mean or the maximum of every window of a contiguous tensor."""
     y = x.new_empty(problem.output_extent)
     if y.numel():
-        _plan(problem, maximum, compute_type(x.dtype), tile)(x, y)
+        _plan(problem, maximum, x.dtype, lanes)(x, y)
     return y

@@ -25,6 +25,7 @@ from voxgrad.catalog.problem import Problem
 from voxgrad.kernels.cuda import conv3d as ours
 from voxgrad.kernels.cuda import cudnn
 from voxgrad.kernels.cuda.conv3d import FEW_CHANNELS, Config, fits_rows
+from voxgrad.kernels.cuda.cudnn import allows_tf32
 from voxgrad.kernels.cuda.launch import per_problem
 
 WORTH_MEASURING = 1e9
@@ -58,32 +59,9 @@ def run_choice(choice: Choice, problem: Problem, tensors: tuple[torch.Tensor, ..
     if choice.config is not None:
         made: torch.Tensor = getattr(ours, problem.kernel)(problem, *tensors, choice.config)
         return made
-    with cudnn_switches(deterministic=choice.engine != "cudnn"):
-        result: torch.Tensor = getattr(cudnn, problem.kernel)(problem, *tensors)
+    may = cudnn.switches(tensors[0].dtype, deterministic=choice.engine != "cudnn")
+    result: torch.Tensor = getattr(cudnn, problem.kernel)(problem, *tensors, may)
     return result
-
-
-class cudnn_switches:  # noqa: N801 - used like a function, as a context manager
-    """cuDNN's benchmark mode with our switches; as `torch.backends.cudnn.flags`, but touches only what differs."""
-
-    def __init__(self, *, deterministic: bool):
-        self.wanted = (("benchmark", True), ("deterministic", deterministic), ("allow_tf32", allows_tf32()))
-        self.before: list[tuple[str, bool]] = []
-
-    def __enter__(self) -> None:
-        for name, value in self.wanted:
-            if (old := getattr(torch.backends.cudnn, name)) != value:
-                self.before.append((name, old))
-                setattr(torch.backends.cudnn, name, value)
-
-    def __exit__(self, *error: object) -> None:
-        for name, value in self.before:
-            setattr(torch.backends.cudnn, name, value)
-
-
-def allows_tf32() -> bool:
-    """TF32 only on request: torch.set_float32_matmul_precision("high") and cuDNN's own switch both say yes."""
-    return bool(torch.get_float32_matmul_precision() != "highest" and torch.backends.cudnn.allow_tf32)
 
 
 def choose(problem: Problem, tensors: tuple[torch.Tensor, ...]) -> Choice:
@@ -242,7 +220,8 @@ def _few_configs(problem: Problem) -> list[Config]:
     taps = math.prod(axis.window for axis in problem.axes) * problem.in_channels
     columns = min(64, max(16, triton.next_power_of_2(problem.out_channels)))
     if problem.kernel == "conv3d_input":
-        return [Config(128, 32, min(32, max(16, triton.next_power_of_2(problem.out_channels))), 4, 3)]
+        deep = min(32, max(16, triton.next_power_of_2(problem.out_channels)))
+        return [Config(128, 32, deep, 4, 3), Config(64, 32, deep, 4, 2)]
     if taps <= 64:
         return [Config(128, min(32, columns), 32, 4, 1, 0, "direct"), Config(64, columns, 32, 4, 3, 0, "strip")]
     return [Config(bm, columns, 32, warps, 3, 0, "strip") for bm, warps in ((128, 4), (64, 4), (128, 8))]
@@ -255,10 +234,12 @@ def _filter_configs(problem: Problem, dtype: torch.dtype, few: bool) -> list[Con
     configs = []
     for bm, bn, bk, warps, stages in _FILTER_TILES[family][_width(columns)]:
         # A long sum in the tensor cores drifts, so real float32 keeps its splits short.
-        for scale in (4, 2) if family != "single" else (4, 8):
+        for scale in {"half": (4, 2, 1), "single": (4, 8), "double": (4, 8)}[family]:
             tall = min(bm, max(32, triton.next_power_of_2(rows)))
             blocks = triton.cdiv(rows, tall) * triton.cdiv(columns, bn) * problem.groups
-            configs.append(Config(tall, bn, bk, warps, stages, max(1, scale * 132 // blocks)))
+            # Few channels make every address expensive: longer inner tiles then.
+            deep = 64 if few and family == "single" else bk
+            configs.append(Config(tall, bn, deep, warps, stages, max(1, scale * 132 // blocks)))
     if family == "half" and not few and columns <= 64 and fits_rows(problem, channels=problem.in_channels):
         bm, bn = (64, 64) if columns > 32 else (128, 32)
         blocks = triton.cdiv(rows // 3, bm) * triton.cdiv(columns, bn)
@@ -283,7 +264,13 @@ _TILES = {
     "half": {
         32: [(256, 32, 32, 4, 4), (128, 32, 32, 4, 4)],
         64: [(128, 64, 32, 4, 4), (128, 64, 64, 4, 4), (64, 64, 64, 4, 4)],
-        128: [(128, 128, 64, 4, 3), (128, 128, 64, 8, 3), (64, 256, 64, 4, 3), (64, 64, 64, 4, 4)],
+        128: [
+            (128, 128, 64, 4, 3),
+            (128, 128, 64, 8, 3),
+            (64, 256, 64, 4, 3),
+            (64, 64, 64, 4, 4),
+            (128, 128, 128, 8, 3),
+        ],
     },
     "single": {
         32: [(128, 32, 32, 4, 3)],
@@ -293,7 +280,7 @@ _TILES = {
     "double": {
         32: [(64, 32, 16, 4, 3)],
         64: [(64, 64, 16, 4, 3), (128, 64, 16, 4, 3)],
-        128: [(128, 64, 16, 4, 3), (64, 128, 16, 8, 3), (64, 64, 16, 4, 3)],
+        128: [(128, 64, 16, 4, 3), (32, 128, 32, 4, 3), (64, 64, 16, 4, 3)],
     },
 }
 _FILTER_TILES = {
@@ -310,6 +297,6 @@ _FILTER_TILES = {
     "double": {
         32: [(64, 32, 16, 4, 3)],
         64: [(64, 64, 16, 4, 3), (128, 64, 16, 4, 3)],
-        128: [(64, 64, 16, 4, 3), (128, 64, 16, 4, 3), (64, 128, 16, 8, 3)],
+        128: [(64, 64, 16, 4, 3), (32, 128, 16, 4, 4)],
     },
 }

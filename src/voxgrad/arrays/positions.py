@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Max pools that remember where they found their maxima, one byte each, for gradients that come later.
+
+The gradients of max pooling are given the pool's input and output and look for the matches anew. Who runs both, as a
+session does, keeps the positions instead: the gradients then read a byte per window rather than all of its cells.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from voxgrad.arrays.execute import allocate, execute
+from voxgrad.arrays.kinds import NUMPY
+from voxgrad.arrays.plan import Plan, dense, make_plan
+from voxgrad.catalog.model import Op
+from voxgrad.catalog.problem import Problem
+from voxgrad.kernels import cpu
+
+Array = np.ndarray[Any, Any]
+GRADIENTS = ("max_pool_grad", "max_pool_grad_grad")
+_MOST_CELLS = 254
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    x: weakref.ref[Array]
+    y: weakref.ref[Array]
+    windows: Any
+    positions: Array
+
+
+class Positions:
+    """What was found so far. An entry goes with the output that it belongs to.
+
+    Where a cell lies in few windows, looking anew is quicker than keeping: `least_overlap` is how many it must be.
+    """
+
+    def __init__(self, least_overlap: float = 2) -> None:
+        self._kept: dict[int, _Kept] = {}
+        self._least_overlap = least_overlap
+
+    def execute(self, op: Op, arguments: Mapping[str, Any], cancel: cpu.CancelFlag | None = None) -> Any:
+        """Like `execute` of the arrays, which it calls for all that is not a max pool or its gradient."""
+        pool = op.kernel == "max_pool"
+        inputs = [arguments.get(item.name) for item in op.inputs]
+        if cpu.library() is None or not (pool or op.kernel in GRADIENTS) or not all(map(_is_plain, inputs)):
+            return execute(op, arguments, cancel)
+        if pool:
+            return self._pool(make_plan(op, arguments), arguments, cancel)
+        kept = self._kept.get(id(arguments["orig_output"]))
+        if kept is None or kept.y() is not arguments["orig_output"] or kept.x() is not arguments["orig_input"]:
+            return execute(op, arguments, cancel)
+        plan = make_plan(op, arguments)
+        if not self._fits(plan) or _windows(plan.problem) != kept.windows:
+            return execute(op, arguments, cancel)
+        grad, result = dense(plan.problem, arguments["grad"]), allocate(plan)
+        addresses = [kept.positions.ctypes.data, grad.ctypes.data, result.ctypes.data]
+        cpu.run(plan.problem, addresses, cancel, positions=True)
+        return result
+
+    def _pool(self, plan: Plan, arguments: Mapping[str, Any], cancel: cpu.CancelFlag | None) -> Array:
+        x = arguments["input"]
+        if not self._fits(plan):
+            result: Array = execute(plan.op, arguments, cancel)
+            return result
+        y, positions = allocate(plan), np.empty(plan.problem.output_shape, np.uint8)
+        addresses = [dense(plan.problem, x).ctypes.data, y.ctypes.data, positions.ctypes.data]
+        cpu.run(plan.problem, addresses, cancel, positions=True)
+        key = id(y)
+        gone = weakref.ref(y, lambda _: self._kept.pop(key, None))
+        self._kept[key] = _Kept(weakref.ref(x), gone, _windows(plan.problem), positions)
+        return y
+
+    def _fits(self, plan: Plan) -> bool:
+        """True where bytes can name the cells of a window, the first of equal cells counts, and it is worth it."""
+        problem = plan.problem
+        cells = math.prod(axis.window for axis in problem.axes)
+        return (
+            plan.intake.kind is NUMPY
+            and problem.dtype.is_floating
+            and problem.output_dtype == problem.dtype
+            and not problem.near_ties
+            and plan.semantics == "documented"
+            and self._least_overlap * math.prod(axis.stride for axis in problem.axes) <= cells <= _MOST_CELLS
+            and math.prod(problem.output_shape) > 0
+        )
+
+
+def _is_plain(value: Any) -> bool:
+    return type(value) is np.ndarray
+
+
+def _windows(problem: Problem) -> Any:
+    return problem.dtype, problem.channels_last, problem.batch, problem.in_channels, problem.axes

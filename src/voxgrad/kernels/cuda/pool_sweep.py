@@ -1,0 +1,487 @@
+# SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: N803, RUF005, SIM108 - Triton: capitals are constants, branches on them no expressions, tuples are added
+# mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False
+# mypy: disallow-untyped-calls=False, disallow-untyped-decorators=False
+# mypy: disable-error-code="assignment, misc, var-annotated"
+"""Pools with windows of at most 3 and strides of at most 2, where nearly all pools are.
+
+Programs walk along depth with the planes that the next window needs in registers; a lane does R rows at once, so
+that a row of taps serves up to three windows. What is left to load per number is so little that memory is the limit.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from voxgrad.kernels.cuda.pool_common import covered, first_equal, inside
+from voxgrad.kernels.cuda.pool_lanes import (
+    cell_columns,
+    cell_taps,
+    depth_there,
+    put_cells,
+    shares,
+    span,
+    spot,
+    window_columns,
+    window_taps,
+)
+
+
+@triton.jit
+def _reduced(acc, value, MAX: tl.constexpr):
+    return tl.maximum(acc, value) if MAX else acc + value
+
+
+@triton.jit
+def _window_planes(x, rows, there, at, present, d_there, KH: tl.constexpr, KW: tl.constexpr, SH: tl.constexpr,
+                   SW: tl.constexpr, BEFORE: tl.constexpr, MAX: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr,
+                   X: tl.constexpr, LINE: tl.constexpr):  # fmt: skip
+    """The R windows of every lane reduced over one plane."""
+    lines = ()
+    for i in tl.static_range((R - 1) * SH + KH):
+        taps = cell_taps(x, rows[i], there[i] & d_there, at, present, 0.0, KW, SW, BEFORE, X, LINE, not MAX, ACC)
+        line = taps[0]
+        for j in tl.static_range(1, KW):
+            line = _reduced(line, taps[j], MAX)
+        lines = lines + (line,)
+    made = ()
+    for r in tl.static_range(R):
+        acc = lines[r * SH]
+        for i in tl.static_range(1, KH):
+            acc = _reduced(acc, lines[r * SH + i], MAX)
+        made = made + (acc,)
+    return made
+
+
+@triton.jit
+def sweep_windows(x, y, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks, KD: tl.constexpr,
+                  KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
+                  BEFORE: tl.constexpr, MAX: tl.constexpr, EXACT: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr,
+                  X: tl.constexpr, L: tl.constexpr, CHUNK: tl.constexpr, LINE: tl.constexpr,
+                  WHOLE: tl.constexpr):  # fmt: skip
+    """y = mean or maximum over every window. A cell outside counts as its nearest neighbour inside for the maximum."""
+    image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L)
+    if LINE:
+        OW = units * X
+        W = OW * SW
+    x += image * D * H * W * C
+    y += image * OD * OH * OW * C
+    rows, there = span(group * (R * SH) - bh, (R - 1) * SH + KH, H, W * C)
+    at, present = cell_columns(unit, tc, W, C, KW, SW, BEFORE, X, LINE, WHOLE)
+    c = tc * X + tl.arange(0, X)[None, :]
+    if LINE:
+        place = unit * X + tl.arange(0, X)[None, :]
+        cells = covered(place * SW - BEFORE, KW, W)
+        mask = place < OW
+    else:
+        place = unit * C + c
+        cells = covered(unit * SW - BEFORE, KW, W)
+        mask = c < C
+    share = 1.0 / cells.to(ACC)
+    KEEP: tl.constexpr = max(KD - SD, 0)
+    start = chunk * CHUNK * SD - bd
+    kept = ()
+    for j in tl.static_range(KEEP):
+        d = start + j
+        plane = x + tl.minimum(tl.maximum(d, 0), D - 1).to(tl.int64) * H * W * C
+        kept = kept + (_window_planes(plane, rows, there, at, present, depth_there(d, group, D), KH, KW, SH, SW,
+                                      BEFORE, MAX, ACC, R, X, LINE),)  # fmt: skip
+    for i in range(CHUNK):
+        od = chunk * CHUNK + i
+        planes = kept
+        for j in tl.static_range(KEEP, KD):
+            d = od * SD - bd + j
+            plane = x + tl.minimum(tl.maximum(d, 0), D - 1).to(tl.int64) * H * W * C
+            planes = planes + (_window_planes(plane, rows, there, at, present, depth_there(d, group, D), KH, KW, SH,
+                                              SW, BEFORE, MAX, ACC, R, X, LINE),)  # fmt: skip
+        deep = covered(od * SD - bd, KD, D)
+        for r in tl.static_range(R):
+            oh = group * R + r
+            acc = planes[0][r]
+            for j in tl.static_range(1, KD):
+                acc = _reduced(acc, planes[j][r], MAX)
+            high = covered(oh * SH - bh, KH, H)
+            if MAX:
+                acc = tl.maximum(acc, float("-inf"))  # where all are NaN
+            elif EXACT:
+                acc = acc / (cells * (high * deep)).to(ACC)
+            else:  # Types of few bits do not see the difference, and this is most of the arithmetic.
+                acc = acc * (share * (1.0 / (high * deep).to(ACC)))
+            to = y + od.to(tl.int64) * OH * OW * C + (oh * OW * C + place)
+            tl.store(to, acc.to(y.dtype.element_ty), mask=mask & (oh < OH) & depth_there(od, group, OD))
+        kept = planes[KD - KEEP :]
+
+
+@triton.jit
+def _shared_planes(dy, rows, there, at, present, d_there, heights, widths, deep, KH: tl.constexpr,
+                   KW: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr, JH: tl.constexpr, JW: tl.constexpr,
+                   FIRST: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr, X: tl.constexpr,
+                   LINE: tl.constexpr):  # fmt: skip
+    """What one plane of windows gives to the R * SH * SW cells of every lane, their phase in width fastest."""
+    lines = ()
+    for i in tl.static_range(R + JH - 1):
+        taps = window_taps(dy, rows[i], there[i] & d_there, at, present, 0.0, JW, FIRST, X, LINE, True, ACC)
+        weight = heights[i] * deep
+        for p in tl.static_range(SW):
+            line = tl.zeros_like(taps[0])
+            for j in tl.static_range(JW):
+                if p + j * SW < KW:
+                    line += taps[j] * widths[j]
+            lines = lines + (line * weight,)
+    made = ()
+    for at_r in tl.static_range(R * SH * SW):
+        acc = tl.zeros_like(lines[0])
+        for j in tl.static_range(JH):
+            if at_r // SW % SH + j * SH < KH:
+                acc += lines[(at_r // (SH * SW) + JH - 1 - j) * SW + at_r % SW]
+        made = made + (acc,)
+    return made
+
+
+@triton.jit
+def sweep_spread(dy, dx, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks, KD: tl.constexpr,
+                 KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
+                 BEFORE: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr, X: tl.constexpr, L: tl.constexpr,
+                 CHUNK: tl.constexpr, LINE: tl.constexpr, WHOLE: tl.constexpr):  # fmt: skip
+    """dx = every window's gradient over its count, summed over the windows of a cell."""
+    JD: tl.constexpr = (KD + SD - 1) // SD
+    JH: tl.constexpr = (KH + SH - 1) // SH
+    JW: tl.constexpr = (KW + SW - 1) // SW
+    FIRST: tl.constexpr = BEFORE // SW
+    image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L)
+    if LINE:
+        OW = units * X
+        W = OW * SW
+    dy += image * OD * OH * OW * C
+    dx += image * D * H * W * C
+    row = group * R + bh // SH - (JH - 1)
+    rows, there = span(row, R + JH - 1, OH, OW * C)
+    at, present = window_columns(unit, tc, OW, C, JW, FIRST, X, LINE, WHOLE)
+    heights = shares(row, R + JH - 1, KH, SH, bh, H, ACC)
+    if LINE:
+        place = unit * X + tl.arange(0, X)[None, :] + FIRST
+    else:
+        place = unit + FIRST
+    widths = ()
+    for j in tl.static_range(JW):
+        widths = widths + (1.0 / tl.maximum(covered((place - j) * SW - BEFORE, KW, W), 1).to(ACC),)
+    first = bd // SD + chunk * CHUNK
+    kept = ()
+    for j in tl.static_range(JD - 1):
+        kept = kept + (_shared_plane_at(dy, first - (JD - 1) + j, group, rows, there, at, present, heights, widths, D,
+                                        OD, OH * OW * C, bd, KD, KH, KW, SD, SH, SW, JH, JW, FIRST, ACC, R, X,
+                                        LINE),)  # fmt: skip
+    for i in range(CHUNK):
+        q = first + i
+        planes = kept + (_shared_plane_at(dy, q, group, rows, there, at, present, heights, widths, D, OD,
+                                          OH * OW * C, bd, KD, KH, KW, SD, SH, SW, JH, JW, FIRST, ACC, R, X,
+                                          LINE),)  # fmt: skip
+        for p in tl.static_range(SD):
+            d = q * SD + p - bd
+            cells = ()
+            for at_r in tl.static_range(R * SH * SW):
+                acc = tl.zeros_like(planes[0][0])
+                for j in tl.static_range(JD):
+                    if p + j * SD < KD:
+                        acc += planes[JD - 1 - j][at_r]
+                cells = cells + (acc,)
+            _put_rows(dx, cells, d, group, unit, tc, D, H, W, C, bh, SH, SW, BEFORE, R, X, LINE)
+        kept = planes[1:]
+
+
+@triton.jit
+def _shared_plane_at(dy, q, group, rows, there, at, present, heights, widths, D, OD, pitch, bd, KD: tl.constexpr,
+                     KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
+                     JH: tl.constexpr, JW: tl.constexpr, FIRST: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr,
+                     X: tl.constexpr, LINE: tl.constexpr):  # fmt: skip
+    """`_shared_planes` of the windows of depth q, divided by their cells along depth."""
+    deep = 1.0 / tl.maximum(covered(q * SD - bd, KD, D), 1).to(ACC)
+    plane = dy + tl.minimum(tl.maximum(q, 0), OD - 1).to(tl.int64) * pitch
+    return _shared_planes(plane, rows, there, at, present, depth_there(q, group, OD), heights, widths, deep, KH, KW,
+                          SH, SW, JH, JW, FIRST, ACC, R, X, LINE)  # fmt: skip
+
+
+@triton.jit
+def _put_rows(dx, cells, d, group, unit, tc, D, H, W, C, bh, SH: tl.constexpr, SW: tl.constexpr, BEFORE: tl.constexpr,
+              R: tl.constexpr, X: tl.constexpr, LINE: tl.constexpr):  # fmt: skip
+    """Store the cells of one depth that the lanes made."""
+    plane = dx + tl.maximum(d, 0).to(tl.int64) * H * W * C
+    d_there = depth_there(d, group, D)
+    for r in tl.static_range(R * SH):
+        h = (group * R + r // SH + bh // SH) * SH + r % SH - bh
+        put_cells(plane, cells, r * SW, h * W * C, unit, tc, W, C, d_there & inside(h, H), SW, BEFORE, X, LINE)
+
+
+@triton.jit
+def _better(best, found, value, what):
+    """The larger of two, the earlier one where they are equal."""
+    top = tl.maximum(best, value)
+    # A maximum ignores NaN, and NaN is unequal to all: so NaN never wins.
+    return top, tl.where(top != best, what, found)
+
+
+@triton.jit
+def _best_planes(x, g, rows, at, present, low_h, low_w, KH: tl.constexpr, KW: tl.constexpr, SH: tl.constexpr,
+                 SW: tl.constexpr, BEFORE: tl.constexpr, VALUE: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr,
+                 X: tl.constexpr, LINE: tl.constexpr):  # fmt: skip
+    """The largest cell of one plane of R windows, with the value of g or the tap of the first such cell.
+
+    Cells outside are their nearest neighbours inside, so a tap before the data (below low_h, low_w) means those.
+    """
+    tops = ()
+    finds = ()
+    for i in tl.static_range((R - 1) * SH + KH):
+        inside_row = rows[i] >= 0
+        taps = cell_taps(x, rows[i], inside_row, at, present, 0.0, KW, SW, BEFORE, X, LINE, False, ACC)
+        if VALUE:
+            given = cell_taps(
+                g, rows[i], inside_row, at, present, 0.0, KW, SW, BEFORE, X, LINE, False, g.dtype.element_ty
+            )
+        best = taps[0]
+        if VALUE:
+            found = given[0]
+        else:
+            found = low_w + tl.zeros_like(best).to(tl.int32)
+        for j in tl.static_range(1, KW):
+            if VALUE:
+                best, found = _better(best, found, taps[j], given[j])
+            else:
+                best, found = _better(best, found, taps[j], tl.maximum(low_w, j))
+        tops = tops + (best,)
+        finds = finds + (found,)
+    made = ()
+    wheres = ()
+    for r in tl.static_range(R):
+        best = tops[r * SH]
+        found = finds[r * SH]
+        if not VALUE:
+            found += low_h[r] * KW
+        for i in tl.static_range(1, KH):
+            if VALUE:
+                best, found = _better(best, found, tops[r * SH + i], finds[r * SH + i])
+            else:
+                best, found = _better(best, found, tops[r * SH + i], finds[r * SH + i] + tl.maximum(low_h[r], i) * KW)
+        made = made + (best,)
+        wheres = wheres + (found,)
+    return made, wheres
+
+
+@triton.jit
+def sweep_winners(x, y, g, out, flag, taps, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks,
+                  KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr,
+                  SW: tl.constexpr, BEFORE: tl.constexpr, VALUE: tl.constexpr, NONE: tl.constexpr, GUARD: tl.constexpr,
+                  ACC: tl.constexpr, R: tl.constexpr, X: tl.constexpr, L: tl.constexpr, CHUNK: tl.constexpr,
+                  LINE: tl.constexpr, WHOLE: tl.constexpr):  # fmt: skip
+    """out = g at the winner of every window (VALUE), or the winner's tap.
+
+    That finds the winner where y is the maximum. A tile in which y is anything else is done again by comparison with
+    y, which is what the op means. With GUARD only where the flag is set.
+    """
+    if GUARD:  # noqa: SIM102 - one is decided at compile time
+        if tl.load(flag) == 0:
+            return
+    image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L)
+    if LINE:
+        OW = units * X
+        W = OW * SW
+    x += image * D * H * W * C
+    g += image * D * H * W * C
+    y += image * OD * OH * OW * C
+    out += image * OD * OH * OW * C
+    rows, _there = span(group * (R * SH) - bh, (R - 1) * SH + KH, H, W * C)
+    at, present = cell_columns(unit, tc, W, C, KW, SW, BEFORE, X, LINE, WHOLE)
+    k = tl.arange(0, X)[None, :]
+    if LINE:
+        c = tl.zeros([1, 1], tl.int32)
+        ow = unit * X + k
+        place = ow
+    else:
+        c = tc * X + k
+        ow = unit
+        place = unit * C + c
+    mask = (ow < OW) & (c < C)
+    low_w = tl.maximum(BEFORE - ow * SW, 0)
+    low_h = ()
+    for r in tl.static_range(R):
+        low_h = low_h + (tl.maximum(bh - (group * R + r) * SH, 0),)
+    KEEP: tl.constexpr = max(KD - SD, 0)
+    start = chunk * CHUNK * SD - bd
+    tops = ()
+    finds = ()
+    for j in tl.static_range(KEEP):
+        plane = tl.minimum(tl.maximum(start + j, 0), D - 1).to(tl.int64) * H * W * C
+        top_planes, found_planes = _best_planes(x + plane, g + plane, rows, at, present, low_h, low_w, KH, KW, SH, SW,
+                                                BEFORE, VALUE, ACC, R, X, LINE)  # fmt: skip
+        tops = tops + (top_planes,)
+        finds = finds + (found_planes,)
+    odd = tl.zeros([L, X], tl.int1)
+    for i in range(CHUNK):
+        od = chunk * CHUNK + i
+        all_tops = tops
+        all_finds = finds
+        for j in tl.static_range(KEEP, KD):
+            plane = tl.minimum(tl.maximum(od * SD - bd + j, 0), D - 1).to(tl.int64) * H * W * C
+            top_planes, found_planes = _best_planes(x + plane, g + plane, rows, at, present, low_h, low_w, KH, KW, SH,
+                                                    SW, BEFORE, VALUE, ACC, R, X, LINE)  # fmt: skip
+            all_tops = all_tops + (top_planes,)
+            all_finds = all_finds + (found_planes,)
+        low = tl.maximum(bd - od * SD, 0)
+        for r in tl.static_range(R):
+            best = all_tops[0][r]
+            found = all_finds[0][r]
+            if not VALUE:
+                found += low * (KH * KW)
+            for j in tl.static_range(1, KD):
+                if VALUE:
+                    best, found = _better(best, found, all_tops[j][r], all_finds[j][r])
+                else:
+                    code = all_finds[j][r] + tl.maximum(low, j) * (KH * KW)
+                    best, found = _better(best, found, all_tops[j][r], code)
+            oh = group * R + r
+            keep = mask & (oh < OH) & depth_there(od, group, OD)
+            to = od.to(tl.int64) * OH * OW * C + (oh * OW * C + place)
+            top = tl.load(y + to, mask=keep, other=0.0).to(ACC)
+            odd |= keep & (best != top)
+            tl.store(out + to, found.to(out.dtype.element_ty), mask=keep)
+        tops = all_tops[KD - KEEP :]
+        finds = all_finds[KD - KEEP :]
+    if tl.max(tl.max(odd.to(tl.int32), axis=1), axis=0) > 0:
+        for i in range(CHUNK * R):
+            od = chunk * CHUNK + i // R
+            oh = group * R + i % R
+            keep = mask & (oh < OH) & depth_there(od, group, OD)
+            to = od.to(tl.int64) * OH * OW * C + (oh * OW * C + place)
+            top = tl.load(y + to, mask=keep, other=0.0).to(ACC)
+            found = first_equal(top, x, g, 0, oh * SH - bh, ow * SW - BEFORE, c, od * SD - bd, D, H, W, C, taps, KD, KH,
+                                KW, VALUE, True, ACC, NONE, L, X, False)  # fmt: skip
+            tl.store(out + to, found.to(out.dtype.element_ty), mask=keep)
+
+
+@triton.jit
+def _won(codes, grads, kd: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
+         JH: tl.constexpr, JW: tl.constexpr, R: tl.constexpr):  # fmt: skip
+    """What the R * SH * SW cells of every lane won from plane kd of the windows of one depth."""
+    made = ()
+    for r in tl.static_range(R):
+        for ph in tl.static_range(SH):
+            for pw in tl.static_range(SW):
+                acc = tl.zeros_like(grads[0])
+                for jh in tl.static_range(JH):
+                    for jw in tl.static_range(JW):
+                        if ph + jh * SH < KH and pw + jw * SW < KW:
+                            mine = codes[(r + JH - 1 - jh) * JW + jw] == (kd * KH + ph + jh * SH) * KW + pw + jw * SW
+                            acc += tl.where(mine, grads[(r + JH - 1 - jh) * JW + jw], 0.0)
+                made = made + (acc,)
+    return made
+
+
+@triton.jit
+def _plus(some, more):
+    made = ()
+    for i in tl.static_range(len(some)):
+        made = made + (some[i] + more[i],)
+    return made
+
+
+@triton.jit
+def sweep_gather(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks, KD: tl.constexpr,
+                 KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
+                 BEFORE: tl.constexpr, NONE: tl.constexpr, GUARD: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr,
+                 X: tl.constexpr, L: tl.constexpr, CHUNK: tl.constexpr, LINE: tl.constexpr,
+                 WHOLE: tl.constexpr):  # fmt: skip
+    """dx = sum of dy over the windows a cell won, given the winners' taps. Sums wait in registers for later planes."""
+    if GUARD:  # noqa: SIM102 - one is decided at compile time
+        if tl.load(flag) == 0:
+            return
+    JD: tl.constexpr = (KD + SD - 1) // SD
+    JH: tl.constexpr = (KH + SH - 1) // SH
+    JW: tl.constexpr = (KW + SW - 1) // SW
+    FIRST: tl.constexpr = BEFORE // SW
+    image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L)
+    if LINE:
+        OW = units * X
+        W = OW * SW
+    codes += image * OD * OH * OW * C
+    dy += image * OD * OH * OW * C
+    dx += image * D * H * W * C
+    rows, there = span(group * R + bh // SH - (JH - 1), R + JH - 1, OH, OW * C)
+    at, present = window_columns(unit, tc, OW, C, JW, FIRST, X, LINE, WHOLE)
+    first = bd // SD + chunk * CHUNK
+    zeros = ()
+    for _r in tl.static_range(R * SH * SW):
+        zeros = zeros + (tl.zeros([L, X], ACC),)
+    wait1 = zeros
+    wait2 = zeros
+    for i in range(1 - JD, CHUNK):
+        q = first + i
+        plane = tl.minimum(tl.maximum(q, 0), OD - 1).to(tl.int64) * OH * OW * C
+        taps = ()
+        grads = ()
+        for row in tl.static_range(R + JH - 1):
+            ok = there[row] & depth_there(q, group, OD)
+            taps = taps + window_taps(
+                codes + plane, rows[row], ok, at, present, NONE, JW, FIRST, X, LINE, True, tl.int32
+            )
+            grads = grads + window_taps(dy + plane, rows[row], ok, at, present, 0.0, JW, FIRST, X, LINE, False, ACC)
+        won = (_won(taps, grads, 0, KH, KW, SH, SW, JH, JW, R),)
+        for kd in tl.static_range(1, KD):
+            won = won + (_won(taps, grads, kd, KH, KW, SH, SW, JH, JW, R),)
+        for p in tl.static_range(SD):
+            d = q * SD + p - bd
+            if p == 0:
+                cells = _plus(won[0], wait1) if JD > 1 else won[0]
+            elif p < KD:
+                cells = won[p]
+            else:
+                cells = zeros
+            _put_rows(dx, cells, tl.where(i >= 0, d, -1), group, unit, tc, D, H, W, C, bh, SH, SW, BEFORE, R, X, LINE)
+        if JD == 3:
+            wait1 = _plus(won[1], wait2)
+            wait2 = won[2]
+        elif JD == 2:
+            wait1 = won[SD]
+
+
+@triton.jit
+def sweep_give(x, y, dy, dx, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks, KD: tl.constexpr,
+               KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
+               BEFORE: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr, X: tl.constexpr, L: tl.constexpr,
+               CHUNK: tl.constexpr, LINE: tl.constexpr, WHOLE: tl.constexpr):  # fmt: skip
+    """dx of windows as long as their stride that cover everything: all cells are read, then all are written."""
+    image, od, tc, group, unit = spot(units, tiles, tiles_c, chunks, L)
+    if LINE:
+        OW = units * X
+        W = OW * SW
+    x += image * D * H * W * C
+    dx += image * D * H * W * C
+    k = tl.arange(0, X)[None, :]
+    if LINE:
+        place = unit * X + k
+        mask = place < OW
+    else:
+        place = unit * C + tc * X + k
+        mask = tc * X + k < C
+    at, present = cell_columns(unit, tc, W, C, KW, SW, BEFORE, X, LINE, WHOLE)
+    rows, there = span(group * SH - bh, KH, H, W * C)
+    cells = ()
+    for t in tl.static_range(KD * KH):
+        d = od * SD - bd + t // KH
+        plane = x + tl.minimum(tl.maximum(d, 0), D - 1).to(tl.int64) * H * W * C
+        ok = there[t % KH] & depth_there(d, group, D)
+        cells = cells + cell_taps(
+            plane, rows[t % KH], ok, at, present, float("nan"), KW, SW, BEFORE, X, LINE, True, ACC
+        )
+    own = mask & (group < OH)
+    to = (image * OD + od) * OH * OW * C + (group * OW * C + place)
+    top = tl.load(y + to, mask=own, other=0.0).to(ACC)
+    grad = tl.load(dy + to, mask=own, other=0.0)
+    made = ()
+    for t in tl.static_range(KD * KH * KW):
+        hit = cells[t] == top
+        made = made + (tl.where(hit, grad, 0.0).to(dx.dtype.element_ty),)
+        # Nothing equals NaN: who found its winner looks for no other.
+        top = tl.where(hit, float("nan"), top)
+    for d in tl.static_range(KD):
+        _put_rows(dx, made[d * KH * KW : (d + 1) * KH * KW], od * SD + d - bd, group, unit, tc, D, H, W, C, bh, SH, SW,
+                  BEFORE, 1, X, LINE)  # fmt: skip
