@@ -86,7 +86,31 @@ def plan_on_gpu(op: Op, arguments: Mapping[str, Any]) -> GpuPlan:
     faults.raise_if_any()
     attrs = {attr.name: arguments[attr.name] for attr in op.attrs if attr.name in arguments}
     semantics = current_semantics()
-    return GpuPlan(op, door.parse(op, specs, attrs, semantics), kind, tuple(tensors), semantics)
+    return GpuPlan(op, _problem(op, specs, attrs, semantics), kind, tuple(tensors), semantics)
+
+
+_KEPT: dict[Any, Problem] = {}
+_MOST = 1024
+
+
+def _problem(op: Op, specs: Mapping[str, Spec], attrs: Mapping[str, Any], semantics: str) -> Problem:
+    """The problem of a call: the same object for the same call, since kernels keep what they prepared by object."""
+    try:
+        # With their types: 1.0 and True are equal to 1, but no sizes.
+        given = tuple(
+            (name, tuple(value), *map(type, value)) if isinstance(value, (list, tuple)) else (name, value, type(value))
+            for name, value in attrs.items()
+        )
+        key = (op.name, semantics, tuple(specs.values()), given)
+        found = _KEPT.get(key)
+    except TypeError:  # An attribute of a kind that cannot be a key, a NumPy array say.
+        return door.parse(op, specs, attrs, semantics)
+    if found is None:
+        found = door.parse(op, specs, attrs, semantics)
+        if len(_KEPT) >= _MOST:
+            _KEPT.clear()
+        _KEPT[key] = found
+    return found
 
 
 def execute_on_gpu(op: Op, arguments: Mapping[str, Any]) -> Any:

@@ -25,21 +25,24 @@ _FILTERS = {"conv3d": 1, "conv3d_input": 0}
 def run(problem: Problem, *tensors: torch.Tensor) -> torch.Tensor:
     """The result of a problem for the op's tensor inputs in order, all on one device."""
     pool = _POOLS.get(problem.kernel)
-    dense = _dense(problem, tensors)
-    return tune.run(problem, *dense) if pool is None else pool(problem, *dense)
+    if pool is not None:
+        return pool(problem, *map(_plain, tensors))
+    return tune.run(problem, *_plain_data(problem, tensors))
 
 
-def _dense(problem: Problem, tensors: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
-    """The tensors without gaps; but a filter as it lies, for that may be how a convolution wants it."""
-    filter_at = _FILTERS.get(problem.kernel)
-    return tuple(
-        tensor if at == filter_at or tensor.is_contiguous() else tensor.contiguous()
-        for at, tensor in enumerate(tensors)
-    )
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor without gaps."""
+    return tensor if tensor.is_contiguous() else tensor.contiguous()
+
+
+def _plain_data(problem: Problem, tensors: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    """The data without gaps, but a filter as it lies, for that may be how a convolution wants it."""
+    at = _FILTERS.get(problem.kernel)
+    return tuple(tensor if index == at else _plain(tensor) for index, tensor in enumerate(tensors))
 
 
 def describe(problem: Problem, *tensors: torch.Tensor) -> str:
     """Which kernel runs a problem, in words. A convolution is measured for that if it was not before."""
     if problem.kernel in _POOLS:
         return "Triton"
-    return str(tune.choose(problem, _dense(problem, tensors)))
+    return str(tune.choose(problem, _plain_data(problem, tensors)))

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The problems of calls on a GPU are kept: a repeated call finds what its kernels prepared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from voxgrad.arrays.gpu import _problem
+from voxgrad.catalog import dtypes
+from voxgrad.catalog.model import Spec
+from voxgrad.catalog.registry import OPS
+from voxgrad.errors import VoxgradError
+
+ATTRS: dict[str, Any] = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 2, 2, 2, 1], "padding": "SAME"}
+
+
+def problem(sizes: tuple[int, ...] = (1, 4, 4, 4, 2), **attrs: Any) -> Any:
+    return _problem(OPS["MaxPool3D"], {"input": Spec(dtypes.FLOAT32, sizes)}, ATTRS | attrs, "documented")
+
+
+def test_the_same_call_is_the_same_problem() -> None:
+    assert problem() is problem()
+    assert problem() is not problem((1, 4, 4, 4, 3))
+    assert problem() is not problem(padding="VALID")
+
+
+def test_a_kept_problem_does_not_hide_a_mistake() -> None:
+    problem()
+    for strides in ([1.0, 2.0, 2.0, 2.0, 1.0], (1.0, 2.0, 2.0, 2.0, 1.0), np.array(ATTRS["strides"])):
+        with pytest.raises(VoxgradError):
+            problem(strides=strides)
