@@ -145,15 +145,17 @@ class DaskWorkers:
                     running.add(future)
                 future = next(running)
                 number = held.pop(future)
-                if future.status == "finished":
+                # Asked for rather than looked up: a result that its worker took along when it died is made again.
+                error = future.exception()
+                if error is None:
                     done([number])
-                elif isinstance(error := future.exception(), distributed.KilledWorker):
+                elif isinstance(error, distributed.KilledWorker):
                     deaths += 1
                     waiting.append(number)
                     if deaths > _MOST_DEATHS:
                         raise _died(deaths) from error
                 else:
-                    future.result()
+                    raise error
         finally:
             self.client.cancel(list(held))
 
