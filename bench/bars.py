@@ -28,7 +28,7 @@ def draw(title: str, bars: Sequence[Bar]) -> str:
         f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
         f'<text x="8" y="16" font-size="12">{title}</text>',
     ]
-    zero = LEFT + DECADE * 0.15
+    zero = LEFT + DECADE * 0.33
     for mark in (0.5, 1, 2, 5, 10, 20):
         x = zero + DECADE * math.log10(mark)
         parts.append(f'<line x1="{x:.0f}" x2="{x:.0f}" y1="30" y2="{height - 14}" stroke="#ccc"/>')
