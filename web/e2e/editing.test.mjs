@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Building pages by mouse and by keyboard.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { bare, block, Browser, constant, mistake, numbers, pin, Studio } from "./studio.mjs";
+import { test } from "node:test";
+import { bare, block, constant, mistake, numbers, opened, pin } from "./studio.mjs";
 
-const studio = new Studio();
-const browser = new Browser();
-before(async () => {
-  await studio.start();
-  await browser.start();
-});
-after(async () => {
-  await browser.stop();
-  await studio.stop();
-  assert.deepEqual(browser.faults, []);
-});
+const { studio, browser } = opened();
 
 const two = () => ({
   name: "two",

@@ -2,23 +2,15 @@
 // Every screen in both themes and languages: axe finds nothing, and the pictures of the documentation are taken.
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
-import { after, before, beforeEach, test } from "node:test";
+import { before, beforeEach, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { AxeBuilder } from "@axe-core/playwright";
-import { bare, block, Browser, mistake, Studio } from "./studio.mjs";
+import { bare, block, mistake, opened } from "./studio.mjs";
 
 const PICTURES = process.env.PICTURES === "1" ? fileURLToPath(new URL("../../docs/img/", import.meta.url)) : null;
-const studio = new Studio();
-const browser = new Browser();
-before(async () => {
-  await studio.start();
-  await browser.start();
+const { studio, browser } = opened();
+before(() => {
   if (PICTURES) mkdirSync(PICTURES, { recursive: true });
-});
-after(async () => {
-  await browser.stop();
-  await studio.stop();
-  assert.deepEqual(browser.faults, []);
 });
 
 /** What axe finds against WCAG 2.2 AA, named with its screen and its elements; all of it is told at the end of a test. */

@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs, the viewer, comparisons, and what a value is made of.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { bare, block, Browser, constant, mistake, numbers, Studio } from "./studio.mjs";
+import { test } from "node:test";
+import { bare, block, constant, mistake, numbers, opened } from "./studio.mjs";
 
-const studio = new Studio();
-const browser = new Browser();
-before(async () => {
-  await studio.start();
-  await browser.start();
-});
-after(async () => {
-  await browser.stop();
-  await studio.stop();
-  assert.deepEqual(browser.faults, []);
-});
+const { studio, browser } = opened();
 
 const pooling = (shape, values, window = [1, 2, 2, 2, 1]) => ({
   name: "pooling",

@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nothing that was typed is lost: crashes, two windows, files.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { bare, block, Browser, mistake, Studio } from "./studio.mjs";
+import { test } from "node:test";
+import { bare, block, mistake, opened } from "./studio.mjs";
 
-const studio = new Studio();
-const browser = new Browser();
-before(async () => {
-  await studio.start();
-  await browser.start();
-});
-after(async () => {
-  await browser.stop();
-  await studio.stop();
-  assert.deepEqual(browser.faults, []);
-});
+const { studio, browser } = opened();
 
 async function addRelu(page) {
   await bare(page);

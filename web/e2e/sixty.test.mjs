@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first sixty seconds, step by step, with the values that must appear.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { block, Browser, numbers, Studio } from "./studio.mjs";
+import { test } from "node:test";
+import { block, numbers, opened } from "./studio.mjs";
 
-const studio = new Studio();
-const browser = new Browser();
-before(async () => {
-  await studio.start();
-  await browser.start();
-});
-after(async () => {
-  await browser.stop();
-  await studio.stop();
-});
+const { studio, browser } = opened();
 
 test("from the gallery to a repaired, run, traced, differentiated and checked page in a minute", async () => {
   const page = await browser.page(studio);

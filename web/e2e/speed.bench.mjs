@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A hundred blocks: dragging, panning, and how soon an edit shows its shapes.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { block, Browser, constant, Studio } from "./studio.mjs";
+import { test } from "node:test";
+import { block, constant, opened } from "./studio.mjs";
 
-const studio = new Studio();
-const browser = new Browser();
-before(async () => {
-  await studio.start();
-  await browser.start();
-});
-after(async () => {
-  await browser.stop();
-  await studio.stop();
-  assert.deepEqual(browser.faults, []);
-});
+const { studio, browser } = opened();
 
 function hundred() {
   const window = { ksize: [1, 2, 2, 2, 1], strides: [1, 2, 2, 2, 1], padding: "SAME" };

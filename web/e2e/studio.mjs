@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A studio of its own for every test file, and a browser that fails on any request to another host.
+import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { after, before } from "node:test";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
@@ -106,6 +108,22 @@ export class Browser {
   async stop() {
     await this.browser.close();
   }
+}
+
+// A studio and a browser for the tests of a file; at the end, no page may have had an error or asked another host.
+export function opened() {
+  const studio = new Studio();
+  const browser = new Browser();
+  before(async () => {
+    await studio.start();
+    await browser.start();
+  });
+  after(async () => {
+    await browser.stop();
+    await studio.stop();
+    assert.deepEqual(browser.faults, []);
+  });
+  return { studio, browser };
 }
 
 export function constant(name, shape, values, position = [0, 0]) {

@@ -3,24 +3,16 @@
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { AxeBuilder } from "@axe-core/playwright";
-import { Browser, Studio } from "./studio.mjs";
+import { opened } from "./studio.mjs";
 
 const PICTURES = process.env.PICTURES === "1" ? fileURLToPath(new URL("../../docs/img/", import.meta.url)) : null;
-const studio = new Studio();
-const browser = new Browser();
-before(async () => {
-  await studio.start();
-  await browser.start();
+const { studio, browser } = opened();
+before(() => {
   mkdirSync(join(studio.folder, "files"), { recursive: true });
   writeFileSync(join(studio.folder, "files", "scan.npy"), npy([48, 96, 96]));
-});
-after(async () => {
-  await browser.stop();
-  await studio.stop();
-  assert.deepEqual(browser.faults, []);
 });
 
 /** A volume of waves as a NumPy file. */

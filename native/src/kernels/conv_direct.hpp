@@ -175,7 +175,7 @@ public:
     Correlator(const Correlation &c, const Plan &p, const S *x, const S *w, const A *packed, S *y, Finite &filter)
         : c(c), p(p), x(x), w(w), packed(packed), y(y), filter(filter) {
         constexpr int64_t size = sizeof(S);
-        past_ = goes_past(y, c.batch * c.to.batch * size, (c.to.space[2] | c.out) * size);
+        past_caches = goes_past(y, c.batch * c.to.batch * size, (c.to.space[2] | c.out) * size);
     }
 
     void operator()(int64_t task, Workspace<A> &space) const {
@@ -329,7 +329,7 @@ private:
 
     void multiply(const Job &b, Pass &s) const {
         const int64_t row = b.line[1].step * c.to.space[1], column = b.line[2].step * c.to.space[2];
-        const bool keep = in_place(s.vector, s.vectors), past = keep && s.first && s.last && past_;
+        const bool keep = in_place(s.vector, s.vectors), past = keep && s.first && s.last && past_caches;
         each_tile(b, s, keep, [&](S *to, int64_t rows, int64_t columns) {
             const Tile<A> run = tile_of<A>(p.direct ? 0 : p.spacing, s.vectors, rows, columns);
             s.in.x_next = columns * s.voxel[2];
@@ -407,7 +407,7 @@ private:
     const A *packed;
     S *y;
     Finite &filter;
-    bool past_;  // write around the caches
+    bool past_caches;  // write around them
 };
 
 template <class S>

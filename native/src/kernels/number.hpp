@@ -149,7 +149,7 @@ inline void store_past(A *p, vec<A> v) {
 #elif VG_VECTOR_BYTES == 32
     _mm256_stream_si256(reinterpret_cast<__m256i *>(p), (__m256i)v);
 #else
-    store(p, v);
+    *reinterpret_cast<vec<A> *>(p) = v;
 #endif
 }
 inline void settle() {

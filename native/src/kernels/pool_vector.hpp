@@ -209,13 +209,7 @@ inline void put_raw(S *p, vec<lane<S>> v, Some part) {
 }
 template <class S>
 inline void put_raw_past(S *p, vec<lane<S>> v) {
-#if VG_VECTOR_BYTES == 64
-    _mm512_stream_si512(reinterpret_cast<__m512i *>(p), (__m512i)v);
-#elif VG_VECTOR_BYTES == 32
-    _mm256_stream_si256(reinterpret_cast<__m256i *>(p), (__m256i)v);
-#else
-    put_raw(p, v, All{});
-#endif
+    store_past(reinterpret_cast<lane<S> *>(p), v);
 }
 
 template <class T>

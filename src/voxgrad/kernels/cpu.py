@@ -20,7 +20,6 @@ import numpy as np
 from voxgrad.catalog import geometry
 from voxgrad.catalog.dtypes import BFLOAT16, FLOAT32, FLOAT64, HALF, DType
 from voxgrad.catalog.problem import Problem
-from voxgrad.catalog.registry import OPS
 from voxgrad.errors import CancelledError, Fault, InvalidArgumentError
 
 ABI_VERSION = 2
@@ -165,8 +164,6 @@ class Prepared:
     pointer: Any
     scratch: Any
     keep: tuple[Any, ...]
-    count: int
-    """How many arrays it takes, the output included."""
     sizes: dict[tuple[int, int], int] = field(default_factory=dict)
     """Bytes of scratch memory by number of threads and instruction set, once they were asked for."""
 
@@ -181,8 +178,7 @@ def prepare(problem: Problem, positions: bool = False) -> Prepared:
     scratch.restype = ctypes.c_int64
     struct, keep = _conv_struct(problem) if problem.kernel.startswith("conv") else _pool_struct(problem)
     address = ctypes.cast(function, ctypes.c_void_p).value or 0
-    count = 1 + sum(not item.host for item in OPS[problem.op].inputs)
-    return Prepared(problem.kernel, function, address, ctypes.byref(struct), scratch, (struct, *keep), count)
+    return Prepared(problem.kernel, function, address, ctypes.byref(struct), scratch, (struct, *keep))
 
 
 def _dtype_code(dtype: DType) -> int:
@@ -233,10 +229,10 @@ class _Scratch(threading.local):
         self.ready_for: Prepared | None = None
         self.threads = self.isa = 0
 
-    def get_ready(self, prepared: Prepared) -> None:
-        """Set the settings for a problem; setting a field of a C struct costs more than comparing."""
+    def get_ready(self, prepared: Prepared, count: int) -> None:
+        """Set the settings for a problem of so many arrays; setting a field of a C struct costs more than comparing."""
         self.threads, self.isa = _threads, _isa
-        self.ready.kernel, self.ready.count = prepared.address, prepared.count
+        self.ready.kernel, self.ready.count = prepared.address, count
         self.ready.problem = ctypes.addressof(prepared.keep[0])
         self.ready.run.threads, self.ready.run.scratch = _threads, _scratch_for(prepared)
         self.ready_for = prepared
@@ -293,7 +289,7 @@ def run_arrays(prepared: Prepared, arrays: Sequence[np.ndarray[Any, Any]]) -> in
     """Run on NumPy arrays of native byte order, the output last. The status: 0, NOT_DENSE or NOT_FINITE."""
     local = _scratch
     if local.ready_for is not prepared or local.threads != _threads or local.isa != _isa:
-        local.get_ready(prepared)
+        local.get_ready(prepared, len(arrays))
     status: int = local.entries[len(arrays)](local.pointer, *[id(one) + _OBJECT_HEADER for one in arrays])
     assert status in (0, NOT_DENSE, NOT_FINITE), f"{prepared.kernel}: native status {status}"
     return status
