@@ -126,8 +126,8 @@ bool pack_filter(const Correlation &c, const Plan &p, const S *w, int64_t group,
     const bool gaps = channels * p.unit < p.w_tap;  // between the taps, where nothing was packed
     const A *begin = to;
     bool finite = true;
+    if (real < width) std::memset(to, 0, p.w_block * vectors * sizeof(A));
     for (int64_t tap = 0; tap < c.taps(); ++tap, from += c.w_tap, to += p.w_tap * vectors) {
-        if (real < width) std::memset(to, 0, channels * width * sizeof(A));
         pack_tap(c, from, channels, real, to, width);
         if (gaps) finite &= all_finite(to, channels * width);
     }

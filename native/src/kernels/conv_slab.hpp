@@ -66,19 +66,19 @@ struct Correlation {
 };
 
 inline int64_t common_divisor(int64_t a, int64_t b) {
-    while (b) {
+    while (b > 1) {
         const int64_t rest = a % b;
         a = b;
         b = rest;
     }
-    return a;
+    return b ? 1 : a;
 }
 
 // Cells i = q*stride + phase of the input gradient receive from the windows o = (i + before - t*dilation) / stride:
 // only the taps t in one residue class divide evenly, and within it o moves with q.
 inline Line transposed_line(const vg_axis &a, int64_t phase) {
     const int64_t d = common_divisor(a.stride, a.dilation);
-    Line l = {pieces(a.size - phase, a.stride), a.stride, phase, 0, 0, a.stride / d, a.out, 1, 0, -(a.dilation / d)};
+    Line l = {pieces(a.size - phase, a.stride), a.stride, phase, 0, 0, floor_div(a.stride, d), a.out, 1, 0, -floor_div(a.dilation, d)};
     for (int64_t t = 0; t < least(a.window, l.hop); ++t) {
         const int64_t at = phase + a.before - t * a.dilation;
         if (floor_div(at, a.stride) * a.stride != at) continue;
