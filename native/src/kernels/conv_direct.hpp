@@ -49,6 +49,25 @@ bool reads_in_place(const Correlation &c) {
     return inside && c.axis[2].stride * c.from.space[2] * static_cast<int64_t>(sizeof(S)) % 2048 != 0;
 }
 
+// The voxels of a tile of p.pair vectors: as many columns as the registers hold, then rows.
+inline void shape_tile(int64_t height, int64_t width, Plan &p) {
+    const int64_t limit = most_voxels(static_cast<int>(p.pair));
+    p.columns = pieces(width, pieces(width, limit));
+    const int64_t rows = p.spacing == 16 && !p.direct ? clamp(limit / p.columns, 1, most_rows) : 1;
+    p.rows = pieces(height, pieces(height, rows));
+}
+
+// Short lines leave registers unused. A tile of one vector and twice the voxels or more then reads the filter less often,
+// if a multiplication can take a value straight from memory, and if no taps in the padding come with the rows.
+inline void prefer_voxels(const Correlation &c, int64_t height, int64_t width, Plan &p) {
+    if (VG_VECTOR_BYTES < 64 || p.direct || p.spacing < 16 || p.pair == 1 || p.rows * p.columns > 8) return;
+    Plan one = p;
+    one.pair = 1;
+    shape_tile(height, width, one);
+    const bool strided = c.phases[0] * c.phases[1] * c.phases[2] > 1;
+    if (one.rows * one.columns >= 2 * p.rows * p.columns && (one.rows == 1 || strided)) p = one;
+}
+
 template <class S, class A = sum_t<S>>
 void choose_tile(const Correlation &c, const int64_t count[3], Plan &p) {
     const int64_t height = most(1, count[1]), width = most(1, count[2]);
@@ -67,9 +86,8 @@ void choose_tile(const Correlation &c, const int64_t count[3], Plan &p) {
         const int64_t vectors = pieces(c.out, lanes<A>), limit = p.direct ? most_vectors_in_place : most_vectors;
         p.pair = most(1, pieces(vectors, pieces(vectors, limit)));
         p.spacing = c.in == 1 ? 1 : c.in <= 4 ? 4 : 16;
-        p.columns = pieces(width, pieces(width, most_voxels(static_cast<int>(p.pair))));
-        const int64_t rows = p.spacing == 16 && !p.direct ? clamp(most_voxels(most_vectors) / p.columns, 1, most_rows) : 1;
-        p.rows = pieces(height, pieces(height, rows));
+        shape_tile(height, width, p);
+        prefer_voxels(c, height, width, p);
     }
 }
 
@@ -98,7 +116,7 @@ Plan plan_of(const Correlation &c) {
     p.local = !p.narrow && pairs * c.groups >= 4 && voxels * p.phases <= few_voxels &&
               p.w_vector * p.vectors * c.groups * size >= large_filter_bytes;
     p.jobs = p.local ? blocks / c.groups : 1;
-    p.parts = p.local ? pairs : blocks ? clamp(enough_tasks / blocks, 1, most(1, pairs)) : 1;
+    p.parts = p.local ? pieces(p.vectors, most_vectors) : blocks ? clamp(enough_tasks / blocks, 1, most(1, pairs)) : 1;
     p.part = most(1, pieces(pairs, p.parts)) * p.pair;
     p.parts = pieces(p.vectors, p.part);
     p.tasks = blocks ? blocks / p.jobs * p.parts : 0;

@@ -114,7 +114,7 @@ void tile(const TileInput<A> &in, const TileOutput<A> &out) {
 // The tiles of all shapes, by [columns - 1].
 template <class A, int spacing, int vectors, int rows>
 struct Tiles {
-    static constexpr int count = most_voxels(rows == 1 ? vectors : most_vectors) / rows;
+    static constexpr int count = most_voxels(vectors) / rows;
     template <int... i>
     static Tile<A> pick(int64_t columns, int_list<i...>) {
         static constexpr Tile<A> table[] = {tile<A, spacing, vectors, rows, i + 1>...};
