@@ -268,8 +268,8 @@ private:
         for (int a = 2; a >= 0; --a) {
             if (!b.select(a, c.shares(a) ? c.line(a, phase % c.phases[a]) : b.cover[a])) return false;
             if (c.shares(a)) phase /= c.phases[a];
-            if (!p.direct) b.tabulate(a, space.taps[a]);
-            for (int64_t j = 0; p.direct && j < b.line[a].taps; ++j) space.taps[a][j] = j * b.line[a].slide * c.from.space[a];
+            if (p.direct) b.tabulate_in_memory(a, c.from.space[a], space.taps[a]);
+            else b.tabulate(a, space.taps[a]);
         }
         return true;
     }
@@ -317,7 +317,7 @@ private:
         s.x = reinterpret_cast<const A *>(from);
         for (int a = 0; a < 3; ++a) {
             s.voxel[a] = b.line[a].pace * c.from.space[a];
-            s.x += b.from[a] * s.voxel[a] + b.line[a].shift * c.from.space[a];
+            s.x += b.start_in_memory(a, c.from.space[a]);
         }
         s.in.x_row = s.voxel[2];
         if (s.vector == b.vector && !c.transposed) s.in.ahead = s.voxel[1];

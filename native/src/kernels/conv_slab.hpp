@@ -168,6 +168,12 @@ struct Block {
     void tabulate(int a, int64_t *distance) const {
         for (int64_t j = 0; j < line[a].taps; ++j) distance[j] = slots[a].of_tap(line[a], j) * slot[a];
     }
+    // The same in the tensor itself, whose cells lie `space` apart: from the first tap of the block's first window, and
+    // where that one lies.
+    void tabulate_in_memory(int a, int64_t space, int64_t *distance) const {
+        for (int64_t j = 0; j < line[a].taps; ++j) distance[j] = j * line[a].slide * space;
+    }
+    int64_t start_in_memory(int a, int64_t space) const { return (from[a] * line[a].pace + line[a].shift) * space; }
 };
 
 // How the output cells of a phase are cut into blocks: cells of a block, number of blocks.
