@@ -26,7 +26,7 @@ import numpy as np
 
 from bench.engines import ENGINES, HELD, Server
 from bench.rows import Row, drawn, listed, work
-from voxgrad import __version__, reference
+from voxgrad import __version__, raw_ops, reference
 from voxgrad.arrays.plan import make_plan
 from voxgrad.catalog.registry import FAMILY, OPS
 from voxgrad.kernels import cpu
@@ -218,6 +218,23 @@ def scaling(rows: list[Row], seconds: float) -> list[dict[str, Any]]:
     return results
 
 
+def calls() -> list[dict[str, Any]]:
+    """Microseconds of a call on arrays so small that the call itself is what is timed."""
+    results = []
+    for op in FAMILY:
+        row = Row(op.name, 2, (2, 2, 2), 2, 2, (2, 2, 2), (1, 1, 1))
+        function, arguments = getattr(raw_ops, op.name), row.call()
+        times = []
+        for _ in range(60):
+            start = time.perf_counter()
+            for _ in range(300):
+                function(**arguments)
+            times.append((time.perf_counter() - start) / 300 * 1e6)
+        print(f"{op.name:24} {typical(times):6.2f} us", flush=True)
+        results.append({"op": op.name, "row": row.label, "us": typical(times)})
+    return results
+
+
 def machine() -> dict[str, Any]:
     """Where and with what this ran."""
     name = platform.processor()
@@ -258,6 +275,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=0.15, help="per engine and turn")
     parser.add_argument("--growth", action="store_true", help="time per voxel over size and channels instead")
     parser.add_argument("--scaling", action="store_true", help="one thread against two instead")
+    parser.add_argument("--calls", action="store_true", help="the cost of a call on tiny arrays instead")
     parser.add_argument("--save", type=Path, help="where to write the JSON (default: bench/results/cpu-<kind>.json)")
     return parser.parse_args()
 
@@ -298,6 +316,8 @@ def main() -> int:
     print(f"{about['cpu']}, {about['isa']}, {about['threads']} threads")
     if chosen.growth:
         kind, found = "growth", {"rows": growth(chosen.seconds)}
+    elif chosen.calls:
+        kind, found = "calls", {"rows": calls()}
     elif chosen.scaling:
         kind, found = "scaling", {"rows": scaling(chosen_rows(chosen), chosen.seconds)}
     else:

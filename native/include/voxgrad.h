@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define VG_ABI_VERSION 2
+#define VG_ABI_VERSION 3
 
 /* Element types. The integers exist for vg_max_pool_grad_grad, which only compares and copies. */
 enum { VG_F16 = 0, VG_BF16 = 1, VG_F32 = 2, VG_F64 = 3, VG_I8 = 4, VG_I16 = 5, VG_I32 = 6, VG_I64 = 7 };
@@ -134,17 +134,18 @@ typedef struct vg_numpy {
     int flags;
 } vg_numpy;
 
-/* A call that waits for its arrays. `kernel` is one of the functions above, with `count` data pointers. */
+/* A call that waits for its arrays. `kernel` is one of the functions above, with `count` data pointers; `header` is the
+ * size of the header of every object. */
 typedef struct vg_ready {
     void *kernel;
     const void *problem;
-    int64_t count;
+    int64_t count, header;
     vg_run run;
 } vg_ready;
 
-/* Runs kernel(problem, a->data, b->data, ..., &run); arrays beyond `count` may be null. VG_NOT_DENSE, and nothing is done,
- * where one of the arrays is not C-contiguous and aligned. */
-int32_t vg_call(const vg_ready *ready, const vg_numpy *a, const vg_numpy *b, const vg_numpy *c, const vg_numpy *d);
+/* Runs kernel(problem, data of arrays[0], data of arrays[1], ..., &run) on array objects. VG_NOT_DENSE, and nothing is
+ * done, where one of them is not C-contiguous and aligned. */
+int32_t vg_call(const vg_ready *ready, const char *const *arrays);
 
 #ifdef __cplusplus
 }

@@ -99,18 +99,20 @@ int32_t vg_max_pool_grad_grad_positions(const vg_pool *p, const uint8_t *positio
     return kernels().max_pool_grad_grad_positions(p, positions, g, out, r);
 }
 
-int32_t vg_call(const vg_ready *ready, const vg_numpy *a, const vg_numpy *b, const vg_numpy *c, const vg_numpy *d) {
+int32_t vg_call(const vg_ready *ready, const char *const *arrays) {
     using Two = int32_t (*)(const void *, const void *, const void *, const vg_run *);
     using Three = int32_t (*)(const void *, const void *, const void *, const void *, const vg_run *);
     using Four = int32_t (*)(const void *, const void *, const void *, const void *, const void *, const vg_run *);
     constexpr int dense = 0x1 | 0x100;  // NumPy's flags: C-contiguous, aligned
-    const vg_numpy *arrays[] = {a, b, c, d};
-    for (int64_t i = 0; i < ready->count; ++i)
-        if ((arrays[i]->flags & dense) != dense) return VG_NOT_DENSE;
+    const void *at[4];
+    for (int64_t i = 0; i < ready->count; ++i) {
+        const vg_numpy *array = reinterpret_cast<const vg_numpy *>(arrays[i] + ready->header);
+        if ((array->flags & dense) != dense) return VG_NOT_DENSE;
+        at[i] = array->data;
+    }
     const vg_run *run = &ready->run;
-    if (ready->count == 2) return reinterpret_cast<Two>(ready->kernel)(ready->problem, a->data, b->data, run);
-    if (ready->count == 3)
-        return reinterpret_cast<Three>(ready->kernel)(ready->problem, a->data, b->data, c->data, run);
-    return reinterpret_cast<Four>(ready->kernel)(ready->problem, a->data, b->data, c->data, d->data, run);
+    if (ready->count == 2) return reinterpret_cast<Two>(ready->kernel)(ready->problem, at[0], at[1], run);
+    if (ready->count == 3) return reinterpret_cast<Three>(ready->kernel)(ready->problem, at[0], at[1], at[2], run);
+    return reinterpret_cast<Four>(ready->kernel)(ready->problem, at[0], at[1], at[2], at[3], run);
 }
 }

@@ -21,9 +21,11 @@ from voxgrad.catalog.registry import FAMILY, OPS, ORDINARY
 def make_function(op: Op) -> RawOp:
     """The function of an op, with its signature and documentation."""
 
+    calls = fast.known(op)
+
     def windowed(*positional: typing.Any, **arguments: typing.Any) -> typing.Any:
         if not positional:
-            result = fast.call(op, arguments)
+            result = fast.call(calls, arguments)
             if result is not fast.MISS:
                 return result
         return execute.execute(op, bind(op, positional, arguments))

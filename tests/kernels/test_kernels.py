@@ -7,7 +7,7 @@ import pytest
 import voxgrad as vg
 from tests.kernels.oracle import run, run_poisoned, truth
 from voxgrad.arrays import fast
-from voxgrad.catalog.dtypes import FLOATING, REAL, DType
+from voxgrad.catalog.dtypes import FLOAT32, FLOAT64, FLOATING, REAL, DType
 from voxgrad.catalog.model import Op
 from voxgrad.catalog.problem import DATA_FORMATS
 from voxgrad.catalog.registry import FAMILY, OPS
@@ -62,6 +62,28 @@ def test_rows_of_several_tiles(op: Op, width: int, isa: str) -> None:
             x = random.integers(-3, 4, (1, 3, 4, width, channels)).astype(np.float32)
             call = _wide_call(op, x, [2, taps, taps], [1, step, step], layout, random, outs)
             truth(op.name, call).check(run_poisoned(op.name, call), label=f"{layout} {channels} {outs} {taps} {step}")
+
+
+@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64], ids=str)
+@pytest.mark.parametrize("op", [op for op in FAMILY if op.kernel.startswith("conv")], ids=lambda op: op.name)
+def test_inputs_read_in_place(op: Op, dtype: DType, isa: str) -> None:
+    """Strides, and channels enough that nothing is copied: every width of the padding, down to single columns."""
+    for seed in range(48):
+        choose = SeededChooser(seed)
+        width, window, step = choose.pick((1, 2, 3, 9, 16, 31)), choose.integer(1, 5), choose.integer(1, 3)
+        spatial, taps = (choose.integer(1, 3), choose.integer(2, 5), width), (choose.integer(1, 2), 3, window)
+        dilations = [1, 1, 1, choose.pick((1, 1, 1, 2)), 1]
+        channels, outs = choose.pick((5, 24, 64, 100)), choose.pick((5, 16, 64, 100))
+        fits = all((tap - 1) * gap < size for tap, gap, size in zip(taps, dilations[1:4], spatial, strict=True))
+        padding = choose.pick(("SAME", "VALID")) if fits else "SAME"
+        random = np.random.default_rng(seed)
+        x = random.integers(-3, 4, (1, *spatial, channels)).astype(str(dtype))
+        w = random.integers(-3, 4, (*taps, channels, outs)).astype(str(dtype))
+        attrs = {"strides": [1, 1, step, step, 1], "padding": padding, "dilations": dilations}
+        known = {"input": x, "filter": w, "input_sizes": list(x.shape), "filter_sizes": list(w.shape)}
+        known["out_backprop"] = truth("Conv3D", {"input": x, "filter": w, **attrs}).value.astype(x.dtype)
+        call = {item.name: known[item.name] for item in op.inputs} | attrs
+        truth(op.name, call).check(run_poisoned(op.name, call), label=str(attrs_of(call)))
 
 
 def _wide_call(op, x, window, stride, layout, random, outs=7):  # type: ignore[no-untyped-def]

@@ -15,6 +15,7 @@ namespace VG_NAMESPACE::conv {
 struct FilterPlan : Cut {
     int64_t spacing;                      // of the input channels in the slab
     bool in_place;                        // x and dy are read where they are
+    bool input_in_place;                  // x is
     bool gradient_in_place;               // dy is, as few rows of sums use each of its values
     bool swapped;                         // few output channels: lanes run along the input channels instead
     int64_t in_part, in_parts;            // input channels of a task
@@ -70,12 +71,14 @@ FilterPlan filter_plan(const Correlation &c) {
     if (c.groups * c.in * c.out * taps == 0) return p;  // no chunks
     p.spacing = c.in == 1 ? 1 : c.in <= 4 ? 4 : 16;
     p.vectors = pieces(c.out, lanes<A>);
-    // With a single tap every value is used too few times to be worth copying.
+    // With a single tap every value is used too few times to be worth copying, and so is one of x with strides.
     p.in_place = taps == 1 && sizeof(S) == sizeof(A) && c.from.channel == 1 && c.out % lanes<A> == 0;
     const double along_in = static_cast<double>(c.in) / (pieces(c.in, 16) * 16) * (c.out < 4 ? c.out / 4.0 : 1);
-    p.swapped = p.spacing == 16 && c.out < lanes<A> && c.out <= most_outer_rows<false>(swapped_vectors<A>) &&
+    p.swapped = p.spacing == 16 && c.out < lanes<A> && c.out <= most_outer_rows<Rows::adjacent>(swapped_vectors<A>) &&
                 along_in * lanes<A> > 1.1 * c.out;
     p.in_place = p.in_place && !p.swapped;
+    p.input_in_place = (taps == 1 || c.axis[2].stride > 1) && sizeof(S) == sizeof(A) && c.from.channel == 1 &&
+                       p.spacing == 16 && !p.in_place && !p.swapped;
     p.gradient_in_place = p.spacing < 16 && c.in * taps <= 2 * most_voxels(1) && sizeof(S) == sizeof(A) &&
                           c.to.channel == 1 && c.out % lanes<A> == 0;
     const int64_t pair = least(p.vectors, most_vectors) * lanes<A>;
@@ -141,13 +144,16 @@ public:
             }
             if (!any) continue;
             b.lay_out(p.spacing);
-            for (int a = 0; a < 3; ++a) b.tabulate(a, space.taps[a]);
             const S *from = x + rest * c.from.batch + (part.group * c.in + part.in) * c.from.channel;
             if (p.in_place) {
                 add_in_place(b, part, from, rest, sums);
                 continue;
             }
-            Slab<S>(b, c.from, space.slab).fill(from, part.ins, p.spacing < 16, p.spacing < 16);
+            for (int a = 0; a < 3; ++a) {
+                if (p.input_in_place) b.tabulate_in_memory(a, c.from.space[a], space.taps[a]);
+                else b.tabulate(a, space.taps[a]);
+            }
+            if (!p.input_in_place) Slab<S>(b, c.from, space.slab).fill(from, part.ins, p.spacing < 16, p.spacing < 16);
             if (!p.gradient_in_place) bring_gradient(b, part, rest, space.gradient);
             for (int64_t d = b.from[0]; d < b.from[0] + b.count[0]; d += p.slice) {
                 const Range depths = {d, least(d + p.slice, b.from[0] + b.count[0])};
@@ -158,7 +164,7 @@ public:
                                             ? gradient_at(b, part, rest, v)
                                             : space.gradient + v * lanes<A> * b.count[0] * b.count[1] * b.count[2];
                     if (p.spacing < 16) add_listed(b, depths, part, vectors, gradient, space, to);
-                    else add_channels(b, depths, part, vectors, gradient, space, to);
+                    else add_channels(b, depths, part, vectors, reinterpret_cast<const A *>(from), gradient, space, to);
                 }
             }
         }
@@ -255,14 +261,23 @@ private:
     }
 
     // All taps of sixteens of channels: per tap, the box of voxels that meets data.
-    void add_channels(const Block &b, Range depths, const Part &part, int64_t vectors, const A *gradient,
+    void add_channels(const Block &b, Range depths, const Part &part, int64_t vectors, const A *from, const A *gradient,
                       FilterWorkspace<A> &space, A *sums) const {
         OuterInput<A> in = box_of(b, p.swapped ? c.out : vectors * lanes<A>);
+        if (!p.input_in_place) from = space.slab;
+        for (int a = 0; p.input_in_place && a < 3; ++a) {
+            in.x_step[a] = b.line[a].pace * c.from.space[a];
+            from += b.start_in_memory(a, c.from.space[a]);
+        }
+        // The first pass over a slice asks for the next one, unless the caches hold the whole tensor.
+        constexpr int64_t large = 8 << 20;
+        const bool ahead = p.input_in_place && gradient == space.gradient && c.batch * c.from.batch * static_cast<int64_t>(sizeof(S)) >= large;
+        in.x_ahead = p.slice * in.x_step[0], in.dy_ahead = 0;
         for (int64_t c0 = 0; c0 < part.ins; c0 += 16) {
             const int64_t channels = least(16, part.ins - c0);
             for (int64_t tap = 0; tap < c.taps(); ++tap) {
                 const int64_t t[3] = {tap / c.window[2] / c.window[1], tap / c.window[2] % c.window[1], tap % c.window[2]};
-                in.x = space.slab + c0 / 16 * b.slot[3], in.dy = gradient;
+                in.x = from + (p.input_in_place ? c0 : c0 / 16 * b.slot[3]), in.dy = gradient;
                 bool any = true;
                 for (int a = 0; a < 3; ++a) {
                     const Range all = a == 0 ? depths : Range{b.from[a], b.from[a] + b.count[a]};
@@ -273,8 +288,10 @@ private:
                     in.dy += (q.from - b.from[a]) * in.dy_step[a];
                 }
                 if (!any) continue;
+                A *to = sums + (tap * part.ins + c0) * vectors * lanes<A>;
                 if (p.swapped) add_swapped(in, sums + (tap * pieces(part.ins, 16) + c0 / 16) * c.out * 16);
-                else add_rows(in, channels, vectors, sums + (tap * part.ins + c0) * vectors * lanes<A>);
+                else if (ahead) add_rows<Rows::in_memory>(in, channels, vectors, to);
+                else add_rows<Rows::adjacent>(in, channels, vectors, to);
             }
         }
     }
@@ -290,10 +307,11 @@ private:
     }
 
     // Adjacent channels, in tiles of nearly equal height.
+    template <Rows kind>
     static void add_rows(OuterInput<A> in, int64_t channels, int64_t vectors, A *sums) {
-        const int64_t rows = pieces(channels, pieces(channels, most_outer_rows<false>(static_cast<int>(vectors))));
+        const int64_t rows = pieces(channels, pieces(channels, most_outer_rows<kind>(static_cast<int>(vectors))));
         for (int64_t r = 0; r < channels; r += rows, in.x += rows)
-            outer_of<A, false>(vectors, least(rows, channels - r))(in, sums + r * vectors * lanes<A>);
+            outer_of<A, kind>(vectors, least(rows, channels - r))(in, sums + r * vectors * lanes<A>);
     }
 
     // Output channels are the rows and sixteen input channels the lanes; those beyond the last add to sums of no use.
@@ -305,7 +323,7 @@ private:
         for (int v = 0; v < 16; v += vectors * lanes<A>) {
             turned.dy = in.x + v;
             A part[most_vectors * lanes<A> * lanes<A>] = {};
-            outer_of<A, false>(vectors, c.out)(turned, part);
+            outer_of<A, Rows::adjacent>(vectors, c.out)(turned, part);
             for (int64_t o = 0; o < c.out; ++o)
                 for (int k = 0; k < vectors * lanes<A>; ++k) sums[o * 16 + v + k] += part[o * vectors * lanes<A> + k];
         }
@@ -322,15 +340,14 @@ private:
             in.count[a] = q.to - q.from;
             in.x_step[a] = b.line[a].pace * c.from.space[a];
             in.dy_step[a] = c.to.space[a];
-            x0 += q.from * in.x_step[a] + b.line[a].shift * c.from.space[a];
+            x0 += b.start_in_memory(a, c.from.space[a]) + (q.from - b.from[a]) * in.x_step[a];
             dy0 += q.from * in.dy_step[a];
         }
-        for (int64_t c0 = 0; c0 < part.ins; c0 += 16) {
-            for (int64_t v = 0; v < part.vectors; v += most_vectors) {
-                const int64_t vectors = least(most_vectors, part.vectors - v);
-                in.x = x0 + c0, in.dy = dy0 + v * lanes<A>;
-                add_rows(in, least(16, part.ins - c0), vectors, sums + (v * p.rows + c0 * vectors) * lanes<A>);
-            }
+        for (int64_t v = 0; v < part.vectors; v += most_vectors) {
+            const int64_t vectors = least(most_vectors, part.vectors - v);
+            in.x = x0, in.dy = dy0 + v * lanes<A>;
+            in.x_ahead = in.count[2] * in.x_step[2], in.dy_ahead = in.count[2] * in.dy_step[2];
+            add_rows<Rows::in_memory>(in, part.ins, vectors, sums + v * p.rows * lanes<A>);
         }
     }
 
@@ -346,7 +363,7 @@ private:
                     for (int64_t i = 0; i < part.ins; ++i)
                         space.rows[m++] = space.taps[0][d] + space.taps[1][h] + space.taps[2][t] + i;
         if (m == 0) return;
-        const int64_t width = vectors * lanes<A>, rows = pieces(m, pieces(m, most_outer_rows<true>(static_cast<int>(vectors))));
+        const int64_t width = vectors * lanes<A>, rows = pieces(m, pieces(m, most_outer_rows<Rows::listed>(static_cast<int>(vectors))));
         OuterInput<A> in = box_of(b, width);
         for (int a = 0; p.gradient_in_place && a < 3; ++a) in.dy_step[a] = c.to.space[a];
         in.x = space.slab + (depths.from - b.from[0]) * in.x_step[0];
@@ -355,7 +372,7 @@ private:
         sums += taps.from * c.window[1] * c.window[2] * part.ins * width;
         for (int64_t r = 0; r < m; r += rows) {
             in.rows = space.rows + r;
-            outer_of<A, true>(vectors, least(rows, m - r))(in, sums + r * width);
+            outer_of<A, Rows::listed>(vectors, least(rows, m - r))(in, sums + r * width);
         }
     }
 

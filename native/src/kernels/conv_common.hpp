@@ -10,10 +10,10 @@ namespace VG_NAMESPACE::conv {
 
 inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
-inline int64_t pieces(int64_t total, int64_t piece) { return (total + piece - 1) / piece; }
+inline int64_t pieces(int64_t total, int64_t piece) { return piece == 1 ? total : (total + piece - 1) / piece; }
 inline int64_t clamp(int64_t v, int64_t low, int64_t high) { return v < low ? low : v > high ? high : v; }
-// Rounds towards minus infinity; b > 0.
-inline int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
+// Rounds towards minus infinity; b > 0. A division costs as much as a small tile, and b is 1 without strides.
+inline int64_t floor_div(int64_t a, int64_t b) { return b == 1 ? a : a / b - (a % b < 0); }
 inline int64_t ceil_div(int64_t a, int64_t b) { return -floor_div(-a, b); }
 
 // Lists of integers for pack expansion: std:: templates compiled for a wide instruction set must not be shared with

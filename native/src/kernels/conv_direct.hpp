@@ -37,16 +37,41 @@ bool prefers_narrow(const Correlation &c, int64_t width) {
     return c.out <= 3 * most_outs && 0.8 * along_width > along_channels;
 }
 
-// Whether the tiles can read x in place: one tap, never in the padding, and so few uses of each value that a copy would
-// cost more than it gains. Distances of whole pages between voxels would make them evict each other.
+// Whether the tiles read x in place. A copy costs more than it gains where its values are used few times, or lie side by
+// side in long runs of channels. A tile can leave out its first or its last column, not more, where they meet padding;
+// and distances of whole pages between voxels would make these evict each other.
 template <class S>
 bool reads_in_place(const Correlation &c) {
-    bool inside = c.taps() == 1 && sizeof(S) == sizeof(sum_t<S>) && c.from.channel == 1 && c.in > 4;
-    for (int a = 0; a < 3; ++a) {
-        const Line l = c.line(a, 0);
-        inside = inside && c.phases[a] == 1 && l.shift >= 0 && (l.count - 1) * l.pace + l.shift < l.size;
+    const bool strided = c.axis[2].stride > 1;
+    const int64_t enough = c.taps() == 1 || (strided && !c.transposed) ? 5 : strided ? 64 : 96;
+    if (sizeof(S) != sizeof(sum_t<S>) || c.from.channel != 1 || c.in < enough) return false;
+    for (int64_t f = 0; f < c.phases[2]; ++f) {
+        const Line l = c.line(2, f);
+        if (l.taps == 0) continue;
+        if (l.low_shift() + l.pace < 0 || (l.count - 2) * l.pace + l.low_shift() + l.span() > l.size) return false;
+        if ((l.count - 1) * l.pace > l.size) return false;  // a tap could miss both ends
     }
-    return inside && c.axis[2].stride * c.from.space[2] * static_cast<int64_t>(sizeof(S)) % 2048 != 0;
+    const int64_t voxel = (c.transposed ? 1 : c.axis[2].stride) * c.from.space[2];
+    return voxel * static_cast<int64_t>(sizeof(S)) % 2048 != 0;
+}
+
+// The voxels of a tile of p.pair vectors: as many columns as the registers hold, then rows.
+inline void shape_tile(int64_t height, int64_t width, Plan &p) {
+    const int64_t limit = most_voxels(static_cast<int>(p.pair));
+    p.columns = pieces(width, pieces(width, limit));
+    const int64_t rows = p.spacing == 16 && !p.direct ? clamp(limit / p.columns, 1, most_rows) : 1;
+    p.rows = pieces(height, pieces(height, rows));
+}
+
+// Short lines leave registers unused. A tile of one vector and twice the voxels or more then reads the filter less often,
+// if a multiplication can take a value straight from memory, and if no taps in the padding come with the rows.
+inline void prefer_voxels(const Correlation &c, int64_t height, int64_t width, Plan &p) {
+    if (VG_VECTOR_BYTES < 64 || p.direct || p.spacing < 16 || p.pair == 1 || p.rows * p.columns > 8) return;
+    Plan one = p;
+    one.pair = 1;
+    shape_tile(height, width, one);
+    const bool strided = c.phases[0] * c.phases[1] * c.phases[2] > 1;
+    if (one.rows * one.columns >= 2 * p.rows * p.columns && (one.rows == 1 || strided)) p = one;
 }
 
 template <class S, class A = sum_t<S>>
@@ -64,12 +89,12 @@ void choose_tile(const Correlation &c, const int64_t count[3], Plan &p) {
         p.rows = pieces(height, pieces(height, limit / across));
     } else {
         p.unit = lanes<A>;
-        const int64_t vectors = pieces(c.out, lanes<A>), limit = p.direct ? most_vectors_in_place : most_vectors;
+        const bool one_tap = c.taps() == 1;
+        const int64_t vectors = pieces(c.out, lanes<A>), limit = p.direct && one_tap ? most_vectors_in_place : most_vectors;
         p.pair = most(1, pieces(vectors, pieces(vectors, limit)));
-        p.spacing = c.in == 1 ? 1 : c.in <= 4 ? 4 : 16;
-        p.columns = pieces(width, pieces(width, most_voxels(static_cast<int>(p.pair))));
-        const int64_t rows = p.spacing == 16 && !p.direct ? clamp(most_voxels(most_vectors) / p.columns, 1, most_rows) : 1;
-        p.rows = pieces(height, pieces(height, rows));
+        p.spacing = p.direct && !one_tap ? c.in : c.in == 1 ? 1 : c.in <= 4 ? 4 : 16;
+        shape_tile(height, width, p);
+        prefer_voxels(c, height, width, p);
     }
 }
 
@@ -98,7 +123,7 @@ Plan plan_of(const Correlation &c) {
     p.local = !p.narrow && pairs * c.groups >= 4 && voxels * p.phases <= few_voxels &&
               p.w_vector * p.vectors * c.groups * size >= large_filter_bytes;
     p.jobs = p.local ? blocks / c.groups : 1;
-    p.parts = p.local ? pairs : blocks ? clamp(enough_tasks / blocks, 1, most(1, pairs)) : 1;
+    p.parts = p.local ? pieces(p.vectors, most_vectors) : blocks ? clamp(enough_tasks / blocks, 1, most(1, pairs)) : 1;
     p.part = most(1, pieces(pairs, p.parts)) * p.pair;
     p.parts = pieces(p.vectors, p.part);
     p.tasks = blocks ? blocks / p.jobs * p.parts : 0;
@@ -126,8 +151,8 @@ bool pack_filter(const Correlation &c, const Plan &p, const S *w, int64_t group,
     const bool gaps = channels * p.unit < p.w_tap;  // between the taps, where nothing was packed
     const A *begin = to;
     bool finite = true;
+    if (real < width) std::memset(to, 0, p.w_block * vectors * sizeof(A));
     for (int64_t tap = 0; tap < c.taps(); ++tap, from += c.w_tap, to += p.w_tap * vectors) {
-        if (real < width) std::memset(to, 0, channels * width * sizeof(A));
         pack_tap(c, from, channels, real, to, width);
         if (gaps) finite &= all_finite(to, channels * width);
     }
@@ -243,7 +268,8 @@ private:
         for (int a = 2; a >= 0; --a) {
             if (!b.select(a, c.shares(a) ? c.line(a, phase % c.phases[a]) : b.cover[a])) return false;
             if (c.shares(a)) phase /= c.phases[a];
-            b.tabulate(a, space.taps[a]);
+            if (p.direct) b.tabulate_in_memory(a, c.from.space[a], space.taps[a]);
+            else b.tabulate(a, space.taps[a]);
         }
         return true;
     }
@@ -259,7 +285,7 @@ private:
     };
 
     Pass pass_of(const Job &b, int64_t first, int64_t blocks, int64_t vector, int64_t vectors, Workspace<A> &space) const {
-        Pass s;
+        Pass s = {};
         s.vector = vector, s.vectors = vectors, s.width = vectors * p.unit;
         s.first = first == 0, s.last = first + blocks >= p.in_blocks;
         s.sums = space.sums;
@@ -285,14 +311,17 @@ private:
         return s;
     }
 
-    // Points a pass at x itself. There is one tap, so that the packed channel blocks are one run.
+    // Points a pass at x itself. The packed channel blocks of a tap are one run. The first pass over a block asks for what
+    // its next row will need.
     void read_in_place(const Job &b, const S *from, int64_t channels, Pass &s) const {
         s.x = reinterpret_cast<const A *>(from);
         for (int a = 0; a < 3; ++a) {
             s.voxel[a] = b.line[a].pace * c.from.space[a];
-            s.x += b.from[a] * s.voxel[a] + b.line[a].shift * c.from.space[a];
+            s.x += b.start_in_memory(a, c.from.space[a]);
         }
         s.in.x_row = s.voxel[2];
+        if (s.vector == b.vector && !c.transposed) s.in.ahead = s.voxel[1];
+        s.in.fresh[0] = b.line[1].pace, s.in.fresh[1] = b.line[2].pace;
         s.in.blocks = 1, s.in.last = channels;
     }
 

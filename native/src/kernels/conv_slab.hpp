@@ -66,19 +66,19 @@ struct Correlation {
 };
 
 inline int64_t common_divisor(int64_t a, int64_t b) {
-    while (b) {
+    while (b > 1) {
         const int64_t rest = a % b;
         a = b;
         b = rest;
     }
-    return a;
+    return b ? 1 : a;
 }
 
 // Cells i = q*stride + phase of the input gradient receive from the windows o = (i + before - t*dilation) / stride:
 // only the taps t in one residue class divide evenly, and within it o moves with q.
 inline Line transposed_line(const vg_axis &a, int64_t phase) {
     const int64_t d = common_divisor(a.stride, a.dilation);
-    Line l = {pieces(a.size - phase, a.stride), a.stride, phase, 0, 0, a.stride / d, a.out, 1, 0, -(a.dilation / d)};
+    Line l = {pieces(a.size - phase, a.stride), a.stride, phase, 0, 0, floor_div(a.stride, d), a.out, 1, 0, -floor_div(a.dilation, d)};
     for (int64_t t = 0; t < least(a.window, l.hop); ++t) {
         const int64_t at = phase + a.before - t * a.dilation;
         if (floor_div(at, a.stride) * a.stride != at) continue;
@@ -122,6 +122,8 @@ struct Slots {
 
     int64_t count() const { return runs * length; }
     int64_t cell(const Line &l, int64_t slot) const { return start + slot / length * gap + slot % length * l.pace; }
+    // The slot of the i-th cell in the order of the tensor, in which memory is read fastest.
+    int64_t in_order(int64_t i) const { return per_tap || runs == 1 ? i : i % runs * length + i / runs; }
     // The slot of tap j of the block's first output cell.
     int64_t of_tap(const Line &l, int64_t j) const {
         if (per_tap) return j * length;
@@ -166,6 +168,12 @@ struct Block {
     void tabulate(int a, int64_t *distance) const {
         for (int64_t j = 0; j < line[a].taps; ++j) distance[j] = slots[a].of_tap(line[a], j) * slot[a];
     }
+    // The same in the tensor itself, whose cells lie `space` apart: from the first tap of the block's first window, and
+    // where that one lies.
+    void tabulate_in_memory(int a, int64_t space, int64_t *distance) const {
+        for (int64_t j = 0; j < line[a].taps; ++j) distance[j] = j * line[a].slide * space;
+    }
+    int64_t start_in_memory(int a, int64_t space) const { return (from[a] * line[a].pace + line[a].shift) * space; }
 };
 
 // How the output cells of a phase are cut into blocks: cells of a block, number of blocks.
@@ -173,7 +181,8 @@ struct Cut {
     int64_t block[3], grid[3];
 };
 
-inline constexpr int64_t slab_bytes = 320 << 10, enough_tasks = 16;
+// A slab and the filter of a pass share the second cache: 1 MiB where there is AVX-512, half of that elsewhere.
+inline constexpr int64_t slab_bytes = (VG_VECTOR_BYTES == 64 ? 640 : 320) << 10, enough_tasks = 16;
 
 // The largest number of cells in a slab.
 inline int64_t slab_cells(const Correlation &c, const int64_t block[3]) {
@@ -278,11 +287,13 @@ public:
     // Brings the cells of a block in. `x` points to the first wanted channel of the image. Lines beyond the input are
     // left alone, as no kernel that skips taps by bounds reads them; others ask to have them cleared.
     void fill(const S *x, int64_t channels, bool clear_depth, bool clear_height) {
-        for (int64_t sd = 0; sd < b.slots[0].count(); ++sd) {
+        for (int64_t i = 0; i < b.slots[0].count(); ++i) {
+            const int64_t sd = b.slots[0].in_order(i);
             const int64_t d = b.slots[0].cell(b.line[0], sd);
             const bool inside = d >= 0 && d < b.line[0].size;
             if (!inside && !clear_depth) continue;
-            for (int64_t sh = 0; sh < b.slots[1].count(); ++sh) {
+            for (int64_t k = 0; k < b.slots[1].count(); ++k) {
+                const int64_t sh = b.slots[1].in_order(k);
                 const int64_t h = b.slots[1].cell(b.line[1], sh);
                 A *line = to + sd * b.slot[0] + sh * b.slot[1];
                 if (inside && h >= 0 && h < b.line[1].size) {

@@ -31,6 +31,10 @@ struct TileInput {
     int64_t last;              // channels of the last block
     int64_t x_row;             // distance between the rows of a tile of several rows; without spacing, between voxels
     int64_t tiles, x_next;     // how many tiles with the same taps, and the distance between them
+    int64_t ahead, fresh[2];   // how far on the next row of tiles reads, and how many of its last rows and first columns
+                               // this one does not: memory is asked for them while this one is made
+
+    int64_t ahead_at(int64_t h, int64_t t) const { return h + fresh[0] >= valid[1].to && t < fresh[1] ? ahead : 0; }
 };
 
 // Where the sums go: channels are contiguous.
@@ -46,17 +50,22 @@ template <class A>
 using Tile = void (*)(const TileInput<A> &, const TileOutput<A> &);
 
 // sum[voxel] += x[voxel][c] * w[c] over the channels, for the columns begin..end-1 of each row. Without a spacing, voxels
-// are x_row apart; a pointer for every third then lets the address of each be a base, an index and a scale.
+// are x_row apart; a pointer for every third then lets the address of each be a base, an index and a scale, and what lies
+// `ahead` is asked for.
 template <class A, int spacing, int vectors, int rows, int columns, int begin, int end>
 inline __attribute__((always_inline)) void add_tap(vec<A> (&sum)[rows * columns][vectors], const A *x, int64_t x_row,
-                                                   const A *w, int64_t channels) {
+                                                   const A *w, int64_t channels, int64_t ahead) {
     constexpr int groups = spacing ? 1 : (columns + 2) / 3;
     const A *base[groups];
     for (int g = 0; g < groups; ++g) base[g] = x + g * 3 * x_row;
     for (int64_t c = 0; c < channels; ++c, w += vectors * lanes<A>) {
         vec<A> filter[vectors];
+        if (spacing == 0) __builtin_prefetch(x + (c & 15) * x_row + (c & -16) + ahead, 0, 2);
 #pragma GCC unroll 32
-        for (int v = 0; v < vectors; ++v) filter[v] = load(w + v * lanes<A>);
+        for (int v = 0; v < vectors; ++v) {
+            filter[v] = load(w + v * lanes<A>);
+            if (spacing == 0 && vectors < most_vectors_in_place) keep(filter[v]);
+        }
 #pragma GCC unroll 32
         for (int i = 0; i < rows * columns; ++i) {
             if (i % columns < begin || i % columns >= end) continue;
@@ -71,8 +80,8 @@ inline __attribute__((always_inline)) void add_tap(vec<A> (&sum)[rows * columns]
 template <class A, int spacing, int vectors, int rows, int columns>
 inline __attribute__((always_inline)) void one_tile(const TileInput<A> &in, const TileOutput<A> &out, const A *first, A *y) {
     constexpr int voxels = rows * columns;
-    // In tiles of few columns, a column in the padding is worth code of its own; elsewhere it adds zeros.
-    constexpr int edge = spacing == 16 && columns > 2 && columns <= 16 ? 1 : 0;
+    // In tiles of few columns, a column in the padding is worth code of its own; elsewhere it adds the zeros of the slab.
+    constexpr int edge = (spacing == 16 && columns > 2 && columns <= 16) || (spacing == 0 && columns > 1) ? 1 : 0;
     vec<A> sum[voxels][vectors] = {};
     for (int64_t block = 0; block < in.blocks; ++block) {
         const int64_t channels = spacing == 1 ? 1 : block + 1 < in.blocks ? spacing : in.last;
@@ -83,11 +92,12 @@ inline __attribute__((always_inline)) void one_tile(const TileInput<A> &in, cons
                 for (int64_t t = in.valid[2].from; t < in.valid[2].to; ++t) {
                     const A *x = line + in.taps[2][t], *w = tap + t * in.w_tap[2];
                     if (edge && !in.head.holds(t))
-                        add_tap<A, spacing, vectors, rows, columns, edge, columns>(sum, x, in.x_row, w, channels);
+                        add_tap<A, spacing, vectors, rows, columns, edge, columns>(sum, x, in.x_row, w, channels, 0);
                     else if (edge && !in.tail.holds(t))
-                        add_tap<A, spacing, vectors, rows, columns, 0, columns - edge>(sum, x, in.x_row, w, channels);
+                        add_tap<A, spacing, vectors, rows, columns, 0, columns - edge>(sum, x, in.x_row, w, channels, 0);
                     else
-                        add_tap<A, spacing, vectors, rows, columns, 0, columns>(sum, x, in.x_row, w, channels);
+                        add_tap<A, spacing, vectors, rows, columns, 0, columns>(sum, x, in.x_row,
+                                                                                w, channels, in.ahead_at(h, t));
                 }
             }
         }
@@ -114,7 +124,7 @@ void tile(const TileInput<A> &in, const TileOutput<A> &out) {
 // The tiles of all shapes, by [columns - 1].
 template <class A, int spacing, int vectors, int rows>
 struct Tiles {
-    static constexpr int count = most_voxels(rows == 1 ? vectors : most_vectors) / rows;
+    static constexpr int count = most_voxels(vectors) / rows;
     template <int... i>
     static Tile<A> pick(int64_t columns, int_list<i...>) {
         static constexpr Tile<A> table[] = {tile<A, spacing, vectors, rows, i + 1>...};

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from marshal import dumps
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from voxgrad.arrays import memory
 from voxgrad.arrays.kinds import numpy_type
-from voxgrad.arrays.limits import UNCHECKED, limit_is_set
+from voxgrad.arrays.limits import UNCHECKED, limit_in_force
 from voxgrad.arrays.plan import Plan
 from voxgrad.catalog.model import Op
 from voxgrad.catalog.semantics import current_semantics
@@ -24,6 +25,7 @@ from voxgrad.kernels import cpu, nonfinite
 
 Array = np.ndarray[Any, Any]
 MISS = object()
+_ARRAY = np.ndarray
 _LARGEST = 4096
 
 
@@ -48,48 +50,52 @@ class _Named:
     def __init__(self, op: Op, names: Names):
         self.tensors = tuple(item.name for item in op.inputs if not item.host and item.name in names)
         known = {item.name for item in op.parameters}
-        self.rest = tuple(name for name in names if name in known and name not in self.tensors)
+        self.rest = itemgetter(*(name for name in names if name in known and name not in self.tensors))
         self.ready: dict[Any, Ready] = {}
 
     def key(self, arguments: Mapping[str, Any], arrays: list[Array]) -> Any:
         """What tells calls apart, and their tensors in `arrays`; None where the short way is not for a call."""
-        key: list[Any] = [current_semantics()]
+        key: tuple[Any, ...] = ()
         for name in self.tensors:
             array = arguments[name]
-            if type(array) is not np.ndarray:
+            if type(array) is not _ARRAY:
                 return None
             arrays.append(array)
-            key.append(array.dtype)
-            key.append(array.shape)
+            key = (array.dtype, array.shape, key)
         try:
             # Bytes tell 1 from True and 1.0, which are equal as values.
-            key.append(dumps([arguments[name] for name in self.rest], 2))
+            return current_semantics(), dumps(self.rest(arguments), 2), key
         except ValueError:
             return None
-        return tuple(key)
 
 
-_named: dict[tuple[str, Names], _Named] = {}
+Known = dict[Names, _Named]
+_known: dict[str, Known] = {}
+
+
+def known(op: Op) -> Known:
+    """The calls of an op that went the long way, for `call`."""
+    return _known.setdefault(op.name, {})
 
 
 def forget() -> None:
     """Drop every signature."""
-    _named.clear()
+    for calls in _known.values():
+        calls.clear()
 
 
-def call(op: Op, arguments: Mapping[str, Any]) -> Any:
-    """The result of a call whose like went the long way before, else MISS."""
-    named = _named.get((op.name, tuple(arguments)))
+def call(calls: Known, arguments: dict[str, Any]) -> Any:
+    """The result of a call whose like is among those of its op, else MISS."""
+    named = calls.get(tuple(arguments))
     if named is None:
         return MISS
     arrays: list[Array] = []
     ready = named.ready.get(named.key(arguments, arrays))
-    if ready is None or limit_is_set():
+    if ready is None or limit_in_force() is not None:
         return MISS
     result = ready.empty(ready.shape, ready.type)
-    arrays.append(result)
-    status = cpu.run_arrays(ready.prepared, arrays)
-    if status and (status == cpu.NOT_DENSE or ready.finite):
+    status = cpu.run_arrays(ready.prepared, (*arrays, result))
+    if status and (status != cpu.NOT_FINITE or ready.finite):
         return MISS
     return result
 
@@ -106,14 +112,14 @@ def remember(plan: Plan, arguments: Mapping[str, Any]) -> None:
         or not 0 < problem.output_bytes <= UNCHECKED
     ):
         return
-    names = plan.op.name, tuple(arguments)
-    named = _named.get(names) or _Named(plan.op, names[1])
+    calls, names = known(plan.op), tuple(arguments)
+    named = calls.get(names) or _Named(plan.op, names)
     key = named.key(arguments, [])
     if key is None:
         return
-    if len(_named) >= _LARGEST or len(named.ready) >= _LARGEST:
-        _named.clear()
-    _named[names] = named
+    if len(calls) >= _LARGEST or len(named.ready) >= _LARGEST:
+        calls.clear()
+    calls[names] = named
     empty = np.empty if problem.output_bytes < memory.SMALLEST else memory.empty
     prepared, finite = cpu.prepare(problem), nonfinite.must_be_finite(problem)
     named.ready[key] = Ready(problem.output_shape, numpy_type(problem.dtype), empty, prepared, finite)

@@ -14,6 +14,8 @@ UNCHECKED = 64 * 2**20
 """Results up to this size are not worth a look at the machine's free memory."""
 
 _limit: ContextVar[int | None] = ContextVar("voxgrad_limit_bytes", default=None)
+limit_in_force = _limit.get
+"""The limit of the innermost `limits` block, or None. The variable's own method: every call of an op asks for it."""
 
 
 class limits:  # noqa: N801 - used like a function, as a context manager
@@ -40,14 +42,9 @@ class limits:  # noqa: N801 - used like a function, as a context manager
         _limit.reset(self._tokens.pop())
 
 
-def limit_is_set() -> bool:
-    """True inside a `limits` block."""
-    return _limit.get() is not None
-
-
 def current_limit() -> int:
     """The limit in force, in bytes."""
-    limit = _limit.get()
+    limit = limit_in_force()
     return free_memory() if limit is None else limit
 
 
@@ -70,7 +67,7 @@ def free_memory() -> int:
 
 def check_size(op: str, wanted: int, faults: Faults) -> None:
     """Note a fault if a result of `wanted` bytes passes the limit."""
-    if wanted <= UNCHECKED and _limit.get() is None:
+    if wanted <= UNCHECKED and limit_in_force() is None:
         return
     limit = current_limit()
     if wanted > limit:

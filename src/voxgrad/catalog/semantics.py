@@ -15,10 +15,8 @@ SEMANTICS = {
 
 _current: ContextVar[str] = ContextVar("voxgrad_semantics", default="documented")
 
-
-def current_semantics() -> str:
-    """The semantics in force for this thread or task."""
-    return _current.get()
+current_semantics = _current.get
+"""The semantics in force for this thread or task. The variable's own method: every call of an op asks for it."""
 
 
 class semantics:  # noqa: N801 - used like a function, as a context manager

@@ -9,7 +9,7 @@ import sys
 import threading
 import warnings
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -22,7 +22,7 @@ from voxgrad.catalog.dtypes import BFLOAT16, FLOAT32, FLOAT64, HALF, DType
 from voxgrad.catalog.problem import Problem
 from voxgrad.errors import CancelledError, Fault, InvalidArgumentError
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 ISA_NAMES = ("baseline", "avx2", "avx512")
 _FLOAT_CODES = {HALF: 0, BFLOAT16: 1, FLOAT32: 2, FLOAT64: 3}
 _INTEGER_CODES = {1: 4, 2: 5, 4: 6, 8: 7}
@@ -74,7 +74,13 @@ class _Run(ctypes.Structure):
 
 
 class _Ready(ctypes.Structure):
-    _fields_ = [("kernel", ctypes.c_void_p), ("problem", ctypes.c_void_p), ("count", ctypes.c_int64), ("run", _Run)]
+    _fields_ = [
+        ("kernel", ctypes.c_void_p),
+        ("problem", ctypes.c_void_p),
+        ("count", ctypes.c_int64),
+        ("header", ctypes.c_int64),
+        ("run", _Run),
+    ]
 
 
 @lru_cache(maxsize=1)
@@ -119,11 +125,12 @@ _isa = 0
 
 def use_isa(name: str) -> None:
     """Use another instruction set from now on; VOXGRAD_ISA sets the first one."""
-    global _isa
+    global _isa, _scratch
     loaded = library()
     assert loaded is not None
     _use_isa(loaded, name)
     _isa = ISA_NAMES.index(name)
+    _scratch = _Scratch()
 
 
 def _default_threads() -> int:
@@ -141,12 +148,13 @@ def set_num_threads(count: int) -> None:
 
     The start value is VOXGRAD_NUM_THREADS, else the CPUs that this process may use.
     """
-    global _threads
+    global _threads, _scratch
     if not isinstance(count, int) or not 1 <= count <= 1024:
         raise InvalidArgumentError(
             Fault("VG003", "set_num_threads", "count", "be an integer from 1 to 1024", repr(count))
         )
     _threads = count
+    _scratch = _Scratch()
 
 
 def get_num_threads() -> int:
@@ -212,8 +220,12 @@ def _pool_struct(problem: Problem) -> tuple[_Pool, tuple[Any, ...]]:
     return struct, tuple(keep)
 
 
+_OBJECT_HEADER = object.__basicsize__
+_TUPLE_HEADER = tuple.__basicsize__
+
+
 class _Scratch(threading.local):
-    """Scratch memory of one thread, kept between calls."""
+    """Scratch memory of one thread, kept between calls; replaced where threads or instructions change."""
 
     size = 0
     address = 0
@@ -221,21 +233,27 @@ class _Scratch(threading.local):
 
     def __init__(self) -> None:
         loaded = library()
-        types = [ctypes.CFUNCTYPE(ctypes.c_int32, *(1 + count) * [ctypes.c_void_p]) for count in range(5)]
+        entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
         # Without the library nothing is called here, but the package must still be there.
-        self.entries = [kind(("vg_call", loaded)) for kind in types] if loaded is not None else []
-        self.ready = _Ready()
+        self.call: Callable[[Any, int], int] | None = None if loaded is None else entry(("vg_call", loaded))
+        self.ready = _Ready(header=_OBJECT_HEADER)
         self.pointer = ctypes.byref(self.ready)
         self.ready_for: Prepared | None = None
-        self.threads = self.isa = 0
 
     def get_ready(self, prepared: Prepared, count: int) -> None:
         """Set the settings for a problem of so many arrays; setting a field of a C struct costs more than comparing."""
-        self.threads, self.isa = _threads, _isa
+        threads = _threads
         self.ready.kernel, self.ready.count = prepared.address, count
         self.ready.problem = ctypes.addressof(prepared.keep[0])
-        self.ready.run.threads, self.ready.run.scratch = _threads, _scratch_for(prepared)
+        self.ready.run.threads, self.ready.run.scratch = threads, self.enough_for(prepared, threads)
         self.ready_for = prepared
+
+    def enough_for(self, prepared: Prepared, threads: int) -> int:
+        """The address of enough memory for a problem."""
+        size = prepared.sizes.get((threads, _isa))
+        if size is None:
+            size = prepared.sizes[threads, _isa] = prepared.scratch(prepared.pointer, threads)
+        return self.at_least(size)
 
     def at_least(self, size: int) -> int:
         """The address of `size` bytes, 64-byte aligned."""
@@ -276,7 +294,8 @@ def run(
     the pool's input and output (see voxgrad.h).
     """
     prepared = prepare(problem, positions)
-    settings = _Run(_threads, 0, cancel.address if cancel else None, _scratch_for(prepared))
+    threads = _threads
+    settings = _Run(threads, 0, cancel.address if cancel else None, _scratch.enough_for(prepared, threads))
     pointers = [ctypes.c_void_p(address) for address in addresses]
     status = prepared.function(prepared.pointer, *pointers, ctypes.byref(settings))
     if status == _CANCELLED:
@@ -285,17 +304,12 @@ def run(
     return bool(status == 0)
 
 
-def run_arrays(prepared: Prepared, arrays: Sequence[np.ndarray[Any, Any]]) -> int:
+def run_arrays(prepared: Prepared, arrays: tuple[np.ndarray[Any, Any], ...]) -> int:
     """Run on NumPy arrays of native byte order, the output last. The status: 0, NOT_DENSE or NOT_FINITE."""
     local = _scratch
-    if local.ready_for is not prepared or local.threads != _threads or local.isa != _isa:
+    if local.ready_for is not prepared:
         local.get_ready(prepared, len(arrays))
-    status: int = local.entries[len(arrays)](local.pointer, *[id(one) + _OBJECT_HEADER for one in arrays])
-    assert status in (0, NOT_DENSE, NOT_FINITE), f"{prepared.kernel}: native status {status}"
-    return status
-
-
-_OBJECT_HEADER = object.__basicsize__
+    return local.call(local.pointer, id(arrays) + _TUPLE_HEADER)  # type: ignore[misc]
 
 
 class _Fields(ctypes.Structure):
@@ -314,20 +328,14 @@ class _Fields(ctypes.Structure):
 
 @lru_cache(maxsize=1)
 def sees_arrays() -> bool:
-    """True where array objects lie in memory as the native library takes them to: tried on one."""
+    """True where array objects lie in memory as the native library takes them to: tried on one in a tuple."""
     if sys.implementation.name != "cpython" or library() is None:
         return False
     probe = np.empty((3, 5), np.int16)
+    pair = (None, probe)
+    if (ctypes.c_void_p * 2).from_address(id(pair) + _TUPLE_HEADER)[1] != id(probe):
+        return False
     seen = _Fields.from_address(id(probe) + _OBJECT_HEADER)
     return (seen.data, seen.nd, seen.shape[1], seen.strides[0], seen.descr, seen.flags) == (
         probe.ctypes.data, 2, 5, 10, id(probe.dtype), probe.flags.num
     )  # fmt: skip
-
-
-def _scratch_for(prepared: Prepared) -> int:
-    """The address of enough scratch memory for a problem, on this thread."""
-    key = (_threads, _isa)
-    size = prepared.sizes.get(key)
-    if size is None:
-        size = prepared.sizes[key] = prepared.scratch(prepared.pointer, _threads)
-    return _scratch.at_least(size)

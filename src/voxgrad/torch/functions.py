@@ -24,8 +24,12 @@ def three(name: str, value: Three) -> list[int]:
 
 
 _constant: Any = torch.compiler.assume_constant_result
-_semantics = _constant(current_semantics)
-"""The semantics in force; a compiled graph keeps those of its compilation."""
+
+
+@_constant  # type: ignore[untyped-decorator]
+def _semantics() -> str:
+    """The semantics in force; a compiled graph keeps those of its compilation."""
+    return current_semantics()
 
 
 def _in_layout(x: torch.Tensor, data_format: str, run: Callable[[torch.Tensor, bool], torch.Tensor]) -> torch.Tensor:
