@@ -10,9 +10,9 @@ namespace VG_NAMESPACE::pool {
 
 inline constexpr int64_t kSweepRows = 16, kSweepTaps = 4;
 inline constexpr int64_t kSweepBytes = 8 << 10;  // of a row
-// Vectors of channels at a time. Columns that are kept take registers, too.
-inline constexpr int kSweepVectors = VG_VECTOR_BYTES == 64 ? 8 : 4;
-inline int64_t sweep_vectors(const Comb &comb) { return comb.taps > comb.step ? kSweepVectors / 2 : kSweepVectors; }
+// Vectors of channels at a time: more where no columns are kept, which take registers, too.
+inline constexpr int kSweepVectors = VG_VECTOR_BYTES >= 32 ? 8 : 4, kKeptVectors = VG_VECTOR_BYTES == 64 ? 4 : 2;
+inline int64_t sweep_vectors(const Comb &comb) { return comb.taps > comb.step ? kKeptVectors : kSweepVectors; }
 
 // Whether this way is open and the best: regular windows of few rows, channels that fill vectors and take few turns.
 template <class Join>
@@ -36,7 +36,7 @@ public:
           comb_(comb_of(p->axis[2])), inner_(whole(comb_, p->axis[2])), x_(x), y_(y), run_(run) {
         shared_ = D.overlap() > 1.2;
         pairs_ = H.overlap() > 1.7;
-        vectors_ = pairs_ ? kSweepVectors / 2 : sweep_vectors(comb_);
+        vectors_ = pairs_ ? kKeptVectors : sweep_vectors(comb_);
         // Where the channels take several turns, the cells must still be near for the next one.
         const int64_t cell = C * static_cast<int64_t>(sizeof(S)), near = kSweepBytes / (cell * at_least_one(comb_.step));
         tile_ = C <= vectors_ * L ? at_least_one(W.count) : std::clamp<int64_t>(near, 4, std::max<int64_t>(W.count, 4));
@@ -126,7 +126,7 @@ private:
             for (; vectors_ >= n && c + n * L <= b.channel.hi; c += n * L) row<outs, n>(b, od, oh, wide, c, All{});
         };
         if constexpr (outs == 1) all(std::integral_constant<int, kSweepVectors>{});
-        all(std::integral_constant<int, kSweepVectors / 2>{});
+        if constexpr (outs == 1 || kKeptVectors == 4) all(std::integral_constant<int, 4>{});
         all(std::integral_constant<int, 2>{});
         all(std::integral_constant<int, 1>{});
         if (c < b.channel.hi) row<outs, 1>(b, od, oh, wide, c, Some{static_cast<int>(b.channel.hi - c)});
