@@ -139,7 +139,7 @@ public:
             int64_t rest = at;
             bool any = true;
             for (int a = 2; a >= 0; --a) {
-                any = b.set(a, c.line(a, 0), rest % p.grid[a] * p.block[a], p.block[a]) && any;
+                any = b.set(a, c.line(a, 0), rest % p.grid[a] * p.block[a], p.block[a], false) && any;
                 rest /= p.grid[a];
             }
             if (!any) continue;
