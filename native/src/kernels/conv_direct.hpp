@@ -334,7 +334,8 @@ private:
     }
 
     // Points a pass at x itself. The packed channel blocks of a tap are one run. The first pass over a block asks for what
-    // its next row will need.
+    // its next row, or with one tap
+    // its next tiles, will need.
     void read_in_place(const Job &b, const S *from, int64_t channels, Pass &s) const {
         s.x = reinterpret_cast<const A *>(from);
         for (int a = 0; a < 3; ++a) {
@@ -342,7 +343,8 @@ private:
             s.x += b.start_in_memory(a, c.from.space[a]);
         }
         s.in.x_row = s.voxel[2];
-        if (s.vector == b.vector && !c.transposed) s.in.ahead = s.voxel[1];
+        if (s.vector == b.vector && c.taps() == 1) s.in.ahead = 2 * most_voxels(most_vectors) * s.voxel[2];
+        else if (s.vector == b.vector && !c.transposed) s.in.ahead = s.voxel[1];
         s.in.fresh[0] = b.line[1].pace, s.in.fresh[1] = b.line[2].pace;
         s.in.blocks = 1, s.in.last = channels;
     }
