@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "../../include/voxgrad.h"
+#include "../machine.hpp"
 #include "../threads.hpp"
 #include "number.hpp"
 
@@ -104,6 +105,18 @@ inline bool prefers_flat(const Comb &comb, int64_t channels, int lane_count) {
     return comb.step * channels * 5 < padded * 4;
 }
 
+// body(channels), with a number that the compiler knows where there are few: loops over so few channels unroll.
+template <class Body>
+inline __attribute__((always_inline)) void with_few(int64_t channels, Body &&body) {
+    switch (channels) {
+        case 1: return body(std::integral_constant<int64_t, 1>{});
+        case 2: return body(std::integral_constant<int64_t, 2>{});
+        case 3: return body(std::integral_constant<int64_t, 3>{});
+        case 4: return body(std::integral_constant<int64_t, 4>{});
+        default: return body(channels);
+    }
+}
+
 // From cells side by side to cells at every step, with `gap` between them, and back.
 template <class T>
 inline void space_out(const T *from, T *to, int64_t cells, int64_t step, int64_t C, T gap) {
@@ -112,8 +125,10 @@ inline void space_out(const T *from, T *to, int64_t cells, int64_t step, int64_t
         to[2 * cells - 2] = from[cells - 1];
         return;
     }
-    for (int64_t o = 0; o < cells; ++o)
-        for (int64_t c = 0; c < C; ++c) to[o * step * C + c] = from[o * C + c];
+    with_few(C, [&](auto channels) {
+        for (int64_t o = 0; o < cells; ++o)
+            for (int64_t c = 0; c < channels; ++c) to[o * step * channels + c] = from[o * channels + c];
+    });
 }
 template <class T>
 inline void close_up(const T *from, T *to, int64_t cells, int64_t step, int64_t C) {
@@ -121,9 +136,32 @@ inline void close_up(const T *from, T *to, int64_t cells, int64_t step, int64_t 
         for (int64_t o = 0; o < cells; ++o) to[o] = from[2 * o];
         return;
     }
-    for (int64_t o = 0; o < cells; ++o)
-        for (int64_t c = 0; c < C; ++c) to[o * C + c] = from[o * step * C + c];
+    with_few(C, [&](auto channels) {
+        for (int64_t o = 0; o < cells; ++o)
+            for (int64_t c = 0; c < channels; ++c) to[o * channels + c] = from[o * step * channels + c];
+    });
 }
+
+inline int64_t cells_in(const vg_pool *p) {
+    return p->batch * p->axis[0].size * p->axis[1].size * p->axis[2].size * p->channels;
+}
+inline int64_t windows_in(const vg_pool *p) {
+    return p->batch * p->axis[0].out * p->axis[1].out * p->axis[2].out * p->channels;
+}
+
+// Whether to store a result of `bytes` past the caches (number.hpp; there also what `unit` is): not if all that is
+// touched can stay in the last of them.
+inline bool writes_past(const void *result, int64_t bytes, int64_t unit, int64_t touched) {
+    return goes_past(result, bytes, unit) && touched > vg::last_cache_bytes() / 3 * 2;
+}
+
+// Whether to ask for the rows of cells that the next row of windows takes: the machine, which looks ahead along each
+// row, starts anew with every one. Not if they are so long that the first would be gone again, nor where all is near
+// anyway. Counted in elements; `rows` are those of a window.
+inline bool asks_ahead(const vg_pool *p, int64_t rows) {
+    return rows * p->axis[2].size * p->channels < 1 << 14 && cells_in(p) >= 1 << 20;
+}
+inline __attribute__((always_inline)) void ask(const void *place) { __builtin_prefetch(place, 0, 2); }
 
 template <class T>
 struct Type {

@@ -80,12 +80,13 @@ struct Volume {
     Reach D, H, W;
     int64_t C;
     Comb comb;
-    bool flat;
+    bool flat, asks;
     Range inner{0, 0};  // windows that lie wholly inside along the width, if they are at equal steps
 
     Volume(const vg_pool *p, int lane_count)
         : D(cells_of(p->axis[0])), H(cells_of(p->axis[1])), W(cells_of(p->axis[2])), C(p->channels),
-          comb(comb_of(p->axis[2])), flat(prefers_flat(comb, p->channels, lane_count)) {
+          comb(comb_of(p->axis[2])), flat(prefers_flat(comb, p->channels, lane_count)),
+          asks(D.longest() * H.longest() <= 2 && asks_ahead(p, 2)) {
         if (comb.taps) inner = comb.inside(W.cells, W.count);
     }
     int64_t cell(int64_t n, int64_t d, int64_t h, int64_t w) const {
@@ -116,6 +117,7 @@ struct Taps {
     int64_t plane, line, cell;  // element strides
     int64_t d, h, w;            // cells along each axis
     Stride stride;              // from the windows to their first cells
+    int64_t ahead = 0;          // elements to the cells that the next row of windows wants, if it should be asked for
 
     template <class Visit>
     inline __attribute__((always_inline)) void backwards(Visit &&visit) const {
@@ -134,9 +136,11 @@ struct Taps {
 template <class Run>
 inline void each_run(const Volume &v, int64_t n, int64_t od, int64_t oh, Range channel, int lane_count, Run &&run) {
     const Range rd = v.D.at(od), rh = v.H.at(oh);
+    const int64_t line = v.W.cells * v.C;
+    const int64_t ahead = v.asks && oh + 1 < v.H.count ? (v.H.at(oh + 1).lo - rh.lo) * line : 0;
     const auto taps = [&](Range w, Stride stride) {
-        return Taps{v.cell(n, rd.lo, rh.lo, w.lo) + channel.lo, v.H.cells * v.W.cells * v.C, v.W.cells * v.C, v.C,
-                    rd.size(), rh.size(), w.size(), stride};
+        return Taps{v.cell(n, rd.lo, rh.lo, w.lo) + channel.lo, v.H.cells * line, line, v.C,
+                    rd.size(), rh.size(), w.size(), stride, ahead};
     };
     for (int64_t ow = 0; ow < v.W.count; ++ow) {
         if (v.inner.size() > 0 && ow == v.inner.lo) {
@@ -158,8 +162,9 @@ inline void each_run(const Volume &v, int64_t n, int64_t od, int64_t oh, Range c
 
 // ---- the gradient of the gradient: the value of `grad` at the match ----
 
-template <class S>
-void values_at_match(const Taps &taps, const S *x, const S *y, const S *grad, S *out, int64_t length) {
+template <class S, bool asks = false>
+void values_at_match(const Taps &taps, const S *x, const S *y, const S *grad, S *out, int64_t length,
+                     bool past = false) {
     using T = lane<S>;
     constexpr int L = lanes<T>;
     each_group<L>(length, [&](int64_t i, auto count, auto part) {
@@ -169,10 +174,13 @@ void values_at_match(const Taps &taps, const S *x, const S *y, const S *grad, S 
             const int64_t from[n] = {taps.stride.at(i + v * L)...};
             vec<T> found[n] = {};
             taps.backwards([&](int64_t at, int64_t) {
+                if constexpr (asks) (ask(x + at + from[v] + taps.ahead), ...), (ask(grad + at + from[v] + taps.ahead), ...);
                 ((found[v] = choose<T>(target[v].match(get_raw(x + at + from[v], part)),
                                        get_raw(grad + at + from[v], part), found[v])),
                  ...);
             });
+            if constexpr (__is_same(decltype(part), All))
+                if (past) return (put_raw_past(out + i + v * L, found[v]), ...);
             (put_raw(out + i + v * L, found[v], part), ...);
         }(std::make_integer_sequence<int, n>{});
     });
@@ -199,6 +207,8 @@ int32_t grad_grad_of(const vg_pool *p, const S *x, const S *y, const S *grad, S 
     constexpr int L = lanes<lane<S>>;
     const Volume v(p, L);
     const RowPlan plan = plan_rows(p, v, 2 * sizeof(S), run->threads);
+    const int64_t size = sizeof(S), windows = windows_in(p) * size;
+    const bool past = writes_past(out, windows, v.C * size, 2 * (windows + cells_in(p) * size));
     return each_block(plan.blocks, plan.threads, run, [&](const Blocks::Block &b, int worker) {
         S *spaced_y = static_cast<S *>(run->scratch) + worker * 2 * plan.spaced, *spaced_out = spaced_y + plan.spaced;
         std::fill_n(spaced_y, plan.spaced, S{});
@@ -208,12 +218,14 @@ int32_t grad_grad_of(const vg_pool *p, const S *x, const S *y, const S *grad, S 
                 each_run(v, b.image, od, oh, {0, v.C}, L, [&](const Taps &taps, int64_t ow, int64_t length, bool many) {
                     const int64_t o = row + ow * v.C;
                     if (!many || !v.flat || v.comb.step == 1)
-                        return values_at_match(taps, x, y + o, grad, out + o, length);
+                        return taps.ahead ? values_at_match<S, true>(taps, x, y + o, grad, out + o, length, past)
+                                          : values_at_match(taps, x, y + o, grad, out + o, length, past);
                     space_out(y + o, spaced_y, v.inner.size(), v.comb.step, v.C, S{});
                     values_at_match(taps, x, spaced_y, grad, spaced_out, length);
                     close_up(spaced_out, out + o, v.inner.size(), v.comb.step, v.C);
                 });
             }
+        if (past) settle();
     });
 }
 

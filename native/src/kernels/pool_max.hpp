@@ -2,6 +2,7 @@
 // Max pooling, its gradient and the gradient of that.
 #pragma once
 
+#include "pool_fold.hpp"
 #include "pool_match.hpp"
 #include "pool_near.hpp"
 #include "pool_reduce.hpp"
@@ -66,16 +67,24 @@ inline int32_t max_pool_grad(const vg_pool *p, const void *x, const void *y, con
 
 inline int64_t max_pool_grad_grad_scratch(const vg_pool *p, int32_t threads) {
     return with_number(p->dtype, [&](auto t) -> int64_t {
-        return grad_grad_scratch_of<typename decltype(t)::type>(p, threads);
+        using S = typename decltype(t)::type;
+        return folds<S>(p) ? fold_scratch<S>(p, threads) : grad_grad_scratch_of<S>(p, threads);
     });
+}
+
+template <class S>
+int32_t max_pool_grad_grad_of(const vg_pool *p, const S *x, const S *y, const S *grad, S *out, const vg_run *run) {
+    if constexpr (!std::is_integral_v<S>)
+        if (folds<S>(p)) return fold<S>(p, {x, y, grad, out}, run);
+    return grad_grad_of(p, x, y, grad, out, run);
 }
 
 inline int32_t max_pool_grad_grad(const vg_pool *p, const void *x, const void *y, const void *grad, void *out,
                                   const vg_run *run) {
     return with_number(p->dtype, [&](auto t) -> int32_t {
         using S = typename decltype(t)::type;
-        return grad_grad_of(p, static_cast<const S *>(x), static_cast<const S *>(y), static_cast<const S *>(grad),
-                            static_cast<S *>(out), run);
+        return max_pool_grad_grad_of(p, static_cast<const S *>(x), static_cast<const S *>(y),
+                                     static_cast<const S *>(grad), static_cast<S *>(out), run);
     });
 }
 

@@ -154,7 +154,9 @@ public:
         if (plan.comb.taps) inner_ = plan.comb.inside(wide.size, wide.out);
         if (Join::divides) inner_ = {std::max(inner_.lo, even_.lo), std::min(inner_.hi, even_.hi)};
         const int64_t unit = (plan.flat ? W.count * C | plan.tile * C : C) * static_cast<int64_t>(sizeof(S));
-        past_ = goes_past(y, p->batch * D.count * H.count * W.count * C * static_cast<int64_t>(sizeof(S)), unit);
+        const int64_t cells = cells_in(p) * static_cast<int64_t>(sizeof(S));
+        const int64_t windows = windows_in(p) * static_cast<int64_t>(sizeof(S));
+        past_ = writes_past(y, backward ? cells : windows, unit, cells + windows);
     }
 
     void block(const Blocks::Block &b, A *scratch) const {

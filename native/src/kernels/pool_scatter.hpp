@@ -64,7 +64,7 @@ struct ScatterPlan {
                 int32_t wanted)
         : v(p, lane_count), D(windows_of(p->axis[0])), H(windows_of(p->axis[1])), W(windows_of(p->axis[2])),
           C(p->channels), planes(at_least_one(v.D.longest())), rows(1) {
-        threads = useful_threads(p->batch * D.count * H.count * W.count * C, wanted);
+        threads = useful_threads(cells_in(p), wanted);
         blocks = {p->batch, D.count, H.count, C, at_least_one(D.count), at_least_one(H.count), at_least_one(C)};
         // A few heights and those of a window must fit; if not with all channels, then with some.
         const double window = static_cast<double>(v.H.longest());
@@ -74,7 +74,7 @@ struct ScatterPlan {
         while (!v.flat && blocks.channels > 64 && height() * (window + 8) > 2 * kRingBytes)
             blocks.channels = (blocks.channels / 2 + 63) / 64 * 64;
         blocks.limit_heights(kRingBytes / height() - window);
-        blocks.refine(threads > 1 ? threads * 4 : 1, planes > 1);
+        blocks.refine(threads > 1 ? threads * 2 : 1, planes > 1);
         for (int64_t h = 0; h < H.count; h += blocks.heights)
             rows = std::max(rows, reached({h, std::min(H.count, h + blocks.heights)}).size());
         row = (W.count * blocks.channels + 31) / 16 * 16;
@@ -110,7 +110,9 @@ public:
         : plan_(plan), v(plan.v), D(plan.D), H(plan.H), W(plan.W), C(plan.C), data(arrays), run_(run) {
         const bool whole = plan.blocks.channels >= C;
         const int64_t unit = (whole ? W.count * C : C | plan.blocks.channels) * static_cast<int64_t>(sizeof(S));
-        past_ = goes_past(data.dx, batch * D.count * H.count * W.count * C * static_cast<int64_t>(sizeof(S)), unit);
+        const int64_t cells = batch * D.count * H.count * W.count * C * static_cast<int64_t>(sizeof(S));
+        const int64_t windows = batch * v.D.count * v.H.count * v.W.count * C * static_cast<int64_t>(sizeof(S));
+        past_ = writes_past(data.dx, cells, unit, 2 * (cells + windows));
     }
 
     void block(const Blocks::Block &b, char *memory) const {
@@ -202,11 +204,12 @@ private:
     // Windows at equal steps, from the one that `aim` is at.
     void add_windows(const Aim &aim, const Code *codes, int64_t code_stride, const S *dy, int64_t channels,
                      int64_t windows) const {
-        for (int64_t ow = 0; ow < windows; ++ow, codes += code_stride, dy += C) {
-            const int64_t moved = ow * v.comb.step * channels;
-            for (int64_t c = 0; c < channels; ++c)
-                if (codes[c] != nowhere) aim.sum(codes[c])[moved + c] += widen(dy[c]);
-        }
+        with_few(channels, [&](auto few) {
+            const int64_t step = v.comb.step * few;
+            for (int64_t ow = 0; ow < windows; ++ow, codes += code_stride, dy += C)
+                for (int64_t c = 0; c < few; ++c)
+                    if (codes[c] != nowhere) aim.sum(codes[c])[ow * step + c] += widen(dy[c]);
+        });
     }
     void find_row(const Ring &ring, int64_t od, int64_t oh, const S *row) const {
         constexpr int lane_count = lanes<typename Compared<S, Code>::T>;
@@ -231,9 +234,7 @@ private:
             base_ = rw.lo * ring_.channel.size();
             if (rw.size() == width_) return;
             width_ = rw.size();
-            if constexpr (sizeof(Code) == 1)
-                for (int64_t code = 0; code < std::min<int64_t>(nowhere, rd_.size() * rh_.size() * width_); ++code)
-                    table_[code] = find(code);
+            if constexpr (sizeof(Code) == 1) fill_table();
         }
         A *sum(Code code) const {
             if constexpr (sizeof(Code) == 1) return table_[code] + base_;
@@ -241,6 +242,15 @@ private:
         }
 
     private:
+        void fill_table() {
+            int64_t code = 0;
+            for (int64_t d = rd_.lo; d < rd_.hi; ++d) {
+                A *row = self_.sums_of(ring_, d, rh_.lo);
+                for (int64_t h = 0; h < rh_.size(); ++h, row += self_.plan_.row)
+                    for (int64_t w = 0; w < width_ && code < nowhere; ++w)
+                        table_[code++] = row + w * ring_.channel.size();
+            }
+        }
         A *find(int64_t code) const {
             const int64_t w = code % width_, h = code / width_ % rh_.size(), d = code / width_ / rh_.size();
             return self_.sums_of(ring_, rd_.lo + d, rh_.lo + h) + w * ring_.channel.size();

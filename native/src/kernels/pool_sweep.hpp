@@ -39,7 +39,9 @@ public:
         // Where the channels take several turns, the cells must still be near for the next one.
         const int64_t cell = C * static_cast<int64_t>(sizeof(S)), near = kSweepBytes / (cell * at_least_one(comb_.step));
         tile_ = C <= vectors_ * L ? at_least_one(W.count) : std::clamp<int64_t>(near, 4, std::max<int64_t>(W.count, 4));
-        past_ = goes_past(y, p->batch * D.count * H.count * W.count * C * int64_t(sizeof(S)), C * int64_t(sizeof(S)));
+        asks_ = shared_ || (C <= 64 && asks_ahead(p, D.longest() * H.longest()));
+        const int64_t windows = windows_in(p) * static_cast<int64_t>(sizeof(S));
+        past_ = writes_past(y, windows, cell, windows + cells_in(p) * static_cast<int64_t>(sizeof(S)));
     }
 
     Blocks blocks(int32_t threads) const {
@@ -51,7 +53,7 @@ public:
         } else {
             blocks.depths = 1;
         }
-        blocks.refine(threads > 1 ? threads * 8 : 1, shared_);
+        blocks.refine(threads > 1 ? threads * 4 : 1, shared_);
         if (blocks.count() < threads * 2 && C >= 128) blocks.channels = 64;
         return blocks;
     }
@@ -61,8 +63,7 @@ public:
             for (int64_t oh = b.height.lo; oh < b.height.hi && !cancelled(run_); ++oh)
                 for (int64_t o = 0; o < W.count; o += tile_) {
                     const Range wide{o, std::min(W.count, o + tile_)};
-                    // Where depths share planes, each brings in the new ones of the next.
-                    if (shared_ && od + 1 < b.depth.hi && D.at(od + 1).size() > 0) channels<true>(b, od, oh, wide);
+                    if (asks_ && (shared_ ? od + 1 < b.depth.hi : oh + 1 < b.height.hi)) channels<true>(b, od, oh, wide);
                     else channels<false>(b, od, oh, wide);
                 }
         if (past_) settle();
@@ -77,7 +78,7 @@ private:
         return inner;
     }
 
-    // The rows of windows, for n vectors of channels, and rows that the next depth will want.
+    // The rows of windows, for n vectors of channels, and rows that will be wanted next.
     template <int n, bool asks>
     struct Rows {
         static constexpr int sums = n;
@@ -88,7 +89,7 @@ private:
         inline __attribute__((always_inline)) void join(int64_t at, vec<A> (&into)[sums], Part part) const {
             for (int64_t r = 0; asks && r < ahead_count; ++r) {
 #pragma GCC unroll 8
-                for (int j = 0; j < n; ++j) __builtin_prefetch(ahead[r] + at + j * L, 0, 2);
+                for (int j = 0; j < n; ++j) ask(ahead[r] + at + j * L);
             }
             for (int64_t r = 0; r < count; ++r) {
 #pragma GCC unroll 8
@@ -116,11 +117,22 @@ private:
         Rows<n, asks> rows;
         for (int64_t d = rd.lo; d < rd.hi; ++d)
             for (int64_t h = rh.lo; h < rh.hi; ++h) rows.row[rows.count++] = source(b.image, d, h, c);
-        const Range next = asks ? Range{rd.hi, D.at(od + 1).hi} : Range{0, 0};
-        const int64_t first = oh == b.height.lo ? rh.lo : std::max(rh.lo, H.at(oh - 1).hi);
-        for (int64_t d = next.lo; d < next.hi; ++d)
-            for (int64_t h = first; h < rh.hi; ++h) rows.ahead[rows.ahead_count++] = source(b.image, d, h, c);
+        if constexpr (asks) {
+            const Next next = shared_ ? next_depth(b, od, oh) : Next{rd, H.at(oh + 1)};
+            for (int64_t d = next.depth.lo; d < next.depth.hi; ++d)
+                for (int64_t h = next.height.lo; h < next.height.hi; ++h)
+                    rows.ahead[rows.ahead_count++] = source(b.image, d, h, c);
+        }
         outputs(rows, od, oh, wide, target(b.image, od, oh, c), part);
+    }
+    struct Next {
+        Range depth, height;
+    };
+    // Where depths share planes, each brings in the new ones of the next, as far as it goes itself.
+    Next next_depth(const Blocks::Block &b, int64_t od, int64_t oh) const {
+        const Range rd = D.at(od), rh = H.at(oh), then = D.at(od + 1);
+        const int64_t first = oh == b.height.lo ? rh.lo : std::max(rh.lo, H.at(oh - 1).hi);
+        return {then.size() > 0 ? Range{rd.hi, then.hi} : Range{0, 0}, {first, rh.hi}};
     }
     const S *source(int64_t image, int64_t d, int64_t h, int64_t c) const {
         return x_ + ((image * D.cells + d) * H.cells + h) * W.cells * C + c;
@@ -207,6 +219,7 @@ private:
     int64_t vectors_;       // of channels at a time
     int64_t tile_;          // outputs along the width at a time
     bool shared_;           // depths share planes
+    bool asks_;             // brings in rows before they are wanted
     const S *x_;
     S *y_;
     const vg_run *run_;

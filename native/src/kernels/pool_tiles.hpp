@@ -69,8 +69,8 @@ int32_t max_grad_of_tiles(const vg_pool *p, const S *x, const S *y, const S *dy,
     constexpr int L = lanes<lane<S>>;
     const Volume v(p, L);
     const RowPlan plan = plan_rows(p, v, sizeof(S), run->threads);
-    const int64_t bytes = p->batch * v.D.cells * v.H.cells * v.W.cells * v.C * static_cast<int64_t>(sizeof(S));
-    const bool past = goes_past(dx, bytes, v.C * static_cast<int64_t>(sizeof(S)));
+    const int64_t size = sizeof(S), cells = cells_in(p) * size;
+    const bool past = writes_past(dx, cells, v.C * size, 2 * (cells + windows_in(p) * size));
     return each_block(plan.blocks, plan.threads, run, [&](const Blocks::Block &b, int) {
         for (int64_t od = b.depth.lo; od < b.depth.hi; ++od)
             for (int64_t oh = b.height.lo; oh < b.height.hi && !cancelled(run); ++oh) {

@@ -290,6 +290,9 @@ inline mask<A> at_least(vec<A> a, vec<A> b) {
 }
 template <class T, class M>
 inline vec<T> choose(M m, vec<T> a, vec<T> b) {
+#if VG_VECTOR_BYTES == 32
+    return (vec<T>)_mm256_blendv_epi8((__m256i)b, (__m256i)a, (__m256i)m);
+#endif
     return (vec<T>)((m & (M)a) | (~m & (M)b));
 }
 template <class A>
@@ -309,6 +312,30 @@ inline M both(M a, M b) {
     return a & b;
 }
 #endif
+
+template <int lane_count>
+constexpr int lanes_of(All) {
+    return lane_count;
+}
+template <int lane_count>
+constexpr int lanes_of(Some part) {
+    return part.n;
+}
+// Whether a mask over sums is set wherever a step touches.
+template <class A, class Part>
+inline bool all_of(mask<A> m, Part part) {
+    constexpr int n = lanes<A>;
+#if VG_VECTOR_BYTES == 64
+    const unsigned bits = m;
+#elif VG_VECTOR_BYTES == 32
+    const unsigned bits = sizeof(A) == 4 ? _mm256_movemask_ps((__m256)m) : _mm256_movemask_pd((__m256d)m);
+#else
+    unsigned bits = 0;
+    for (int i = 0; i < n; ++i) bits |= (m[i] ? 1u : 0u) << i;
+#endif
+    const unsigned wanted = (1u << lanes_of<n>(part)) - 1;
+    return (bits & wanted) == wanted;
+}
 
 // ---- codes: where in its window a cell lies; narrow in memory, as wide as the elements beside them in registers ----
 
