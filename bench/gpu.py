@@ -4,6 +4,7 @@
     python bench/gpu.py --out bench/results/gpu.json           # everything
     python bench/gpu.py --warm 0/14                            # compile a share of the kernels, time nothing
     python bench/gpu.py --only MaxPool3DGrad,p3s2 --no-xla
+    python bench/gpu.py --only Conv3D --out bench/results/gpu.json --merge   # the other rows stay, with their dates
 
 A result is compared with a float64 (or torch) reference first; a wrong one has no time. Times are medians of
 triton.testing.do_bench. Ceilings are measured in the same run.
@@ -87,6 +88,8 @@ class Row:
     chosen: dict[str, str] = field(default_factory=dict)
     ours: dict[str, float] = field(default_factory=dict)
     peers: dict[str, float] = field(default_factory=dict)
+    run: str = ""
+    """The date of the run that the row comes from."""
 
     def line(self, ceilings: dict[str, float]) -> str:
         """The row as text."""
@@ -418,6 +421,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="words, comma-separated, that a row's op, type or shape must be")
     parser.add_argument("--warm", default="", help="i/n: compile a share and leave")
     parser.add_argument("--no-xla", action="store_true")
+    parser.add_argument("--merge", action="store_true", help="keep the rows of --out that are not measured now")
     arguments = parser.parse_args()
     only = [word for word in arguments.only.split(",") if word]
     if arguments.warm:
@@ -427,26 +431,48 @@ def main() -> None:
     print(" ".join(f"{name} {value:.0f}" for name, value in tops.items()), flush=True)
     overhead = launch_overhead()
     print(f"launch overhead {overhead:.1f} us", flush=True)
-    made = []
-    for kernel, dtype, shape in rows(only):
-        row = measure(kernel, dtype, shape, not arguments.no_xla and dtype == "bfloat16")
-        made.append(row)
-        print(row.line(tops), flush=True)
-        write(arguments.out, tops, overhead, made)
-
-
-def write(path: str, tops: dict[str, float], overhead: float, made: list[Row]) -> None:
-    """Results so far, with device, versions and date."""
-    if not path:
-        return
     about = {
         "device": torch.cuda.get_device_name(), "torch": torch.__version__, "triton": triton.__version__,
         "cudnn": torch.backends.cudnn.version(), "python": platform.python_version(),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), "ceilings": tops,
         "launch_overhead_us": overhead,
     }  # fmt: skip
+    made, runs = kept(arguments.out) if arguments.merge else ({}, {})
+    runs[about["date"]] = about
+    for kernel, dtype, shape in rows(only):
+        row = measure(kernel, dtype, shape, not arguments.no_xla and dtype == "bfloat16")
+        row.run = about["date"]
+        made[name(asdict(row))] = asdict(row)
+        print(row.line(tops), flush=True)
+        write(arguments.out, about, made, runs)
+
+
+def name(row: dict[str, Any]) -> tuple[str, str, str]:
+    """What tells a row from the others."""
+    return row["op"], row["dtype"], row["shape"]
+
+
+Rows = dict[tuple[str, str, str], dict[str, Any]]
+
+
+def kept(path: str) -> tuple[Rows, dict[str, Any]]:
+    """The rows of a file, and the runs they come from: device, versions and ceilings by date."""
+    with open(path, encoding="utf-8") as file:
+        whole = json.load(file)
+    about = {key: value for key, value in whole.items() if key not in ("rows", "runs")}
+    found = {name(row): {"run": about["date"]} | row for row in whole["rows"]}
+    return found, whole.get("runs", {about["date"]: about})
+
+
+def write(path: str, about: dict[str, Any], made: Rows, runs: dict[str, Any]) -> None:
+    """Results so far, in the order of the table, under the last run's device, versions and date."""
+    if not path:
+        return
+    order = [(OPS[kernel], dtype, shape) for kernel, dtype, shape in rows([])]
+    listed = [made[key] for key in order if key in made]
+    used = {date: run for date, run in runs.items() if any(row["run"] == date for row in listed)}
     with open(path, "w", encoding="utf-8") as file:
-        json.dump(about | {"rows": [asdict(row) for row in made]}, file, indent=1)
+        json.dump(about | {"runs": used, "rows": listed}, file, indent=1)
 
 
 if __name__ == "__main__":

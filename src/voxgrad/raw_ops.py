@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import typing
 
-from voxgrad.arrays import execute, fast, ordinary
+from voxgrad.arrays import execute, fast, gpu, ordinary
 from voxgrad.arrays.functions import RawOp, bind, dress
 from voxgrad.catalog.model import Op
 from voxgrad.catalog.registry import FAMILY, OPS, ORDINARY
@@ -21,12 +21,15 @@ from voxgrad.catalog.registry import FAMILY, OPS, ORDINARY
 def make_function(op: Op) -> RawOp:
     """The function of an op, with its signature and documentation."""
 
-    calls = fast.known(op)
+    calls, on_gpu = fast.known(op), gpu.short(op)
 
     def windowed(*positional: typing.Any, **arguments: typing.Any) -> typing.Any:
         if not positional:
             result = fast.call(calls, arguments)
             if result is not fast.MISS:
+                return result
+            result = on_gpu.call(arguments)
+            if result is not gpu.MISS:
                 return result
         return execute.execute(op, bind(op, positional, arguments))
 

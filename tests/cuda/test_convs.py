@@ -11,12 +11,14 @@ import pytest
 torch = pytest.importorskip("torch", reason="the GPU kernels need torch")
 pytest.importorskip("triton", reason="the GPU kernels need Triton")
 
+from dataclasses import replace  # noqa: E402
+
 from tests.cuda.test_pools import draw, to_numpy  # noqa: E402
 from voxgrad import reference  # noqa: E402
 from voxgrad.catalog import dtypes, problem  # noqa: E402
 from voxgrad.catalog.model import Spec  # noqa: E402
 from voxgrad.catalog.registry import OPS  # noqa: E402
-from voxgrad.kernels.cuda import conv3d  # noqa: E402
+from voxgrad.kernels.cuda import boxes, conv3d, parts, tune  # noqa: E402
 
 # torch and Triton are installed by `python3 run test --parity`. NumPy warns inside the interpreter.
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
@@ -144,3 +146,139 @@ def test_infinities_in_float32(device: str) -> None:
     x[0, 1, 1, 1, 3], x[0, 0, 2, 0, 5], w[0, 0, 0, 7, 2] = float("inf"), float("nan"), 2.0
     wanted = reference.evaluate(forward, to_numpy(x), to_numpy(w))
     np.testing.assert_allclose(to_numpy(conv3d.conv3d(forward, x, w, SMALL)), wanted, rtol=1e-5, atol=1e-5)
+
+
+BOX = conv3d.Config(bm=32, bn=16, bk=16, splits=2, kind="boxes")
+BOXED = [
+    ((3, 4, 6), (3, 2, 3), (1, 1, 1), (2, 1, 1), "SAME", 16, 24, 1),
+    ((4, 4, 8), (3, 3, 3), (2, 2, 2), (1, 1, 1), "SAME", 16, 16, 1),
+    ((3, 6, 8), (2, 2, 3), (1, 3, 2), (1, 1, 1), "VALID", 32, 16, 1),
+    ((3, 5, 7), (3, 3, 3), (1, 2, 2), (1, 1, 1), "SAME", 16, 16, 1),
+]
+FITS = {
+    "boxes": lambda made: boxes.fits(made, 16),
+    "box rows": boxes.fits_rows,
+    "box stack": boxes.fits_stack,
+    "box pairs": boxes.fits_pairs,
+}
+
+
+def operands(case: Any, type_name: str, last: bool, device: str) -> list[tuple[Any, list[Any]]]:
+    """The three problems of a case with their tensors."""
+    dtype, declared, _ = TYPES[type_name]
+    made = make_problems(case, declared, last)
+    x, w, dy = (
+        draw(shape, dtype, device, seed)
+        for seed, shape in enumerate((made[0].input_extent, made[0].filter_shape, made[0].output_extent))
+    )
+    return [(made[0], [x, w]), (made[1], [w, dy]), (made[2], [x, dy])]
+
+
+def run(made: Any, tensors: list[Any], config: conv3d.Config) -> Any:
+    """A problem with a given configuration."""
+    return getattr(conv3d, made.kernel)(made, *tensors, config)
+
+
+@pytest.mark.parametrize("type_name", ["float32", "bfloat16"])
+@pytest.mark.parametrize("case", BOXED, ids=str)
+def test_boxes(case: Any, type_name: str, device: str) -> None:
+    """Boxes past every border, strides taken apart, phases of strided gradients; filters in both orders."""
+    seen = set()
+    for made, tensors in operands(case, type_name, True, device):
+        turned = [t.permute(4, 0, 1, 2, 3).contiguous().permute(1, 2, 3, 4, 0) for t in tensors]
+        for kind in (kind for kind, fits in FITS.items() if fits(made)):
+            seen.add(kind)
+            config = replace(BOX, kind=kind, splits=1 + (type_name == "float32"))
+            agree(run(made, tensors, config), made, tensors, TYPES[type_name][2])
+            others = [b if a.shape == made.filter_shape else a for a, b in zip(tensors, turned, strict=True)]
+            if made.kernel != "conv3d_filter":
+                assert torch.equal(run(made, others, config), run(made, tensors, config))
+    assert "boxes" in seen
+
+
+@pytest.mark.parametrize("kind", ["boxes", "box rows", "box stack"])
+def test_boxes_of_other_layouts(kind: str, device: str) -> None:
+    """NCDHW, and a width that takes several tiles."""
+    case = ((2, 3, 130), (1, 3, 3), (1, 1, 1), (1, 1, 1), "SAME", 16, 16, 1)
+    for made, tensors in operands(case, "bfloat16", False, device)[:2]:
+        assert FITS[kind](made)
+        agree(run(made, tensors, replace(BOX, kind=kind)), made, tensors, TYPES["bfloat16"][2])
+
+
+def test_float64_and_tf32_in_boxes(device: str) -> None:
+    """FP64 tensor cores; and float32 in two parts, far better than TF32's eleven bits."""
+    case = ((2, 8, 8), *BOXED[1][1:])
+    for made, tensors in operands(case, "float64", True, device):
+        agree(run(made, tensors, BOX), made, tensors, TYPES["float64"][2])
+    for made, tensors in operands(case, "float32", True, device):
+        agree(run(made, tensors, replace(BOX, tf32=True)), made, tensors, 3e-5)
+
+
+@pytest.mark.parametrize("case", [CASES[1], CASES[2], CASES[4]], ids=str)
+def test_float32_as_it_is(case: Any, device: str) -> None:
+    """Tiny problems: one launch, nothing taken apart."""
+    for last in (True, False):
+        for made, tensors in operands(case, "float32", last, device):
+            agree(run(made, tensors, replace(SMALL, kind="whole")), made, tensors, TYPES["float32"][2])
+
+
+@pytest.mark.parametrize("type_name", ["float32", "bfloat16"])
+def test_rows_of_taps_as_channels(type_name: str, device: str) -> None:
+    """Few channels and wide windows: forward, filter gradient, and the input gradient in boxes."""
+    case = ((4, 4, 16), (2, 3, 7), (2, 2, 2), (1, 1, 1), "SAME", 3, 16, 1)
+    kinds = (("unfold", 32), ("boxes", 16), ("unfold", 16))
+    for (made, tensors), (kind, bk) in zip(operands(case, type_name, True, device), kinds, strict=True):
+        assert conv3d.fits_unfolding(made, bk) if kind == "unfold" else conv3d.fits_rows_of_taps(made, bk)
+        agree(run(made, tensors, replace(BOX, kind=kind, bk=bk)), made, tensors, TYPES[type_name][2])
+
+
+@pytest.mark.parametrize("channels", [(1, 16), (16, 32), (32, 16), (64, 128), (24, 20)], ids=str)
+@pytest.mark.parametrize(("type_name", "stride"), [("float32", 1), ("bfloat16", 2), ("float64", 2)])
+def test_every_candidate(
+    channels: tuple[int, int], type_name: str, stride: int, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever tuning may choose of ours is right."""
+    case = ((2, 4, 8), (1, 3, 3), (1, stride, stride), (1, 1, 1), "SAME", *channels, 1)
+    monkeypatch.setattr(tune, "TINY", 0)
+    for made, tensors in operands(case, type_name, True, device):
+        dtype, _, tolerance = TYPES[type_name]
+        configs = [choice.config for choice in tune.candidates(made, dtype) if choice.config]
+        for config in configs if device == "cuda" else configs[:2]:
+            agree(run(made, tensors, config), made, tensors, tolerance)
+
+
+def test_float32_is_no_worse_than_fused_multiply_adds(device: str) -> None:
+    """The sum of many products: against float64, the error of one chain of float32 additions or less."""
+    case = ((2, 2, 4), (2, 3, 3), (1, 1, 1), (1, 1, 1), "VALID", 32, 16, 1)
+    made, (x, w) = operands(((2, 3, 4), *case[1:]), "float32", True, device)[0]
+    result = to_numpy(run(made, [x, w], BOX)).astype(np.float64)
+    wanted = reference.evaluate(made, to_numpy(x), to_numpy(w))
+    chain = np.zeros(wanted.shape, np.float32)
+    for d, h, v, c in np.ndindex(*made.filter_shape[:4]):
+        cells = to_numpy(x)[:, d : d + wanted.shape[1], h : h + wanted.shape[2], v : v + wanted.shape[3], c]
+        # A product of two float32 is exact in float64: one rounding per step, as a fused multiply-add has.
+        step = cells[..., None].astype(np.float64) * to_numpy(w)[d, h, v, c].astype(np.float64)
+        chain = (chain.astype(np.float64) + step).astype(np.float32)
+    assert np.linalg.norm(result - wanted) <= np.linalg.norm(chain - wanted)
+
+
+@pytest.mark.parametrize("what", ["tame", "outlier", "tiny region", "huge", "small", "infinite"])
+def test_float32_of_any_range(what: str, device: str) -> None:
+    """Every output is right relative to its own terms, whatever else is in the data; two float16 serve tame data."""
+    case = ((3, 2, 4), (1, 1, 2), (1, 1, 1), (1, 1, 1), "SAME", 1024, 16, 1)
+    made, (x, w) = operands(case, "float32", True, device)[0]
+    if what == "outlier":
+        x[0, 0, 0, 0, 0] = 1e12
+    elif what == "tiny region":
+        x[0, 2] *= 1e-9
+    elif what == "infinite":
+        x[0, 1, 1, 1, 0] = float("inf")
+    else:
+        x *= {"tame": 1.0, "huge": 1e30, "small": 1e-28}[what]
+    assert bool(parts.split(x, w)[2][2] == 0) == (what == "tame")
+    result = to_numpy(run(made, [x, w], replace(BOX, bk=128))).astype(np.float64)
+    wanted = reference.evaluate(made, to_numpy(x), to_numpy(w))
+    bound = reference.evaluate(made, np.abs(to_numpy(x)), np.abs(to_numpy(w)))
+    fine = np.isfinite(wanted)
+    assert np.array_equal(np.isfinite(result), fine)
+    assert (np.abs(result - wanted)[fine] <= 4e-7 * bound[fine]).all()

@@ -14,6 +14,7 @@ if not torch.cuda.is_available() or os.environ.get("TRITON_INTERPRET") == "1":
     pytest.skip("needs a GPU", allow_module_level=True)
 
 import voxgrad as vg  # noqa: E402
+from voxgrad.arrays import gpu  # noqa: E402
 
 POOL = {"ksize": [1, 3, 3, 3, 1], "strides": [1, 2, 2, 2, 1], "padding": "SAME"}
 CONV = {"strides": [1, 2, 1, 1, 1], "padding": "SAME"}
@@ -49,6 +50,29 @@ def test_raw_ops_on_cuda_tensors() -> None:
         torch.testing.assert_close(result.cpu(), wanted, rtol=0, atol=1e-6 * float(wanted.abs().max()))
         assert all(torch.equal(op(**arguments), result) for _ in range(10)), name
         assert "kernel" in str(vg.explain(op, **arguments))
+
+
+def test_a_call_like_one_before_takes_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Validated once: the same signature runs at once, any other is looked at again."""
+    made = calls()
+    wanted = {name: getattr(vg.raw_ops, name)(**arguments) for name, arguments in made}
+    looked_at = []
+    whole = gpu.plan_on_gpu
+    monkeypatch.setattr(gpu, "plan_on_gpu", lambda op, given: looked_at.append(op.name) or whole(op, given))
+    for name, arguments in made:
+        assert torch.equal(getattr(vg.raw_ops, name)(**arguments), wanted[name])
+    assert not looked_at
+    x = made[0][1]["input"]
+    pool = vg.raw_ops.MaxPool3D
+    with pytest.raises(vg.errors.InvalidArgumentError):
+        pool(input=x, **{**POOL, "ksize": [True, 3, 3, 3, 1]})
+    with pytest.raises(vg.errors.InvalidArgumentError):
+        pool(input=x.clone().requires_grad_(), **POOL)
+    pool(input=x.double(), **POOL)
+    pool(input=x[:, 1:], **POOL)
+    with vg.semantics("tf_cpu"):
+        pool(input=x, **POOL)
+    assert looked_at == ["MaxPool3D"] * 5
 
 
 @pytest.mark.parametrize("module", ["cupy", "jax"])

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -18,6 +17,7 @@ import triton.language as tl
 
 from voxgrad.catalog.geometry import Axis
 from voxgrad.catalog.problem import Problem
+from voxgrad.kernels.cuda import boxes
 from voxgrad.kernels.cuda.conv_gemm import (
     add_splits,
     conv_direct,
@@ -26,12 +26,16 @@ from voxgrad.kernels.cuda.conv_gemm import (
     conv_positions,
     conv_rows,
     gather_taps,
-    split_parts,
+    unfold_width,
 )  # fmt: skip
 from voxgrad.kernels.cuda.launch import Launch, per_problem
+from voxgrad.kernels.cuda.parts import Make, aligned, launched, thirds
 
 MOST_PRODUCTS = 2**30
 """The most products of taps with dy that are kept at once, 4 bytes each."""
+
+BOXES = ("boxes", "box rows", "box stack", "box pairs")
+"""The kinds of `conv_boxes`."""
 
 FEW_CHANNELS = 4
 """Up to this many channels an input gradient is one product per position, and a gather of its taps."""
@@ -41,8 +45,11 @@ FEW_CHANNELS = 4
 class Config:
     """Tile of a product (positions or filter rows, output channels, inner), warps, pipeline stages, splits.
 
-    `kind` is the kernel: "taps" takes tap by tap, "rows" the three width taps of a row at once (stride 1), "strip"
-    one row of taps of few channels per step, "direct" sums outer products without tensor cores.
+    `kind` is the kernel: "taps" takes tap by tap ("whole" too, with float32 as it is), "rows" the three width taps of a
+    row at once (stride 1), "strip" one row of taps of few channels per step, "direct" sums outer products without
+    tensor cores. With "boxes" the copy engine fetches boxes of cells, in "box rows", "box stack" and "box pairs" for
+    several products at once; `tf32` lets those take float32 for less than it is. "unfold" writes the taps of a row as
+    channels first, where these are few.
     """
 
     bm: int = 128
@@ -52,6 +59,7 @@ class Config:
     stages: int = 3
     splits: int = 0
     kind: str = "taps"
+    tf32: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,20 +130,6 @@ def sum_type(dtype: torch.dtype) -> Any:
     return tl.float64 if dtype == torch.float64 else tl.float32
 
 
-def in_parts(x: torch.Tensor) -> torch.Tensor:
-    """Float32 as three bfloat16 planes; other types as they are."""
-    if x.dtype != torch.float32:
-        return x
-    parts = torch.empty((3, *x.shape), dtype=torch.bfloat16, device=x.device)
-    _splitter(x.numel())(x, parts)
-    return parts
-
-
-@lru_cache(maxsize=4096)
-def _splitter(count: int) -> Launch:
-    return Launch(split_parts, (triton.cdiv(count, 2048),), (count,), {"BLOCK": 2048})
-
-
 def channels_last_copy(problem: Problem, x: torch.Tensor) -> torch.Tensor:
     """NDHWC data; the products want the inner index contiguous, which pays for one transposing copy."""
     return x if problem.channels_last else x.permute(0, 2, 3, 4, 1).contiguous()
@@ -194,16 +188,21 @@ def new_filter(problem: Problem, like: torch.Tensor) -> torch.Tensor:
 
 @per_problem
 def _forward(problem: Problem, config: Config, dtype: torch.dtype, device: torch.device, turned: bool) -> Run:
-    few = problem.in_channels <= FEW_CHANNELS
+    few, split = problem.in_channels <= FEW_CHANNELS, _splitting(config)
     strides = _strides(problem.input_extent, problem.channels_last, turned=not few)
     if config.kind == "direct":
         return _direct(problem, config, strides, dtype)
+    if config.kind == "unfold":
+        return _unfolded_forward(problem, config, dtype)
+    if config.kind in BOXES:
+        run_boxes = _boxes(problem, config, dtype, turned)
+        return lambda x, w, y: run_boxes(channels_last_copy(problem, x), w, y)
     make = _rows if config.kind == "rows" else _positions
     launch = make(problem, config, strides, dtype, device, turned, forward=True)
 
     def run(x: torch.Tensor, w: torch.Tensor, y: torch.Tensor) -> None:
         source = x if few else channels_last_copy(problem, x)
-        launch(in_parts(source), in_parts(w), y)
+        launch(split(source), split(w), y)
 
     return run
 
@@ -211,11 +210,107 @@ def _forward(problem: Problem, config: Config, dtype: torch.dtype, device: torch
 @per_problem
 def _input(problem: Problem, config: Config, dtype: torch.dtype, device: torch.device, turned: bool) -> Run:
     strides = _strides(problem.output_extent, problem.channels_last, turned=True)
-    if problem.in_channels <= FEW_CHANNELS and problem.groups == 1 and _products(problem) <= MOST_PRODUCTS:
+    few = problem.in_channels <= FEW_CHANNELS and problem.groups == 1 and config.kind != "whole"
+    if few and _products(problem) <= MOST_PRODUCTS:
         return _input_of_few(problem, config, strides, dtype, device)
+    if config.kind in BOXES:
+        return _boxes(problem, config, dtype, turned)
     make = _rows if config.kind == "rows" else _positions
     launch = make(problem, config, strides, dtype, device, turned, forward=False)
-    return lambda dy, w, dx: launch(in_parts(dy), in_parts(w), dx)
+    split = _splitting(config)
+    return lambda dy, w, dx: launch(split(dy), split(w), dx)
+
+
+def _splitting(config: Config) -> Callable[[torch.Tensor], torch.Tensor]:
+    """What a configuration does to its operands first."""
+    return (lambda x: x) if config.kind == "whole" else thirds
+
+
+def _boxes(problem: Problem, config: Config, dtype: torch.dtype, turned: bool) -> Run:
+    """Boxes of cells: the forward convolution, or all phases of its transpose."""
+    forward = problem.kernel == "conv3d"
+    outs = data_strides(problem.output_extent if forward else problem.input_extent, problem.channels_last)
+    tiling, columns = _tiling(config), problem.out_channels if forward else problem.in_channels
+    terms = _count(problem.filter_shape) // columns
+    if config.kind == "boxes":
+        return launched(boxes.positions(problem, tiling, outs, turned), dtype, terms=terms, tf32=config.tf32)
+    if config.kind != "box rows":
+        launch = (boxes.stack if config.kind == "box stack" else boxes.pairs)(problem, tiling, outs, turned)
+        return lambda x, w, y: launch(aligned(x), aligned(w), y)
+    run = launched(boxes.rows(problem, tiling, outs), dtype, terms=terms, tf32=config.tf32, reads=2)
+    return lambda x, w, y: run(x, boxes.side_by_side(problem, w), y)
+
+
+def fits_unfolding(problem: Problem, bk: int) -> bool:
+    """Can "unfold" do it? Few channels, last in memory, and enough taps in a row to fill 32 or 64."""
+    columns = problem.axes[2].window * problem.in_channels
+    fits = problem.groups == 1 and problem.channels_last and 16 < columns <= 64 and not _big(problem)
+    return fits and boxes.fits(_in_rows(problem, triton.next_power_of_2(columns)), bk)
+
+
+def fits_rows_of_taps(problem: Problem, bk: int) -> bool:
+    """Can "boxes" do the input gradient of few channels? Whole blocks of output channels, no dilation with strides."""
+    plain = all(axis.stride == 1 or axis.dilation == 1 for axis in problem.axes[:2])
+    return plain and problem.groups == 1 and problem.out_channels % bk == 0 and _products(problem) <= MOST_PRODUCTS
+
+
+def _in_rows(problem: Problem, channels: int) -> Problem:
+    """The problem after the taps of a row have become channels: windows of one cell in width."""
+    d, h, w = problem.axes
+    return replace(problem, in_channels=channels, axes=(d, h, Axis(w.out, w.out, 1)))
+
+
+def _unfold(problem: Problem, channels: int) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Write the taps of every row as channels, padded with zeros to a given number of them."""
+    (d, h, w), ci = problem.axes, problem.in_channels
+    block = 64
+    tiles = triton.cdiv(w.out, block)
+    scalars = (d.size, h.size, w.size, w.out, w.before, *data_strides(problem.input_extent, True), tiles)
+    constants = {
+        "CI": ci, "K_W": w.window, "S_W": w.stride, "L_W": w.dilation, "LANES": triton.next_power_of_2(channels),
+        "ROW": channels, "BLOCK": block,
+    }  # fmt: skip
+    launch = Launch(unfold_width, (problem.batch * d.size * h.size * tiles,), scalars, constants)
+
+    def run(x: torch.Tensor) -> torch.Tensor:
+        out = x.new_empty((problem.batch, d.size, h.size, w.out, channels))
+        launch(x, out)
+        return out
+
+    return run
+
+
+def _unfolded_forward(problem: Problem, config: Config, dtype: torch.dtype) -> Run:
+    window = problem.axes[2].window * problem.in_channels
+    channels = triton.next_power_of_2(window)
+    inner, unfold = _in_rows(problem, channels), _unfold(problem, channels)
+    outs = data_strides(problem.output_extent, True)
+    terms = _count(problem.filter_shape) // problem.out_channels
+    run = launched(boxes.positions(inner, _tiling(config), outs, False), dtype, terms=terms, tf32=config.tf32)
+
+    def both(x: torch.Tensor, w: torch.Tensor, y: torch.Tensor) -> None:
+        rows = w.reshape(*w.shape[:2], window, problem.out_channels)
+        run(unfold(x), torch.nn.functional.pad(rows, (0, 0, 0, channels - window)), y)
+
+    return both
+
+
+def _unfolded_filter(problem: Problem, config: Config, dtype: torch.dtype) -> Run:
+    taps, ci = problem.axes[2].window, problem.in_channels
+    channels = triton.next_power_of_2(taps * ci)
+    inner, unfold = _in_rows(problem, channels), _unfold(problem, channels)
+    run = _filter_boxes(inner, config, dtype)
+
+    def both(x: torch.Tensor, dy: torch.Tensor, dw: torch.Tensor) -> None:
+        padded = new_filter(inner, x)
+        run(unfold(x), dy, padded)
+        dw.copy_(padded[:, :, 0, : taps * ci].unflatten(2, (taps, ci)))
+
+    return both
+
+
+def _tiling(config: Config) -> boxes.Tiling:
+    return boxes.Tiling(config.bm, config.bn, config.bk, config.warps, config.stages)
 
 
 def _strides(shape: tuple[int, ...], channels_last: bool, *, turned: bool) -> tuple[int, int, int, int, int]:
@@ -246,7 +341,7 @@ def _positions(problem: Problem, config: Config, s: tuple[int, ...], dtype: torc
     table, phases, largest = _table([forward_phases(axis) if forward else input_phases(axis) for axis in axes], device)
     source, out = (problem.input_extent, problem.output_extent)[:: 1 if forward else -1]
     o = data_strides(out, problem.channels_last)
-    parts, strides = _parts(dtype), [axis.stride for axis in axes]
+    parts, strides = 1 if config.kind == "whole" else _parts(dtype), [axis.stride for axis in axes]
     tap, row, column = _filter_strides(problem, turned)
     columns = triton.cdiv(co, config.bn)
     reading, writing = (strides, [1, 1, 1])[:: 1 if forward else -1]
@@ -360,6 +455,8 @@ def _input_of_few(
     Where all taps make few columns, dy is read once for all of them. Otherwise the taps of one row of the window are
     the columns, and depth and height are summed in the product.
     """
+    if config.kind == "boxes":
+        return _input_in_rows(problem, config, dtype)
     axes, ci, co = problem.axes, problem.in_channels, problem.out_channels
     once = math.prod(axis.window for axis in axes) * ci <= 32
     point = [Phase(1, 0, 1, 0, 0, 1, 0)]
@@ -398,10 +495,28 @@ def _input_of_few(
 
     def run(dy: torch.Tensor, w: torch.Tensor, dx: torch.Tensor) -> None:
         z = torch.empty((columns, positions), dtype=acc, device=dy.device)
-        product(dy if once else in_parts(dy), in_parts(w.contiguous()), z, table)
+        product(dy if once else thirds(dy), thirds(w.contiguous()), z, table)
         gather(z, dx)
 
     return run
+
+
+def _input_in_rows(problem: Problem, config: Config, dtype: torch.dtype) -> Run:
+    """`_input_of_few` with the taps of a row as columns, in boxes."""
+    d, h, w = problem.axes
+    columns = w.window * problem.in_channels
+    positions = problem.batch * d.size * h.size * w.out
+    outs = (positions // problem.batch, h.size * w.out, w.out, 1, positions)
+    product = boxes.positions(_in_rows(problem, columns), _tiling(config), outs, False)
+    run = launched(product, dtype, terms=_count(problem.filter_shape) // problem.in_channels, tf32=config.tf32)
+    gather = _gather(problem, (Axis(d.size, d.size, 1), Axis(h.size, h.size, 1), w), positions, dtype)
+
+    def both(dy: torch.Tensor, taps: torch.Tensor, dx: torch.Tensor) -> None:
+        z = torch.empty((columns, positions), dtype=torch.float32, device=dy.device)
+        run(dy, taps.contiguous(), z)
+        gather(z, dx)
+
+    return both
 
 
 def _gather(problem: Problem, taps: tuple[Axis, Axis, Axis], positions: int, dtype: torch.dtype) -> Launch:
@@ -421,24 +536,66 @@ def _gather(problem: Problem, taps: tuple[Axis, Axis, Axis], positions: int, dty
 
 @per_problem
 def _filter(problem: Problem, config: Config, dtype: torch.dtype, device: torch.device) -> Run:
+    if config.kind == "boxes":
+        return _filter_boxes(problem, config, dtype)
+    if config.kind == "unfold":
+        return _unfolded_filter(problem, config, dtype)
     few = problem.in_channels <= FEW_CHANNELS
     make = _filter_rows if config.kind == "rows" else _filter_sums
-    launch, splits, rows, co = make(problem, config, dtype, few)
+    kernel, splits, rows, co = make(problem, config, dtype, few)
+    launch = launched(kernel, dtype, terms=_terms(problem), tf32=config.tf32, whole=config.kind == "whole")
     groups = problem.groups
     acc = torch.float64 if dtype == torch.float64 else torch.float32
-    count, taps = rows * co, rows
-    placed = (1, taps, co * taps) if problem.channels_last else (problem.out_channels, 1, co)
-    block = _sum_block(splits, rows, co)
-    grid = (triton.cdiv(rows, block["BR"]) * triton.cdiv(co, block["BC"]), groups)
-    add = Launch(add_splits, grid, (rows, splits, co, *placed, splits * count), {"ACC": sum_type(dtype)} | block)
+    add = _adding(problem, rows, co, splits, dtype)
 
     def run(x: torch.Tensor, dy: torch.Tensor, dw: torch.Tensor) -> None:
         source = x if few else channels_last_copy(problem, x)
         sums = torch.empty((groups, splits, rows, co), dtype=acc, device=x.device)
-        launch(in_parts(source), in_parts(channels_last_copy(problem, dy)), sums)
+        launch(source, channels_last_copy(problem, dy), sums)
         add(sums, dw)
 
     return run
+
+
+def _filter_boxes(problem: Problem, config: Config, dtype: torch.dtype) -> Run:
+    """Boxes of positions. One split writes the gradient itself."""
+    co = problem.out_channels
+    rows = _count(problem.filter_shape) // co
+    splits = max(1, config.splits)
+    placed = _placed(problem, rows, co)[:2] if splits == 1 else (co, 1)
+    kernel = (boxes.fan if config.kind == "unfold" else boxes.filters)(problem, _tiling(config), placed, splits)
+    run = launched(kernel, dtype, terms=_terms(problem), tf32=config.tf32)
+    add = _adding(problem, rows, co, splits, dtype)
+    acc = torch.float64 if dtype == torch.float64 else torch.float32
+
+    def both(x: torch.Tensor, dy: torch.Tensor, dw: torch.Tensor) -> None:
+        data = channels_last_copy(problem, x), channels_last_copy(problem, dy)
+        if splits == 1:
+            run(*data, dw)
+            return
+        sums = torch.empty((splits, rows, co), dtype=acc, device=x.device)
+        run(*data, sums)
+        add(sums, dw)
+
+    return both
+
+
+def _terms(problem: Problem) -> int:
+    """How many products a number of a filter gradient sums."""
+    return problem.batch * math.prod(axis.out for axis in problem.axes)
+
+
+def _placed(problem: Problem, rows: int, co: int) -> tuple[int, int, int]:
+    """Where a filter gradient keeps its rows, columns and groups, in elements."""
+    return (1, rows, co * rows) if problem.channels_last else (problem.out_channels, 1, co)
+
+
+def _adding(problem: Problem, rows: int, co: int, splits: int, dtype: torch.dtype) -> Launch:
+    """The launch that adds the splits of a filter gradient."""
+    block = _sum_block(splits, rows, co)
+    grid = (triton.cdiv(rows, block["BR"]) * triton.cdiv(co, block["BC"]), problem.groups)
+    scalars = (rows, splits, co, *_placed(problem, rows, co), splits * rows * co)
+    return Launch(add_splits, grid, scalars, {"ACC": sum_type(dtype)} | block)
 
 
 def _sum_block(splits: int, rows: int, columns: int) -> dict[str, int]:
@@ -448,7 +605,7 @@ def _sum_block(splits: int, rows: int, columns: int) -> dict[str, int]:
     return {"BS": bs, "BR": max(1, min(1024 // (bs * bc), triton.next_power_of_2(rows))), "BC": bc}
 
 
-def _filter_sums(problem: Problem, config: Config, dtype: torch.dtype, few: bool) -> tuple[Launch, int, int, int]:
+def _filter_sums(problem: Problem, config: Config, dtype: torch.dtype, few: bool) -> tuple[Make, int, int, int]:
     """The partial sums of all splits: the launch, splits, filter rows and columns of one group."""
     groups, axes = problem.groups, problem.axes
     ci, co = problem.in_channels // groups, problem.out_channels // groups
@@ -467,13 +624,17 @@ def _filter_sums(problem: Problem, config: Config, dtype: torch.dtype, few: bool
     windows["KH"], windows["KW"] = windows.pop("K_H"), windows.pop("K_W")
     constants = windows | {
         "CI": ci, "OD": axes[0].out, "OH": axes[1].out, "OW": axes[2].out, "BM": config.bm, "BN": config.bn,
-        "BK": config.bk, "PARTS": _parts(dtype), "ACC": sum_type(dtype), "BIG": _big(problem),
-        "num_warps": config.warps, "num_stages": config.stages,
+        "BK": config.bk, "ACC": sum_type(dtype), "BIG": _big(problem), "num_warps": config.warps,
+        "num_stages": config.stages,
     }  # fmt: skip
-    return Launch(conv_filter_sums, (blocks, splits, groups), scalars, constants), splits, rows, co
+
+    def launch(how: Any, _: int) -> Launch:
+        return Launch(conv_filter_sums, (blocks, splits, groups), scalars, constants | {"HOW": how})
+
+    return launch, splits, rows, co
 
 
-def _filter_rows(problem: Problem, config: Config, dtype: torch.dtype, few: bool) -> tuple[Launch, int, int, int]:
+def _filter_rows(problem: Problem, config: Config, dtype: torch.dtype, few: bool) -> tuple[Make, int, int, int]:
     """`_filter_sums` with the three width taps at once."""
     axes, ci, co = problem.axes, problem.in_channels, problem.out_channels
     s = _strides(problem.input_extent, problem.channels_last, turned=True)
@@ -490,10 +651,13 @@ def _filter_rows(problem: Problem, config: Config, dtype: torch.dtype, few: bool
     constants = {
         "CI": ci, "KH": axes[1].window, "L_D": axes[0].dilation, "L_H": axes[1].dilation, "S_D": 1, "S_H": 1,
         "OD": axes[0].out, "OH": axes[1].out, "WIDTH": axes[2].size, "BM": config.bm, "BN": config.bn,
-        "BK": config.bk, "PARTS": _parts(dtype), "ACC": sum_type(dtype), "num_warps": config.warps,
-        "num_stages": config.stages,
+        "BK": config.bk, "ACC": sum_type(dtype), "num_warps": config.warps, "num_stages": config.stages,
     }  # fmt: skip
-    return Launch(conv_filter_rows, (blocks, splits), scalars, constants), splits, 3 * rows, co
+
+    def launch(how: Any, _: int) -> Launch:
+        return Launch(conv_filter_rows, (blocks, splits), scalars, constants | {"HOW": how})
+
+    return launch, splits, 3 * rows, co
 
 
 def _split(positions: int, blocks: int, config: Config) -> tuple[int, int]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ruff: noqa: N803, SIM108, PIE808 - Triton: capitals are compile-time constants, and branches on them are no expressions
+# ruff: noqa: N803, SIM102, SIM108, SIM109, PIE808 - Triton: capitals are compile-time constants, as are branches on them
 # mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False
 # mypy: disallow-untyped-calls=False, disallow-untyped-decorators=False
 """Conv3D and its input gradient as one implicit matrix product; the filter gradient as another.
@@ -14,13 +14,10 @@ Float32 is three bfloat16 parts per number and six products per pair: 24 bits, a
 
 from __future__ import annotations
 
-import os
-
 import triton
 import triton.language as tl
 
-WIDEN: tl.constexpr = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")
-"""Triton's interpreter multiplies the bits of bfloat16 as integers: there, and only there, operands are widened."""
+from voxgrad.kernels.cuda.conv_parts import HALVES, ONE, THIRDS, dot, leaves, parts_dot, products, three, whole
 
 
 @triton.jit
@@ -29,44 +26,6 @@ def _axis(table, axis):
     at = table + axis * 7
     return (tl.load(at), tl.load(at + 1), tl.load(at + 2), tl.load(at + 3), tl.load(at + 4), tl.load(at + 5),
             tl.load(at + 6))  # fmt: skip
-
-
-@triton.jit
-def _dot(a, b, acc):
-    if WIDEN:
-        return acc + tl.dot(a.to(acc.dtype), b.to(acc.dtype), input_precision="ieee", out_dtype=acc.dtype)
-    return tl.dot(a, b, acc, out_dtype=acc.dtype)
-
-
-@triton.jit
-def _parts_dot(a0, a1, a2, b0, b1, b2, acc):
-    """The product of two numbers in three parts each, smallest terms first.
-
-    Tensor cores cut off what they add instead of rounding it, so long sums drift. Callers start from zero every few
-    steps and add the result with ordinary additions.
-    """
-    acc = _dot(a2, b0, acc)
-    acc = _dot(a0, b2, acc)
-    acc = _dot(a1, b1, acc)
-    acc = _dot(a1, b0, acc)
-    acc = _dot(a0, b1, acc)
-    return _dot(a0, b0, acc)
-
-
-@triton.jit
-def _three(value):
-    """A float32 as the sum of three bfloat16.
-
-    What is not finite is the third part alone: that is multiplied with the first part of the other number only, which
-    is 0 only if the number is. So inf * 2 stays inf, and inf * 0 is NaN.
-    """
-    first = value.to(tl.bfloat16).to(tl.float32)
-    fine = tl.abs(first) < float("inf")
-    first = tl.where(fine, first, 0.0)
-    rest = tl.where(fine, value - first, 0.0)
-    second = rest.to(tl.bfloat16)
-    third = tl.where(fine, rest - second.to(tl.float32), value)
-    return first.to(tl.bfloat16), second, third.to(tl.bfloat16)
 
 
 @triton.jit
@@ -164,28 +123,31 @@ def conv_positions(src, w, out, table, positions, D, H, W, s_n, s_d, s_h, s_w, s
         b = tl.load(b_at, mask=w_mask, other=0.0)
         if PARTS == 3:
             if src_part == 0:
-                a, a1, a2 = _three(a)
+                a, a1, a2 = three(a)
             else:
                 a1 = tl.load(a_at + src_part, mask=mask, other=0.0)
                 a2 = tl.load(a_at + 2 * src_part, mask=mask, other=0.0)
             b1 = tl.load(b_at + w_part, mask=w_mask, other=0.0)
             b2 = tl.load(b_at + 2 * w_part, mask=w_mask, other=0.0)
-            acc += _parts_dot(a, a1, a2, b, b1, b2, tl.zeros([BM, BN], ACC))
+            acc += parts_dot(a, a1, a2, b, b1, b2, tl.zeros([BM, BN], ACC))
         else:
-            acc = _dot(a, b, acc)
+            acc = dot(a, b, acc)
     to = image * o_n + (q_d * OUT_D + shift_d) * o_d + (q_h * OUT_H + shift_h) * o_h + (q_w * OUT_W + shift_w) * o_w
     tl.store(out + (to[:, None] + (co * o_c)[None, :]), acc.to(out.dtype.element_ty),
              mask=alive[:, None] & (co < CO)[None, :])  # fmt: skip
 
 
 @triton.jit
-def conv_filter_sums(x, dy, sums, D, H, W, s_n, s_d, s_h, s_w, s_c, y_n, y_d, y_h, y_w, y_c, x_part, y_part, positions,
-                     per_split, rows, CO, b_d, b_h, b_w, group_x, group_y, group_sums, column_blocks,
+def conv_filter_sums(x, dy, sums, guard, D, H, W, s_n, s_d, s_h, s_w, s_c, y_n, y_d, y_h, y_w, y_c, x_part, y_part,
+                     positions, per_split, rows, CO, b_d, b_h, b_w, group_x, group_y, group_sums, column_blocks,
                      CI: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, S_D: tl.constexpr, S_H: tl.constexpr,
                      S_W: tl.constexpr, L_D: tl.constexpr, L_H: tl.constexpr, L_W: tl.constexpr, OD: tl.constexpr,
                      OH: tl.constexpr, OW: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-                     PARTS: tl.constexpr, ACC: tl.constexpr, BIG: tl.constexpr):  # fmt: skip
+                     HOW: tl.constexpr, ACC: tl.constexpr, BIG: tl.constexpr):  # fmt: skip
     """sums[split, tap * CI + c, co] = sum over the split's positions of x[position, tap, c] * dy[position, co]."""
+    if HOW == HALVES or HOW == THIRDS:
+        if leaves(guard, HOW):
+            return
     split = tl.program_id(1)
     group = tl.program_id(2)
     x += group.to(tl.int64) * group_x
@@ -203,6 +165,7 @@ def conv_filter_sums(x, dy, sums, D, H, W, s_n, s_d, s_h, s_w, s_c, y_n, y_d, y_
     v = t % KW * L_W - b_w
     column = d * s_d + h * s_h + v * s_w + c * s_c
     acc = tl.zeros([BM, BN], ACC)
+    low = acc
     for k in range(0, tl.cdiv(per_split, BK)):
         begin = split * per_split
         if BIG:
@@ -223,14 +186,18 @@ def conv_filter_sums(x, dy, sums, D, H, W, s_n, s_d, s_h, s_w, s_c, y_n, y_d, y_
         b_mask = alive[:, None] & (co < CO)[None, :]
         a = tl.load(a_at, mask=mask, other=0.0)
         b = tl.load(b_at, mask=b_mask, other=0.0)
-        if PARTS == 3:
+        a1 = a
+        b1 = b
+        a2 = a
+        b2 = b
+        if HOW != ONE:
             a1 = tl.load(a_at + x_part, mask=mask, other=0.0)
-            a2 = tl.load(a_at + 2 * x_part, mask=mask, other=0.0)
             b1 = tl.load(b_at + y_part, mask=b_mask, other=0.0)
+        if HOW == THIRDS:
+            a2 = tl.load(a_at + 2 * x_part, mask=mask, other=0.0)
             b2 = tl.load(b_at + 2 * y_part, mask=b_mask, other=0.0)
-            acc += _parts_dot(tl.trans(a), tl.trans(a1), tl.trans(a2), b, b1, b2, tl.zeros([BM, BN], ACC))
-        else:
-            acc = _dot(tl.trans(a), b, acc)
+        acc, low = products(tl.trans(a), tl.trans(a1), tl.trans(a2), b, b1, b2, acc, low, HOW)
+    acc = whole(acc, low, guard, HOW)
     at = sums + split.to(tl.int64) * rows * CO + (j[:, None] * CO + co[None, :])
     tl.store(at, acc, mask=(j < rows)[:, None] & (co < CO)[None, :])
 
@@ -252,17 +219,6 @@ def add_splits(sums, out, rows, splits, CO, out_row, out_column, group_out, grou
         at += BS * rows * CO
     total = tl.sum(acc, axis=0)[None, :, :]
     tl.store(out + group * group_out + (r * out_row + c * out_column), total.to(out.dtype.element_ty), mask=inside)
-
-
-@triton.jit
-def split_parts(x, parts, count, BLOCK: tl.constexpr):
-    """Float32 as three planes of bfloat16."""
-    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    mask = at < count
-    first, second, third = _three(tl.load(x + at, mask=mask, other=0.0))
-    tl.store(parts + at, first, mask=mask)
-    tl.store(parts + count + at, second, mask=mask)
-    tl.store(parts + 2 * count + at, third, mask=mask)
 
 
 @triton.jit
@@ -299,6 +255,21 @@ def gather_taps(z, dx, z_row, D, H, W, OD, OH, OW, b_d, b_h, b_w, CI, tiles_h, t
 
 
 @triton.jit
+def unfold_width(x, out, D, H, W, OW, before, s_n, s_d, s_h, s_w, s_c, tiles, CI: tl.constexpr, K_W: tl.constexpr,
+                 S_W: tl.constexpr, L_W: tl.constexpr, LANES: tl.constexpr, ROW: tl.constexpr,
+                 BLOCK: tl.constexpr):  # fmt: skip
+    """out[row, o, tap * CI + c] = x[row, the cell of tap of window o, c]: a row of taps as channels."""
+    row = tl.program_id(0) // tiles
+    o = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)[:, None]
+    lane = tl.arange(0, LANES)[None, :]
+    cell = o * S_W - before + lane // CI * L_W
+    inside = (cell >= 0) & (cell < W) & (lane < K_W * CI) & (o < OW)
+    line = x + (row // (H * D)).to(tl.int64) * s_n + (row // H % D).to(tl.int64) * s_d + (row % H).to(tl.int64) * s_h
+    value = tl.load(line + (cell * s_w + lane % CI * s_c), mask=inside, other=0.0)
+    tl.store(out + row.to(tl.int64) * OW * ROW + (o * ROW + lane), value, mask=(o < OW) & (lane < ROW))
+
+
+@triton.jit
 def conv_direct(x, w, y, H, W, s_n, s_d, s_h, s_w, s_c, o_n, o_d, o_h, o_w, o_c, CO, OD, OH, OW, D, b_d, b_h, b_w,
                 row_tiles, column_blocks, CI: tl.constexpr, K_D: tl.constexpr, K_H: tl.constexpr, K_W: tl.constexpr,
                 S_D: tl.constexpr, S_H: tl.constexpr, S_W: tl.constexpr, L_D: tl.constexpr, L_H: tl.constexpr,
@@ -331,7 +302,7 @@ def conv_direct(x, w, y, H, W, s_n, s_d, s_h, s_w, s_c, o_n, o_d, o_h, o_w, o_c,
 
 
 @triton.jit
-def _moved(acc, by, BW: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+def moved(acc, by, BW: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
     """Rows of a tile moved along width: row u of every BW takes row u + by, 0 where that leaves the BW."""
     m = tl.arange(0, BM)
     u = m % BW + by
@@ -387,7 +358,7 @@ def conv_rows(src, w, out, table, D, H, W, s_n, s_d, s_h, s_w, o_n, o_d, o_h, o_
             if PARTS == 3:
                 b1 = tl.load(b_at + j * tap_w * w_t + w_part, mask=b_mask, other=0.0)
                 b2 = tl.load(b_at + j * tap_w * w_t + 2 * w_part, mask=b_mask, other=0.0)
-                more = _parts_dot(a, a1, a2, b, b1, b2, tl.zeros([BM, BN], ACC))
+                more = parts_dot(a, a1, a2, b, b1, b2, tl.zeros([BM, BN], ACC))
                 if j == 0:
                     acc0 += more
                 elif j == 1:
@@ -395,14 +366,14 @@ def conv_rows(src, w, out, table, D, H, W, s_n, s_d, s_h, s_w, o_n, o_d, o_h, o_
                 else:
                     acc2 += more
             elif j == 0:
-                acc0 = _dot(a, b, acc0)
+                acc0 = dot(a, b, acc0)
             elif j == 1:
-                acc1 = _dot(a, b, acc1)
+                acc1 = dot(a, b, acc1)
             else:
-                acc2 = _dot(a, b, acc2)
+                acc2 = dot(a, b, acc2)
     _c, _f, _t, off_w, _st, _e, _s = _axis(table, 2)
     shift = off_w - origin
-    acc = _moved(acc0, shift, BW, BM, BN) + _moved(acc1, shift + 1, BW, BM, BN) + _moved(acc2, shift + 2, BW, BM, BN)
+    acc = moved(acc0, shift, BW, BM, BN) + moved(acc1, shift + 1, BW, BM, BN) + moved(acc2, shift + 2, BW, BM, BN)
     o = tile + m % BW
     to = image * o_n + q_d * o_d + q_h * o_h + o * o_w
     mask = (row < rows) & (m % BW < step) & (o < extent_w)
@@ -412,12 +383,15 @@ def conv_rows(src, w, out, table, D, H, W, s_n, s_d, s_h, s_w, o_n, o_d, o_h, o_
 
 
 @triton.jit
-def conv_filter_rows(x, dy, sums, D, H, W, s_n, s_d, s_h, s_w, y_n, y_d, y_h, y_w, x_part, y_part, positions,
+def conv_filter_rows(x, dy, sums, guard, D, H, W, s_n, s_d, s_h, s_w, y_n, y_d, y_h, y_w, x_part, y_part, positions,
                      per_split, rows, CO, b_d, b_h, b_w, OW, column_blocks, CI: tl.constexpr, KH: tl.constexpr,
                      L_D: tl.constexpr, L_H: tl.constexpr, S_D: tl.constexpr, S_H: tl.constexpr, OD: tl.constexpr,
                      OH: tl.constexpr, WIDTH: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-                     PARTS: tl.constexpr, ACC: tl.constexpr):  # fmt: skip
+                     HOW: tl.constexpr, ACC: tl.constexpr):  # fmt: skip
     """`conv_filter_sums` for windows 3 wide with stride 1: a source row meets dy at its three shifts."""
+    if HOW == HALVES or HOW == THIRDS:
+        if leaves(guard, HOW):
+            return
     split = tl.program_id(1)
     block = tl.program_id(0)
     j = block // column_blocks * BM + tl.arange(0, BM)
@@ -430,6 +404,9 @@ def conv_filter_rows(x, dy, sums, D, H, W, s_n, s_d, s_h, s_w, y_n, y_d, y_h, y_
     acc0 = tl.zeros([BM, BN], ACC)
     acc1 = acc0
     acc2 = acc0
+    low0 = acc0
+    low1 = acc0
+    low2 = acc0
     for k in range(0, tl.cdiv(per_split, BK)):
         p = split * per_split + k * BK + tl.arange(0, BK)
         alive = (p < positions) & (k * BK + tl.arange(0, BK) < per_split)
@@ -443,31 +420,31 @@ def conv_filter_rows(x, dy, sums, D, H, W, s_n, s_d, s_h, s_w, y_n, y_d, y_h, y_
         a_at = x + ((image * s_n + o_d * S_D * s_d + o_h * S_H * s_h + i_w * s_w)[:, None] + column[None, :])
         b_at = dy + ((image * y_n + o_d * y_d + o_h * y_h + (i_w + b_w) * y_w)[:, None] + co[None, :])
         a = tl.load(a_at, mask=mask, other=0.0)
-        if PARTS == 3:
+        a1 = a
+        a2 = a
+        if HOW != ONE:
             a1 = tl.load(a_at + x_part, mask=mask, other=0.0)
+        if HOW == THIRDS:
             a2 = tl.load(a_at + 2 * x_part, mask=mask, other=0.0)
+        a, a1, a2 = tl.trans(a), tl.trans(a1), tl.trans(a2)
         for kw in tl.static_range(3):
             o_w = i_w + b_w - kw
             b_mask = (alive & (o_w >= 0) & (o_w < OW))[:, None] & (co < CO)[None, :]
             b = tl.load(b_at - kw * y_w, mask=b_mask, other=0.0)
-            if PARTS == 3:
+            b1 = b
+            b2 = b
+            if HOW != ONE:
                 b1 = tl.load(b_at - kw * y_w + y_part, mask=b_mask, other=0.0)
+            if HOW == THIRDS:
                 b2 = tl.load(b_at - kw * y_w + 2 * y_part, mask=b_mask, other=0.0)
-                more = _parts_dot(tl.trans(a), tl.trans(a1), tl.trans(a2), b, b1, b2, tl.zeros([BM, BN], ACC))
-                if kw == 0:
-                    acc0 += more
-                elif kw == 1:
-                    acc1 += more
-                else:
-                    acc2 += more
-            elif kw == 0:
-                acc0 = _dot(tl.trans(a), b, acc0)
+            if kw == 0:
+                acc0, low0 = products(a, a1, a2, b, b1, b2, acc0, low0, HOW)
             elif kw == 1:
-                acc1 = _dot(tl.trans(a), b, acc1)
+                acc1, low1 = products(a, a1, a2, b, b1, b2, acc1, low1, HOW)
             else:
-                acc2 = _dot(tl.trans(a), b, acc2)
+                acc2, low2 = products(a, a1, a2, b, b1, b2, acc2, low2, HOW)
     at = sums + split.to(tl.int64) * rows * 3 * CO + ((t * 3 * CI + c)[:, None] * CO + co[None, :])
     mask = (j < rows)[:, None] & (co < CO)[None, :]
-    tl.store(at, acc0, mask=mask)
-    tl.store(at + CI * CO, acc1, mask=mask)
-    tl.store(at + 2 * CI * CO, acc2, mask=mask)
+    tl.store(at, whole(acc0, low0, guard, HOW), mask=mask)
+    tl.store(at + CI * CO, whole(acc1, low1, guard, HOW), mask=mask)
+    tl.store(at + 2 * CI * CO, whole(acc2, low2, guard, HOW), mask=mask)

@@ -22,14 +22,23 @@ import triton
 
 from voxgrad._version import __version__
 from voxgrad.catalog.problem import Problem
+from voxgrad.kernels.cuda import boxes, cudnn
 from voxgrad.kernels.cuda import conv3d as ours
-from voxgrad.kernels.cuda import cudnn
-from voxgrad.kernels.cuda.conv3d import FEW_CHANNELS, Config, fits_rows
+from voxgrad.kernels.cuda.conv3d import FEW_CHANNELS, Config, fits_rows, fits_rows_of_taps, fits_unfolding
 from voxgrad.kernels.cuda.cudnn import allows_tf32
 from voxgrad.kernels.cuda.launch import per_problem
 
 WORTH_MEASURING = 1e9
 """Floating-point operations from which a problem is worth a measurement."""
+
+TINY = 1e8
+"""Operations up to which float32 is multiplied as it is: taking it apart takes launches of its own."""
+
+_KERNELS = 2
+"""Counts up when kernels change, so that choices measured with others are not kept."""
+
+_LAUNCHES = 200_000
+"""Cycles that the launches of one call take at most, about a tenth of a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +75,10 @@ def run_choice(choice: Choice, problem: Problem, tensors: tuple[torch.Tensor, ..
 
 def choose(problem: Problem, tensors: tuple[torch.Tensor, ...]) -> Choice:
     """The choice for a problem: overridden, remembered, on disk, measured, or by rule."""
-    slot = _slot(problem, tensors[0].device, allows_tf32(), os.environ.get("VOXGRAD_CUDA_ENGINE", ""))
+    forced = os.environ.get("VOXGRAD_CUDA_ENGINE", "")
+    slot = _slot(problem, tensors[0].device, allows_tf32(), forced)
     if not slot:
-        slot.append(_decide(problem, tensors, os.environ.get("VOXGRAD_CUDA_ENGINE", "")))
+        slot.append(_decide(problem, tensors, forced))
     return slot[0]
 
 
@@ -142,6 +152,8 @@ def _time(call: Callable[[], torch.Tensor]) -> float:
     count, times = 3, []
     for _ in range(4):
         start, end = event(enable_timing=True), event(enable_timing=True)
+        # The device waits until the calls are on their way: of a short kernel, launches take longer than the kernel.
+        torch.cuda._sleep(count * _LAUNCHES)
         start.record()
         for _ in range(count):
             call()
@@ -155,7 +167,8 @@ def _time(call: Callable[[], torch.Tensor]) -> float:
 def _path(device: torch.device) -> Path:
     folder = Path(os.environ.get("VOXGRAD_CACHE") or Path.home() / ".cache" / "voxgrad")
     name = torch.cuda.get_device_name(device).replace(" ", "-")
-    return folder / f"conv-{name}-torch{torch.__version__}-triton{triton.__version__}-voxgrad{__version__}.json"
+    versions = f"torch{torch.__version__}-triton{triton.__version__}-voxgrad{__version__}-{_KERNELS}"
+    return folder / f"conv-{name}-{versions}.json"
 
 
 @lru_cache(maxsize=16)
@@ -190,47 +203,77 @@ def candidates(problem: Problem, dtype: torch.dtype) -> list[Choice]:
         return mine
     theirs = Choice("cudnn deterministic")
     half = dtype in (torch.float16, torch.bfloat16)
-    wide = problem.in_channels > FEW_CHANNELS and all(axis.stride == 1 for axis in problem.axes)
-    thin_filter = problem.kernel == "conv3d_filter" and problem.out_channels <= 32
-    cudnn_first = (half or (allows_tf32() and dtype == torch.float32)) and wide and not thin_filter
+    columns = problem.in_channels if problem.kernel == "conv3d_input" else problem.out_channels
+    wide = problem.in_channels > FEW_CHANNELS and columns > 32 and all(axis.stride == 1 for axis in problem.axes)
+    cudnn_first = (half or (allows_tf32() and dtype == torch.float32)) and wide
     # cuDNN may be asked for anything, and is then watched, or for what it itself calls deterministic.
     return [theirs, Choice("cudnn"), *mine] if cudnn_first else [*mine, theirs, Choice("cudnn")]
 
 
 def _configs(problem: Problem, dtype: torch.dtype) -> list[Config]:
+    if dtype == torch.float32 and operations(problem) < TINY:
+        return [Config(32, 32, 32, 4, 2, 0, "whole")]
     few = problem.in_channels <= FEW_CHANNELS and problem.groups == 1
     if problem.kernel == "conv3d_filter":
         return _filter_configs(problem, dtype, few)
     if few:
-        return _few_configs(problem)
+        return _few_configs(problem, dtype)
     forward = problem.kernel == "conv3d"
     columns = (problem.out_channels if forward else problem.in_channels) // problem.groups
     source = (problem.in_channels if forward else problem.out_channels) // problem.groups
     tiles = _TILES[_family(dtype)][_width(columns)]
     configs = [Config(bm, bn, min(bk, max(16, triton.next_power_of_2(source))), w, s) for bm, bn, bk, w, s in tiles]
-    if dtype in (torch.float16, torch.bfloat16) and columns <= 64 and fits_rows(problem, channels=source):
+    boxed = _box_configs(problem, dtype, columns)
+    if dtype.itemsize == 2 and columns <= 64 and fits_rows(problem, channels=source):
         wide = columns > 32
-        configs.insert(
-            0, Config(128, 64 if wide else 32, min(64 if wide else 32, _block(source)), 8 if wide else 4, 3, 0, "rows")
-        )
-    return configs
+        deep = min(64 if wide else 32, _block(source))
+        configs.insert(0, Config(128, 64 if wide else 32, deep, 8 if wide else 4, 3, 0, "rows"))
+    # Where boxes do it, one of the others is enough to compare with.
+    return [*boxed, *configs[:1]] if boxed else configs
 
 
-def _few_configs(problem: Problem) -> list[Config]:
+def _box_configs(problem: Problem, dtype: torch.dtype, columns: int) -> list[Config]:
+    """Tiles for a forward convolution or an input gradient whose source the copy engine can read."""
+    made, deep = [], boxes.depth(problem)
+    if boxes.fits_stack(problem) and columns <= 32:
+        made.append(Config(128, columns, min(32, deep), 4, 2, 0, "box stack"))
+    if boxes.fits_pairs(problem):
+        made += [Config(bm, bn, bk, w, s, 0, "box pairs") for bm, bn, bk, w, s in _PAIRS[_width(columns)] if bk <= deep]
+    single = dtype == torch.float32
+    for bm, bn, bk, warps, stages in _BOXES[_family(dtype)][_width(columns)]:
+        block = min(bk, deep) if bk <= 64 else bk
+        if block >= 16 and boxes.fits(problem, block):
+            made.append(Config(bm, bn, block, warps, stages, 0, "boxes", single and allows_tf32()))
+    if single and columns <= 32 and boxes.fits_rows(problem):
+        made.append(Config(128, columns, min(32, deep), 4, 3, 0, "box rows", allows_tf32()))
+    return list(dict.fromkeys(made))
+
+
+def _few_configs(problem: Problem, dtype: torch.dtype) -> list[Config]:
     taps = math.prod(axis.window for axis in problem.axes) * problem.in_channels
     columns = min(64, max(16, triton.next_power_of_2(problem.out_channels)))
+    tf32 = dtype == torch.float32 and allows_tf32()
     if problem.kernel == "conv3d_input":
         deep = min(32, max(16, triton.next_power_of_2(problem.out_channels)))
-        return [Config(128, 32, deep, 4, 3), Config(64, 32, deep, 4, 2)]
+        plain = [Config(128, 32, deep, 4, 3), Config(64, 32, deep, 4, 2)]
+        boxed = [(256, 32, 32, 8, 4), (256, 32, 64, 8, 3)]
+        many = taps > 32 and dtype != torch.float64
+        return [
+            *(Config(*tile, 0, "boxes", tf32) for tile in boxed if many and fits_rows_of_taps(problem, tile[2])),
+            *plain,
+        ]
     if taps <= 64:
         return [Config(128, min(32, columns), 32, 4, 1, 0, "direct"), Config(64, columns, 32, 4, 3, 0, "strip")]
-    return [Config(bm, columns, 32, warps, 3, 0, "strip") for bm, warps in ((128, 4), (64, 4), (128, 8))]
+    strips = [Config(bm, columns, 32, warps, 3, 0, "strip") for bm, warps in ((128, 4), (64, 4))]
+    unfolded = [(128, columns, 32, 4, 4), (256, columns, 32, 8, 3)]
+    fits = dtype != torch.float64 and fits_unfolding(problem, 32)
+    return [*(Config(*tile, 0, "unfold", tf32) for tile in unfolded if fits), *strips]
 
 
 def _filter_configs(problem: Problem, dtype: torch.dtype, few: bool) -> list[Config]:
     columns = problem.out_channels // problem.groups
     rows = math.prod(axis.window for axis in problem.axes) * problem.in_channels // problem.groups
-    family = _family(dtype)
+    family, tf32 = _family(dtype), dtype == torch.float32 and allows_tf32()
     configs = []
     for bm, bn, bk, warps, stages in _FILTER_TILES[family][_width(columns)]:
         # A long sum in the tensor cores drifts, so real float32 keeps its splits short.
@@ -239,12 +282,34 @@ def _filter_configs(problem: Problem, dtype: torch.dtype, few: bool) -> list[Con
             blocks = triton.cdiv(rows, tall) * triton.cdiv(columns, bn) * problem.groups
             # Few channels make every address expensive: longer inner tiles then.
             deep = 64 if few and family == "single" else bk
-            configs.append(Config(tall, bn, deep, warps, stages, max(1, scale * 132 // blocks)))
+            configs.append(Config(tall, bn, deep, warps, stages, max(1, scale * 132 // blocks), "taps", tf32))
     if family == "half" and not few and columns <= 64 and fits_rows(problem, channels=problem.in_channels):
         bm, bn = (64, 64) if columns > 32 else (128, 32)
         blocks = triton.cdiv(rows // 3, bm) * triton.cdiv(columns, bn)
         configs.insert(0, Config(bm, bn, 64, 4, 3, max(1, 2 * 132 // blocks), "rows"))
-    return configs
+    boxed = _filter_box_configs(problem, dtype, few, columns)
+    # Where boxes do it, a few of the others are enough to compare with.
+    return [*boxed, *configs[:3]] if boxed else configs
+
+
+def _filter_box_configs(problem: Problem, dtype: torch.dtype, few: bool, columns: int) -> list[Config]:
+    """Tiles for a filter gradient whose operands the copy engine can read."""
+    tf32 = dtype == torch.float32 and allows_tf32()
+    taps, made = math.prod(axis.window for axis in problem.axes), []
+    if few:
+        bn = 64 if columns > 32 else 32
+        blocks = problem.axes[0].window * triton.cdiv(columns, bn)
+        fits = dtype != torch.float64 and fits_unfolding(problem, 64)
+        # Two float32 sums per tap and number: boxes of half the size leave more room for them.
+        bk, most = (64, (3, 4)) if dtype.itemsize == 2 else (32, (2, 4))
+        return [Config(bn, bn, bk, 4, 2, max(1, n * 132 // blocks), "unfold", tf32) for n in most if fits]
+    for bm, bn, bk, warps, stages in _FILTER_BOXES["pair" if tf32 else _family(dtype)]:
+        if problem.in_channels % bm or columns <= bn // 2 or not boxes.fits(problem, bk):
+            continue
+        blocks = taps * (problem.in_channels // bm) * triton.cdiv(columns, bn)
+        scales = {max(1, n * 132 // blocks) for n in (1, 2, 4)}
+        made += [Config(bm, bn, bk, warps, stages, splits, "boxes", tf32) for splits in sorted(scales)]
+    return made
 
 
 def _family(dtype: torch.dtype) -> str:
@@ -282,6 +347,34 @@ _TILES = {
         64: [(64, 64, 16, 4, 3), (128, 64, 16, 4, 3)],
         128: [(128, 64, 16, 4, 3), (32, 128, 32, 4, 3), (64, 64, 16, 4, 3)],
     },
+}
+_BOXES = {
+    "half": {
+        32: [(256, 32, 64, 8, 3), (256, 32, 32, 4, 4)],
+        64: [(256, 64, 64, 8, 3), (256, 64, 32, 4, 4)],
+        128: [(128, 128, 64, 8, 4), (128, 128, 128, 8, 3)],
+    },
+    "single": {
+        32: [(256, 32, 32, 8, 4), (128, 32, 32, 4, 4)],
+        64: [(128, 64, 64, 8, 3), (128, 64, 32, 4, 4)],
+        128: [(128, 64, 64, 8, 3), (128, 128, 32, 8, 4)],
+    },
+    "double": {
+        32: [(64, 32, 16, 4, 4)],
+        64: [(64, 64, 16, 4, 3)],
+        128: [(64, 64, 16, 4, 3), (32, 128, 16, 4, 3)],
+    },
+}
+_PAIRS = {
+    32: [(128, 32, 64, 4, 2)],
+    64: [(128, 64, 64, 8, 2), (128, 64, 64, 8, 3)],
+    128: [],
+}
+_FILTER_BOXES = {
+    "half": [(128, 128, 64, 8, 4), (128, 128, 128, 8, 3), (64, 64, 64, 4, 4)],
+    "single": [(128, 128, 32, 8, 4), (64, 128, 64, 4, 3)],
+    "pair": [(128, 128, 64, 8, 3), (128, 64, 64, 8, 3)],
+    "double": [(64, 64, 16, 4, 3), (64, 64, 32, 4, 3)],
 }
 _FILTER_TILES = {
     "half": {

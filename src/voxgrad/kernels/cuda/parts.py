@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Float32 in parts for the tensor cores: which parts, and the launches that make them. See `conv_parts`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import torch
+import triton
+
+from voxgrad.kernels.cuda import conv_parts as kernels
+from voxgrad.kernels.cuda.launch import Launch
+
+ENOUGH_TERMS = 64
+"""Sums of fewer products hold every float32 exactly: a rounding more per number would show there."""
+
+Make = Callable[[Any, int], Launch]
+"""The launch of a kernel for numbers in a given way, HOW, and number of parts."""
+
+
+def thirds(x: torch.Tensor) -> torch.Tensor:
+    """Float32 as three bfloat16 planes; other types as they are."""
+    if x.dtype != torch.float32:
+        return x
+    parts = torch.empty((3, *x.shape), dtype=torch.bfloat16, device=x.device)
+    _thirds(x.numel())(x, parts)
+    return parts
+
+
+@lru_cache(maxsize=4096)
+def _thirds(count: int) -> Launch:
+    return Launch(kernels.split_parts, (triton.cdiv(count, 2048),), (count,), {"BLOCK": 2048})
+
+
+def launched(make: Make, dtype: torch.dtype, *, terms: int, tf32: bool = False, reads: int = 1,
+             whole: bool = False) -> Callable[..., None]:  # fmt: skip
+    """A kernel on (first operand, second operand, result), in the parts that sums of `terms` products want.
+
+    `reads` is how often the kernel takes the second operand. Its last tensor is the guard. `whole` takes nothing apart.
+    """
+    if dtype != torch.float32 or whole:
+        one = make(kernels.ONE, 1)
+        return lambda a, b, out: one(aligned(a), *(aligned(b),) * reads, out, out)
+    if tf32:
+        pair = make(kernels.PAIR, 2)
+        return lambda a, b, out: pair(_pair(a), *(_pair(b),) * reads, out, out)
+    six = make(kernels.THIRDS, 3)
+    if terms < ENOUGH_TERMS:
+        return lambda a, b, out: six(thirds(a), *(thirds(b),) * reads, out, torch.ones(3, device=a.device))
+    three = make(kernels.HALVES, 2)
+
+    def run(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
+        parts_a, parts_b, guard = split(a, b)
+        three(parts_a.view(torch.float16), *(parts_b.view(torch.float16),) * reads, out, guard)
+        six(parts_a, *(parts_b,) * reads, out, guard)
+
+    return run
+
+
+def aligned(tensor: torch.Tensor) -> torch.Tensor:
+    """The copy engine reads from multiples of 16 bytes."""
+    return tensor.clone() if tensor.data_ptr() % 16 else tensor
+
+
+def _pair(x: torch.Tensor) -> torch.Tensor:
+    parts = torch.empty((2, x.numel()), dtype=torch.bfloat16, device=x.device)
+    _pair_launch(x.numel())(x, parts)
+    return parts
+
+
+@lru_cache(maxsize=4096)
+def _pair_launch(count: int) -> Launch:
+    return Launch(kernels.split_pair, (triton.cdiv(count, 2048),), (count,), {"BLOCK": 2048})
+
+
+_SHARES, _ROWS, _BLOCK, _SPLIT = 256, 4, 1024, 8192
+
+
+def split(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Both operands in parts, two float16 or three bfloat16 each, and the guard that says which."""
+    find, part = _splitter(a.numel(), b.numel())
+    # One allocation for the small ones: the guard is read as float32, what was found as integers.
+    small = torch.empty(8 + 4 * _SHARES, dtype=torch.int32, device=a.device)
+    guard, stats = small[:8].view(torch.float32), small[8:]
+    find(a, b, stats)
+    parts_a, parts_b = (torch.empty((3, x.numel()), dtype=torch.bfloat16, device=x.device) for x in (a, b))
+    part(a, b, parts_a, parts_a.view(torch.float16), parts_b, parts_b.view(torch.float16), guard, stats)
+    return parts_a, parts_b, guard
+
+
+@lru_cache(maxsize=4096)
+def _splitter(first: int, second: int) -> tuple[Launch, Launch]:
+    """What looks at two operands of these sizes, and what takes them apart."""
+    piece = _ROWS * _BLOCK
+    per = [triton.cdiv(triton.cdiv(count, _SHARES), piece) * piece for count in (first, second)]
+    shares = [triton.cdiv(count, size) for count, size in zip((first, second), per, strict=True)]
+    constants = {"SHARES": _SHARES, "ROWS": _ROWS, "BLOCK": _BLOCK}
+    find = Launch(kernels.largest_bits, (sum(shares),), (first, second, *per, shares[0]), constants)
+    blocks = [triton.cdiv(count, _SPLIT) for count in (first, second)]
+    constants = {"SHARES": _SHARES, "BLOCK": _SPLIT, "num_warps": 8}
+    part = Launch(kernels.split_both, (sum(blocks),), (first, second, blocks[0], *shares), constants)
+    return find, part
