@@ -346,7 +346,7 @@ def max_pool_grad(problem: Problem, x: torch.Tensor, y: torch.Tensor, dy: torch.
     if not dx.numel():
         return dx
     if problem.near_ties:
-        _gather_plan(problem, dy.dtype, 0, False, None)(x, y, x, dy, dx)
+        _gather_plan(problem, dy.dtype, 0, False)(x, y, x, dy, dx)
         return dx
     none = 255 if pool.taps < 255 else -1
     best = torch.empty(y.shape, dtype=torch.uint8 if none == 255 else torch.int32, device=y.device)
