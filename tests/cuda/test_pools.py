@@ -135,6 +135,47 @@ def test_special_values(case: Case, last: bool, device: str) -> None:
         agree(pool_max.max_pool_grad_grad(gather, x, top, g), gather, [x, top, g], 0)
 
 
+# Channels that fill words, and lines; 12 channels are three lanes of four.
+SMALL = ((2, 3, 4), (3, 3, 3), (1, 1, 1), "SAME")
+SMALL_LINES = ((2, 3, 16), (3, 3, 3), (1, 1, 1), "SAME")
+WORDS = [(name, SMALL, True, c) for name, c in (("bfloat16", 8), ("half", 4), ("float32", 4), ("float64", 4))]
+WORDS += [(name, SMALL_LINES, False, 1) for name in TYPES]
+WORDS += [("bfloat16", ((2, 3, 5), (3, 3, 3), (2, 2, 2), "SAME"), True, 12), ("half", SHAPES[0], True, 4)]
+WORDS += [("bfloat16", ((3, 2, 16), (3, 3, 3), (2, 2, 2), "SAME"), False, 1), ("half", SHAPES[14], False, 1)]
+
+
+@pytest.mark.parametrize(("type_name", "case", "last", "c"), WORDS, ids=str)
+def test_maxima_in_words(case: Case, last: bool, c: int, type_name: str, device: str) -> None:
+    """Searches that take several numbers at a time: with ties, both zeros, NaN, and a y that is not the maximum."""
+    dtype, declared, tolerance = TYPES[type_name]
+    forward, scatter, gather = (
+        make_problem(name, case, declared, last=last, c=c)
+        for name in ("MaxPool3D", "MaxPool3DGrad", "MaxPool3DGradGrad")
+    )
+    x = draw(forward.input_extent, dtype, device, 1, ties=True)
+    x[..., ::2][x[..., ::2] == 0] = -0.0
+    g, dy = draw(x.shape, dtype, device, 2), draw(forward.output_extent, dtype, device, 3)
+    y = pool_max.max_pool(forward, x)
+    agree(pool_max.max_pool_grad(scatter, x, y, dy), scatter, [x, y, dy], tolerance)
+    agree(pool_max.max_pool_grad_grad(gather, x, y, g), gather, [x, y, g], 0)
+    x[torch.rand(x.shape, generator=torch.Generator().manual_seed(1)).to(device) < 0.3] = float("nan")
+    top = torch.roll(pool_max.max_pool(forward, x), 1, 3)
+    agree(pool_max.max_pool_grad(scatter, x, top, dy), scatter, [x, top, dy], tolerance)
+    agree(pool_max.max_pool_grad_grad(gather, x, top, g), gather, [x, top, g], 0)
+
+
+def test_misaligned_pairs(device: str) -> None:
+    """Numbers of 16 bits that start at an odd one cannot be taken two at a time, and are not."""
+    names = ("MaxPool3D", "MaxPool3DGrad", "MaxPool3DGradGrad")
+    forward, scatter, gather = (make_problem(name, SMALL, dtypes.BFLOAT16, last=True, c=8) for name in names)
+    shape = forward.input_extent
+    x = draw((1 + int(np.prod(shape)),), torch.bfloat16, device, 1, ties=True)[1:].view(shape)
+    assert x.data_ptr() % 4
+    y = pool_max.max_pool(forward, x)
+    agree(pool_max.max_pool_grad(scatter, x, y, x), scatter, [x, y, x], 8e-3)
+    agree(pool_max.max_pool_grad_grad(gather, x, y, x), gather, [x, y, x], 0)
+
+
 @pytest.mark.parametrize("case", SHAPES[3:5] + SHAPES[7:10], ids=str)
 @pytest.mark.parametrize("type_name", ["float32", "bfloat16"])
 def test_tf_cpu_semantics(case: Case, type_name: str, device: str) -> None:

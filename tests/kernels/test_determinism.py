@@ -48,3 +48,19 @@ def _large_call(op: Op, dtype: DType) -> dict:  # type: ignore[type-arg]
         y = vg.raw_ops.MaxPool3D(input=x, **attrs)
         known = {"input": x, "orig_input": x, "orig_output": y, "grad": x, "orig_input_shape": list(x.shape)}
     return {item.name: known[item.name] for item in op.inputs} | attrs
+
+
+@pytest.mark.parametrize(("window", "step"), [(3, 1), (2, 1), (4, 2), (3, 2)])
+@pytest.mark.parametrize("op", ["MaxPool3D", "AvgPool3D"])
+def test_bits_do_not_depend_on_where_rows_are_cut(op: str, window: int, step: int, isa: str, threads: None) -> None:
+    """Zeros of both signs, whose maximum depends on the order, and sums that round, in windows that share rows."""
+    random = np.random.default_rng(window)
+    x = random.standard_normal((1, 11, 37, 12, 32)).astype(np.float32)
+    if op == "MaxPool3D":
+        x = np.where(x > 0, np.float32(0.0), np.float32(-0.0))
+    results = []
+    for count in (1, 2, 3, 5):
+        vg.set_num_threads(count)
+        call = {"input": x, "ksize": [1, *[window] * 3, 1], "strides": [1, *[step] * 3, 1], "padding": "SAME"}
+        results.append(run(op, call).tobytes())
+    assert results.count(results[0]) == len(results)

@@ -139,7 +139,7 @@ public:
             int64_t rest = at;
             bool any = true;
             for (int a = 2; a >= 0; --a) {
-                any = b.set(a, c.line(a, 0), rest % p.grid[a] * p.block[a], p.block[a]) && any;
+                any = b.set(a, c.line(a, 0), rest % p.grid[a] * p.block[a], p.block[a], false) && any;
                 rest /= p.grid[a];
             }
             if (!any) continue;
@@ -243,7 +243,7 @@ private:
     void bring_line(const S *from, int64_t voxels, int64_t channels, int64_t width, A *to) const {
         constexpr int n = lanes<A>;
         const int64_t voxel = c.to.space[2], channel = c.to.channel;
-        if (channels < width) std::memset(to, 0, voxels * width * sizeof(A));
+        if (channels < width && (channel != 1 || width % n)) std::memset(to, 0, voxels * width * sizeof(A));
         for (int64_t o = 0; o < channels; o += n) {
             int64_t i = 0;
             const int64_t here = least(n, channels - o);
@@ -252,6 +252,8 @@ private:
                     __builtin_prefetch(from + i * voxel + o + c.to.space[1]);
                     store(to + i * width + o, load(from + i * voxel + o));
                 }
+            } else if (channel == 1 && width % n == 0) {
+                for (; i < voxels; ++i) store(to + i * width + o, load_part(from + i * voxel + o, static_cast<int>(here)));
             } else if (here == n && voxel == 1) {
                 for (; i + n <= voxels; i += n) transpose(from + i + o * channel, channel, to + i * width + o, width);
             }

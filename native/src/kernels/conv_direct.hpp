@@ -55,6 +55,24 @@ bool reads_in_place(const Correlation &c) {
     return voxel * static_cast<int64_t>(sizeof(S)) % 2048 != 0;
 }
 
+// A few channels beside each other are as good as cells of the width: a single channel, with a window and a stride so many
+// times as long. Its taps along the width then lie in one run, which a tile reads as it reads channels in place.
+template <class S>
+Correlation fold(Correlation c) {
+    vg_axis &width = c.axis[2];
+    const bool adjacent = c.from.channel == 1 && c.from.space[2] == c.in && c.groups == 1;
+    if (c.in < 2 || c.in > 4 || !adjacent || width.dilation != 1 || width.stride == 1 || width.window < width.stride ||
+        prefers_narrow<sum_t<S>>(c, most(1, width.out)))
+        return c;
+    const int64_t channels = c.in;
+    width = {width.size * channels, width.out, width.window * channels, width.stride * channels, 1, width.before * channels};
+    c.window[2] = width.window;
+    c.in = 1, c.w_tap = c.w_in;
+    c.from.space[2] = 1;
+    c.folded = true;
+    return c;
+}
+
 // The voxels of a tile of p.pair vectors: as many columns as the registers hold, then rows.
 inline void shape_tile(int64_t height, int64_t width, Plan &p) {
     const int64_t limit = most_voxels(static_cast<int>(p.pair));
@@ -77,8 +95,11 @@ inline void prefer_voxels(const Correlation &c, int64_t height, int64_t width, P
 template <class S, class A = sum_t<S>>
 void choose_tile(const Correlation &c, const int64_t count[3], Plan &p) {
     const int64_t height = most(1, count[1]), width = most(1, count[2]);
-    p.narrow = c.in > 0 && c.out > 0 && count[2] > 0 && prefers_narrow<A>(c, width);
-    p.direct = !p.narrow && reads_in_place<S>(c);
+    p.direct = reads_in_place<S>(c);
+    // For a single tap, turning what lies in channels into lines pays for the fewest channels only.
+    const bool turns = !p.direct || c.taps() > 1 || c.out <= 4;
+    p.narrow = c.in > 0 && c.out > 0 && count[2] > 0 && turns && prefers_narrow<A>(c, width);
+    p.direct = p.direct && !p.narrow;
     if (p.narrow) {
         p.unit = pieces(c.out, pieces(c.out, most_outs));
         p.pair = 1;
@@ -228,7 +249,7 @@ private:
         for (int a = 2; a >= 0; --a) at[a] = where % p.grid[a], where /= p.grid[a];
         for (int a = 2; a >= 0; --a) {
             b.cover[a] = c.cover(a, where % c.slabs(a));
-            if (!b.set(a, b.cover[a], at[a] * p.block[a], p.block[a])) return false;
+            if (!b.set(a, b.cover[a], at[a] * p.block[a], p.block[a], c.folded && a == 2)) return false;
             where /= c.slabs(a);
         }
         b.n = where;
@@ -294,9 +315,10 @@ private:
         s.x = space.slab;
         for (int a = 0; a < 3; ++a) s.voxel[a] = b.slot[a];
         s.in.blocks = blocks;
-        s.in.last = least(p.spacing, c.in - (first + blocks - 1) * p.spacing);
+        s.in.last = c.folded ? c.window[2] : least(p.spacing, c.in - (first + blocks - 1) * p.spacing);
+        if (c.folded) s.voxel[2] *= b.line[2].pace;
         s.in.x_block = b.slot[3];
-        s.in.x_row = b.slot[1];
+        s.in.x_row = c.folded ? s.voxel[2] : b.slot[1];
         s.in.w_block = p.w_block * vectors;
         s.in.w_tap[2] = p.w_tap * vectors;
         s.in.w_tap[1] = s.in.w_tap[2] * c.window[2];
@@ -312,7 +334,8 @@ private:
     }
 
     // Points a pass at x itself. The packed channel blocks of a tap are one run. The first pass over a block asks for what
-    // its next row will need.
+    // its next row, or with one tap
+    // its next tiles, will need.
     void read_in_place(const Job &b, const S *from, int64_t channels, Pass &s) const {
         s.x = reinterpret_cast<const A *>(from);
         for (int a = 0; a < 3; ++a) {
@@ -320,7 +343,8 @@ private:
             s.x += b.start_in_memory(a, c.from.space[a]);
         }
         s.in.x_row = s.voxel[2];
-        if (s.vector == b.vector && !c.transposed) s.in.ahead = s.voxel[1];
+        if (s.vector == b.vector && c.taps() == 1) s.in.ahead = 2 * most_voxels(most_vectors) * s.voxel[2];
+        else if (s.vector == b.vector && !c.transposed) s.in.ahead = s.voxel[1];
         s.in.fresh[0] = b.line[1].pace, s.in.fresh[1] = b.line[2].pace;
         s.in.blocks = 1, s.in.last = channels;
     }
@@ -332,7 +356,7 @@ private:
         // Tiles as equal as can be: a narrow last one would wait for its own additions.
         const int64_t width = b.count[2], tiles = pieces(width, p.columns);
         const int64_t small = p.narrow ? p.columns : width / tiles, large = p.narrow ? 0 : width % tiles;
-        const Range inside = several ? b.line[2].inside() : Range{0, 0};
+        const Range inside = !several ? Range{0, 0} : c.folded ? Range{0, b.line[2].count} : b.line[2].inside();
         for (int64_t d = 0; d < b.count[0]; ++d) {
             s.in.valid[0] = b.line[0].valid(b.from[0] + d, b.from[0] + d + 1);
             for (int64_t h = 0; h < b.count[1]; h += p.rows) {
@@ -344,9 +368,12 @@ private:
                     const int64_t at = b.from[2] + q, end = at + columns;
                     const int64_t alike = (wide ? large * (small + 1) : width) - q;
                     s.in.tiles = inside.holds(at) ? most(1, least(alike, inside.to - at) / columns) : 1;
-                    s.in.valid[2] = b.line[2].valid(at, end);
-                    s.in.head = b.line[2].valid(at, at + 1);
-                    s.in.tail = b.line[2].valid(end - 1, end);
+                    s.in.valid[2] = s.in.head = s.in.tail = {0, 1};
+                    if (!c.folded) {
+                        s.in.valid[2] = b.line[2].valid(at, end);
+                        s.in.head = b.line[2].valid(at, at + 1);
+                        s.in.tail = b.line[2].valid(end - 1, end);
+                    }
                     s.in.x = s.x + d * s.voxel[0] + h * s.voxel[1] + q * s.voxel[2];
                     body(y + b.n * c.to.batch + (b.group * c.out + s.vector * p.unit) * c.to.channel + place(b, 0, d) +
                              place(b, 1, h) + place(b, 2, q),
@@ -358,12 +385,14 @@ private:
 
     void multiply(const Job &b, Pass &s) const {
         const int64_t row = b.line[1].step * c.to.space[1], column = b.line[2].step * c.to.space[2];
-        const bool keep = in_place(s.vector, s.vectors), past = keep && s.first && s.last && past_caches;
+        const bool single = s.first && s.last, keep = in_place(s.vector, s.vectors, single);
+        const int64_t beyond = (s.vector + s.vectors) * p.unit - c.out;
+        const int part = beyond > 0 ? static_cast<int>(p.unit - beyond) : 0;
         each_tile(b, s, keep, [&](S *to, int64_t rows, int64_t columns) {
-            const Tile<A> run = tile_of<A>(p.direct ? 0 : p.spacing, s.vectors, rows, columns);
+            const Tile<A> run = tile_of<A>(p.direct || c.folded ? 0 : p.spacing, s.vectors, rows, columns);
             s.in.x_next = columns * s.voxel[2];
-            if (keep) return run(s.in, {reinterpret_cast<A *>(to), column, row, columns * column, !s.first, past});
-            run(s.in, {s.sums, s.width, s.width * columns, 0, !s.first, false});
+            if (keep) return run(s.in, {reinterpret_cast<A *>(to), column, row, columns * column, !s.first, single && past_caches, part});
+            run(s.in, {s.sums, s.width, s.width * columns, 0, !s.first, false, 0});
             if (s.last) emit(b, s.sums, rows, columns, s.width, least(s.width, c.out - s.vector * p.unit), to);
             if (!(s.first && s.last)) s.sums += rows * columns * s.width;
         });
@@ -396,9 +425,9 @@ private:
         return ((b.from[a] + q) * b.line[a].step + b.line[a].phase) * c.to.space[a];
     }
 
-    // Whether a tile's sums can be kept in the output itself.
-    bool in_place(int64_t vector, int64_t vectors) const {
-        return sizeof(S) == sizeof(A) && c.to.channel == 1 && (vector + vectors) * p.unit <= c.out;
+    // Whether a tile's sums can be kept in the output itself; a part of a vector, if nothing is added to it later.
+    bool in_place(int64_t vector, int64_t vectors, bool single) const {
+        return sizeof(S) == sizeof(A) && c.to.channel == 1 && (single || (vector + vectors) * p.unit <= c.out);
     }
 
     // Rounds and writes a tile whose sums are [row][column][lane].

@@ -53,6 +53,7 @@ struct Correlation {
     int64_t phases[3];
     vg_axis axis[3];
     bool transposed;
+    bool folded;  // the channels are cells of the width, see `fold`
 
     Line line(int a, int64_t phase) const;
     int64_t taps() const { return window[0] * window[1] * window[2]; }
@@ -116,27 +117,30 @@ inline Line Correlation::cover(int a, int64_t slab) const {
 // the first at `start`, the next `gap` further on. With one run per residue of the pace, neighbouring output cells
 // always find their inputs side by side; where that would store many unused cells, there is one run per tap instead.
 struct Slots {
-    int64_t runs, length, start, gap;
+    int64_t runs, length, start, gap, pace;
     int64_t low;  // the least shift
     bool per_tap;
 
     int64_t count() const { return runs * length; }
-    int64_t cell(const Line &l, int64_t slot) const { return start + slot / length * gap + slot % length * l.pace; }
+    int64_t cell(int64_t slot) const { return start + slot / length * gap + slot % length * pace; }
     // The slot of the i-th cell in the order of the tensor, in which memory is read fastest.
     int64_t in_order(int64_t i) const { return per_tap || runs == 1 ? i : i % runs * length + i / runs; }
     // The slot of tap j of the block's first output cell.
     int64_t of_tap(const Line &l, int64_t j) const {
         if (per_tap) return j * length;
         const int64_t at = l.shift + j * l.slide - low;
-        return at % l.pace * length + at / l.pace;
+        return at % pace * length + at / pace;
     }
 };
 
-inline Slots slots_of(const Line &l, int64_t from, int64_t count) {
-    if (l.taps == 0) return {0, 0, 0, 0, 0, true};
+// `dense` keeps the cells in their order, in one run.
+inline Slots slots_of(const Line &l, int64_t from, int64_t count, bool dense) {
+    if (l.taps == 0) return {0, 0, 0, 0, 1, 0, true};
+    const int64_t start = from * l.pace + l.low_shift();
+    if (dense) return {1, (count - 1) * l.pace + l.span(), start, 1, 1, l.low_shift(), false};
     const int64_t residues = least(l.pace, l.span()), length = count + (l.span() - 1) / l.pace;
-    if (residues * length > l.taps * count) return {l.taps, count, from * l.pace + l.shift, l.slide, 0, true};
-    return {residues, length, from * l.pace + l.low_shift(), 1, l.low_shift(), false};
+    if (residues * length > l.taps * count) return {l.taps, count, from * l.pace + l.shift, l.slide, l.pace, 0, true};
+    return {residues, length, start, 1, l.pace, l.low_shift(), false};
 }
 
 // A block of output cells, the input cells that it needs, and how these lie in the slab.
@@ -147,11 +151,11 @@ struct Block {
     int64_t slot[4];  // distances in the slab: depth, height, width, block of channels
 
     // Sets the cells that the slab holds along one axis; false if the block is empty.
-    bool set(int a, const Line &cover, int64_t first, int64_t cells) {
+    bool set(int a, const Line &cover, int64_t first, int64_t cells, bool dense) {
         from[a] = first;
         limit[a] = cells;
         if (!select(a, cover)) return false;
-        slots[a] = slots_of(cover, first, count[a]);
+        slots[a] = slots_of(cover, first, count[a], dense);
         return true;
     }
     // Chooses among the lines that the slab covers; false if the block has none of its cells.
@@ -191,7 +195,7 @@ inline int64_t slab_cells(const Correlation &c, const int64_t block[3]) {
         int64_t longest = 0;
         for (int64_t f = 0; f < c.slabs(a); ++f) {
             const Line l = c.cover(a, f);
-            longest = most(longest, slots_of(l, 0, least(block[a], l.count)).count());
+            longest = most(longest, slots_of(l, 0, least(block[a], l.count), c.folded && a == 2).count());
         }
         cells *= longest;
     }
@@ -289,12 +293,12 @@ public:
     void fill(const S *x, int64_t channels, bool clear_depth, bool clear_height) {
         for (int64_t i = 0; i < b.slots[0].count(); ++i) {
             const int64_t sd = b.slots[0].in_order(i);
-            const int64_t d = b.slots[0].cell(b.line[0], sd);
+            const int64_t d = b.slots[0].cell(sd);
             const bool inside = d >= 0 && d < b.line[0].size;
             if (!inside && !clear_depth) continue;
             for (int64_t k = 0; k < b.slots[1].count(); ++k) {
                 const int64_t sh = b.slots[1].in_order(k);
-                const int64_t h = b.slots[1].cell(b.line[1], sh);
+                const int64_t h = b.slots[1].cell(sh);
                 A *line = to + sd * b.slot[0] + sh * b.slot[1];
                 if (inside && h >= 0 && h < b.line[1].size) {
                     fill_line(x + d * strides.space[0] + h * strides.space[1], channels, line);
@@ -311,11 +315,11 @@ private:
         const Slots &s = b.slots[2];
         for (int64_t run = 0; run < s.runs; ++run, line += s.length * spacing) {
             const int64_t cell = s.start + run * s.gap;
-            const int64_t begin = clamp(ceil_div(-cell, l.pace), 0, s.length);
-            const int64_t end = clamp(ceil_div(l.size - cell, l.pace), begin, s.length);
+            const int64_t begin = clamp(ceil_div(-cell, s.pace), 0, s.length);
+            const int64_t end = clamp(ceil_div(l.size - cell, s.pace), begin, s.length);
             clear(line, begin, channels);
             clear(line + end * spacing, s.length - end, channels);
-            if (begin < end) copy(x + (cell + begin * l.pace) * strides.space[2], end - begin, channels, line + begin * spacing);
+            if (begin < end) copy(x + (cell + begin * s.pace) * strides.space[2], end - begin, channels, line + begin * spacing);
         }
     }
 
@@ -325,7 +329,7 @@ private:
     }
 
     void copy(const S *x, int64_t voxels, int64_t channels, A *line) {
-        const int64_t voxel = b.line[2].pace * strides.space[2];
+        const int64_t voxel = b.slots[2].pace * strides.space[2];
         if (spacing == 1) copy_voxels<1>(x, voxel, strides.channel, voxels, channels, line, b.slot[3], strides.space[1]);
         else if (spacing == 4) copy_voxels<4>(x, voxel, strides.channel, voxels, channels, line, b.slot[3], strides.space[1]);
         else copy_voxels<16>(x, voxel, strides.channel, voxels, channels, line, b.slot[3], strides.space[1]);

@@ -44,6 +44,7 @@ struct TileOutput {
     int64_t column, row, next;
     bool add;   // to what is there
     bool past;  // the caches
+    int part;   // channels of the last vector, or 0 for all; then nothing is added
 };
 
 template <class A>
@@ -107,7 +108,8 @@ inline __attribute__((always_inline)) void one_tile(const TileInput<A> &in, cons
 #pragma GCC unroll 32
         for (int v = 0; v < vectors; ++v) {
             A *to = y + i / columns * out.row + i % columns * out.column + v * lanes<A>;
-            if (out.past) store_past(to, sum[i][v]);
+            if (v == vectors - 1 && out.part) store_part(to, sum[i][v], out.part);
+            else if (out.past) store_past(to, sum[i][v]);
             else store(to, out.add ? load(to) + sum[i][v] : sum[i][v]);
         }
     }

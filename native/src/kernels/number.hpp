@@ -160,6 +160,10 @@ inline void settle() {
 // The first n < lanes elements; the rest of the vector is zero.
 template <class S>
 inline vec<sum_t<S>> load_part(const S *p, int n) {
+#if VG_VECTOR_BYTES == 64
+    if constexpr (__is_same(S, float)) return (vec<float>)_mm512_maskz_loadu_ps((1u << n) - 1, p);
+    if constexpr (__is_same(S, double)) return (vec<double>)_mm512_maskz_loadu_pd((1u << n) - 1, p);
+#endif
     vec<sum_t<S>> v = {};
     for (int i = 0; i < n; ++i) v[i] = widen(p[i]);
     return v;

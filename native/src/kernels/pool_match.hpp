@@ -174,7 +174,8 @@ void values_at_match(const Taps &taps, const S *x, const S *y, const S *grad, S 
             const int64_t from[n] = {taps.stride.at(i + v * L)...};
             vec<T> found[n] = {};
             taps.backwards([&](int64_t at, int64_t) {
-                if constexpr (asks) (ask(x + at + from[v] + taps.ahead), ...), (ask(grad + at + from[v] + taps.ahead), ...);
+                if constexpr (asks)
+                    ((ask(x + at + from[v] + taps.ahead), ask(grad + at + from[v] + taps.ahead)), ...);
                 ((found[v] = choose<T>(target[v].match(get_raw(x + at + from[v], part)),
                                        get_raw(grad + at + from[v], part), found[v])),
                  ...);

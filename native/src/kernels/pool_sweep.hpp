@@ -10,9 +10,9 @@ namespace VG_NAMESPACE::pool {
 
 inline constexpr int64_t kSweepRows = 16, kSweepTaps = 4;
 inline constexpr int64_t kSweepBytes = 8 << 10;  // of a row
-// Vectors of channels at a time. Columns that are kept take registers, too.
-inline constexpr int kSweepVectors = VG_VECTOR_BYTES == 64 ? 8 : 4;
-inline int64_t sweep_vectors(const Comb &comb) { return comb.taps > comb.step ? kSweepVectors / 2 : kSweepVectors; }
+// Vectors of channels at a time: more where no columns are kept, which take registers, too.
+inline constexpr int kSweepVectors = VG_VECTOR_BYTES >= 32 ? 8 : 4, kKeptVectors = VG_VECTOR_BYTES == 64 ? 4 : 2;
+inline int64_t sweep_vectors(const Comb &comb) { return comb.taps > comb.step ? kKeptVectors : kSweepVectors; }
 
 // Whether this way is open and the best: regular windows of few rows, channels that fill vectors and take few turns.
 template <class Join>
@@ -34,8 +34,9 @@ public:
     Sweep(const vg_pool *p, const S *x, S *y, const vg_run *run)
         : p_(p), D(cells_of(p->axis[0])), H(cells_of(p->axis[1])), W(cells_of(p->axis[2])), C(p->channels),
           comb_(comb_of(p->axis[2])), inner_(whole(comb_, p->axis[2])), x_(x), y_(y), run_(run) {
-        vectors_ = sweep_vectors(comb_);
         shared_ = D.overlap() > 1.2;
+        pairs_ = H.overlap() > 1.7;
+        vectors_ = pairs_ ? kKeptVectors : sweep_vectors(comb_);
         // Where the channels take several turns, the cells must still be near for the next one.
         const int64_t cell = C * static_cast<int64_t>(sizeof(S)), near = kSweepBytes / (cell * at_least_one(comb_.step));
         tile_ = C <= vectors_ * L ? at_least_one(W.count) : std::clamp<int64_t>(near, 4, std::max<int64_t>(W.count, 4));
@@ -60,12 +61,15 @@ public:
 
     void block(const Blocks::Block &b) const {
         for (int64_t od = b.depth.lo; od < b.depth.hi; ++od)
-            for (int64_t oh = b.height.lo; oh < b.height.hi && !cancelled(run_); ++oh)
+            for (int64_t oh = b.height.lo; oh < b.height.hi && !cancelled(run_);) {
+                const int64_t outs = pairs_ && oh % 2 == 0 && oh + 1 < b.height.hi ? 2 : 1;
                 for (int64_t o = 0; o < W.count; o += tile_) {
                     const Range wide{o, std::min(W.count, o + tile_)};
-                    if (asks_ && (shared_ ? od + 1 < b.depth.hi : oh + 1 < b.height.hi)) channels<true>(b, od, oh, wide);
-                    else channels<false>(b, od, oh, wide);
+                    if (outs == 2) channels<2>(b, od, oh, wide);
+                    else channels<1>(b, od, oh, wide);
                 }
+                oh += outs;
+            }
         if (past_) settle();
     }
 
@@ -78,61 +82,89 @@ private:
         return inner;
     }
 
-    // The rows of windows, for n vectors of channels, and rows that will be wanted next.
-    template <int n, bool asks>
+    // The rows of one or two rows of windows, for n vectors of channels, and rows that will be wanted next. First come the
+    // rows that both have.
+    template <int n, int outs>
     struct Rows {
-        static constexpr int sums = n;
-        const S *row[kSweepRows], *ahead[kSweepRows];
-        int64_t count = 0, ahead_count = 0;
+        static constexpr int vectors = n, sums = n * outs;
+        struct List {
+            const S *row[2 * kSweepRows];
+            int64_t count = 0;
+            void add(const S *one) { row[count++] = one; }
+        };
+        List both, own[outs], ahead;
 
         template <class Part>
         inline __attribute__((always_inline)) void join(int64_t at, vec<A> (&into)[sums], Part part) const {
-            for (int64_t r = 0; asks && r < ahead_count; ++r) {
+            for (int64_t r = 0; r < ahead.count; ++r) {
 #pragma GCC unroll 8
-                for (int j = 0; j < n; ++j) ask(ahead[r] + at + j * L);
+                for (int j = 0; j < n; ++j) ask(ahead.row[r] + at + j * L);
             }
-            for (int64_t r = 0; r < count; ++r) {
+            join(both, at, into, 0, part);
+            if constexpr (outs == 2) {
 #pragma GCC unroll 8
-                for (int j = 0; j < n; ++j) into[j] = Join::join(into[j], get(row[r] + at + j * L, part));
+                for (int j = 0; j < n; ++j) into[n + j] = into[j];
+                join(own[1], at, into, n, part);
+            }
+            join(own[0], at, into, 0, part);
+        }
+        template <class Part>
+        static inline __attribute__((always_inline)) void join(const List &list, int64_t at, vec<A> (&into)[sums],
+                                                               int to, Part part) {
+            for (int64_t r = 0; r < list.count; ++r) {
+#pragma GCC unroll 8
+                for (int j = to; j < to + n; ++j)
+                    into[j] = Join::join(into[j], get(list.row[r] + at + (j - to) * L, part));
             }
         }
     };
     // All channels of some outputs of a row, as many vectors at a time as there are registers.
-    template <bool asks>
+    template <int outs>
     void channels(const Blocks::Block &b, int64_t od, int64_t oh, Range wide) const {
         int64_t c = b.channel.lo;
         const auto all = [&]<int n>(std::integral_constant<int, n>) {
-            for (; vectors_ >= n && c + n * L <= b.channel.hi; c += n * L) row<asks, n>(b, od, oh, wide, c, All{});
+            for (; vectors_ >= n && c + n * L <= b.channel.hi; c += n * L) row<outs, n>(b, od, oh, wide, c, All{});
         };
-        all(std::integral_constant<int, kSweepVectors>{});
-        all(std::integral_constant<int, kSweepVectors / 2>{});
+        if constexpr (outs == 1) all(std::integral_constant<int, kSweepVectors>{});
+        if constexpr (outs == 1 || kKeptVectors == 4) all(std::integral_constant<int, 4>{});
         all(std::integral_constant<int, 2>{});
         all(std::integral_constant<int, 1>{});
-        if (c < b.channel.hi) row<asks, 1>(b, od, oh, wide, c, Some{static_cast<int>(b.channel.hi - c)});
+        if (c < b.channel.hi) row<outs, 1>(b, od, oh, wide, c, Some{static_cast<int>(b.channel.hi - c)});
     }
 
-    template <bool asks, int n, class Part>
+    template <int outs, int n, class Part>
     void row(const Blocks::Block &b, int64_t od, int64_t oh, Range wide, int64_t c, Part part) const {
-        const Range rd = D.at(od), rh = H.at(oh);
-        Rows<n, asks> rows;
+        const Range rd = D.at(od), both = in_both(oh);
+        Rows<n, outs> rows;
         for (int64_t d = rd.lo; d < rd.hi; ++d)
-            for (int64_t h = rh.lo; h < rh.hi; ++h) rows.row[rows.count++] = source(b.image, d, h, c);
-        if constexpr (asks) {
-            const Next next = shared_ ? next_depth(b, od, oh) : Next{rd, H.at(oh + 1)};
-            for (int64_t d = next.depth.lo; d < next.depth.hi; ++d)
-                for (int64_t h = next.height.lo; h < next.height.hi; ++h)
-                    rows.ahead[rows.ahead_count++] = source(b.image, d, h, c);
-        }
-        outputs(rows, od, oh, wide, target(b.image, od, oh, c), part);
+            for (int64_t h = both.lo; h < both.hi; ++h) rows.both.add(source(b.image, d, h, c));
+        for (int64_t k = 0; k < outs; ++k)
+            for (int64_t d = rd.lo; d < rd.hi; ++d)
+                for (int64_t h = H.at(oh + k).lo; h < H.at(oh + k).hi; ++h)
+                    if (h < both.lo || h >= both.hi) rows.own[k].add(source(b.image, d, h, c));
+        const Next next = asks_ ? wanted_next(b, od, oh, outs) : Next{};
+        for (int64_t d = next.depth.lo; d < next.depth.hi; ++d)
+            for (int64_t h = next.height.lo; h < next.height.hi; ++h) rows.ahead.add(source(b.image, d, h, c));
+        outputs<outs>(rows, od, oh, wide, target(b.image, od, oh, c), part);
+    }
+    // The rows that windows at `oh` share with those beside them, above or below: these are joined first, whether or not
+    // both are taken together, so that a sum is the same wherever the volume is cut.
+    Range in_both(int64_t oh) const {
+        const int64_t other = oh ^ 1;
+        if (!pairs_ || other >= H.count) return {0, 0};
+        const Range one = H.at(oh), two = H.at(other);
+        return {std::max(one.lo, two.lo), std::min(one.hi, two.hi)};
     }
     struct Next {
-        Range depth, height;
+        Range depth{0, 0}, height{0, 0};
     };
     // Where depths share planes, each brings in the new ones of the next, as far as it goes itself.
-    Next next_depth(const Blocks::Block &b, int64_t od, int64_t oh) const {
-        const Range rd = D.at(od), rh = H.at(oh), then = D.at(od + 1);
+    Next wanted_next(const Blocks::Block &b, int64_t od, int64_t oh, int outs) const {
+        const Range rd = D.at(od), rh = H.at(oh);
+        if (!shared_) return oh + outs < b.height.hi ? Next{rd, H.at(oh + outs)} : Next{};
+        if (od + 1 >= b.depth.hi || D.at(od + 1).size() == 0) return {};
         const int64_t first = oh == b.height.lo ? rh.lo : std::max(rh.lo, H.at(oh - 1).hi);
-        return {then.size() > 0 ? Range{rd.hi, then.hi} : Range{0, 0}, {first, rh.hi}};
+        return {{rd.hi, D.at(od + 1).hi}, {first, H.at(oh + outs - 1).hi}};
     }
     const S *source(int64_t image, int64_t d, int64_t h, int64_t c) const {
         return x_ + ((image * D.cells + d) * H.cells + h) * W.cells * C + c;
@@ -141,38 +173,49 @@ private:
         return y_ + ((image * D.count + od) * H.count + oh) * W.count * C + c;
     }
 
+    // By what the sums of one or two rows of windows are divided.
+    template <int outs>
+    struct Counts {
+        A of[outs];
+    };
+    template <int outs>
+    Counts<outs> counts_of(int64_t od, int64_t oh, int64_t o) const {
+        Counts<outs> counts;
+        for (int k = 0; k < outs; ++k) {
+            const vg_span *axis = p_->axis;
+            const A rows = static_cast<A>(Join::divides ? extent(axis[0], od) * extent(axis[1], oh + k) : 1);
+            counts.of[k] = std::max(rows * static_cast<A>(Join::divides ? extent(axis[2], o) : 1), A(1));
+        }
+        return counts;
+    }
     // Windows along the width: the inner ones in a run, the others one by one.
-    template <class Taken, class Part>
+    template <int outs, class Taken, class Part>
     void outputs(const Taken &rows, int64_t od, int64_t oh, Range wide, S *out, Part part) const {
-        const A share = static_cast<A>(Join::divides ? extent(p_->axis[0], od) * extent(p_->axis[1], oh) : 0);
         const Range inner{std::max(wide.lo, inner_.lo), std::min(wide.hi, inner_.hi)};
         for (int64_t o = wide.lo; o < wide.hi; ++o) {
             if (o == inner.lo && inner.size() > 0) {
-                inside(rows, inner, out + o * C, count_of(share, o), part);
+                inside(rows, inner, out + o * C, counts_of<outs>(od, oh, o), part);
                 o = inner.hi;
                 if (o >= wide.hi) return;
             }
             const Range rw = W.at(o);
-            run<0, 0>(rows, rw.lo, rw.size(), 0, 1, out + o * C, count_of(share, o), part);
+            run<0, 0>(rows, rw.lo, rw.size(), 0, 1, out + o * C, counts_of<outs>(od, oh, o), part);
         }
     }
-    template <class Taken, class Part>
-    void inside(const Taken &rows, Range inner, S *out, A count, Part part) const {
+    template <class Taken, class Divisors, class Part>
+    void inside(const Taken &rows, Range inner, S *out, const Divisors &counts, Part part) const {
         const int64_t first = comb_.at(inner.lo), taps = comb_.taps, step = comb_.step, windows = inner.size();
-        if (taps == 3 && step == 1) return run<3, 1>(rows, first, taps, step, windows, out, count, part);
-        if (taps == 3 && step == 2) return run<3, 2>(rows, first, taps, step, windows, out, count, part);
-        if (taps == 2 && step == 1) return run<2, 1>(rows, first, taps, step, windows, out, count, part);
-        run<0, 0>(rows, first, taps, step, windows, out, count, part);
-    }
-    A count_of(A share, int64_t o) const {
-        if constexpr (!Join::divides) return A(1);
-        return std::max(share * static_cast<A>(extent(p_->axis[2], o)), A(1));
+        if (taps == 3 && step == 1) return run<3, 1>(rows, first, taps, step, windows, out, counts, part);
+        if (taps == 3 && step == 2) return run<3, 2>(rows, first, taps, step, windows, out, counts, part);
+        if (taps == 2 && step == 1) return run<2, 1>(rows, first, taps, step, windows, out, counts, part);
+        run<0, 0>(rows, first, taps, step, windows, out, counts, part);
     }
 
     // Windows at equal steps. With a known number of taps over the step, the columns that two windows share are kept.
-    template <int known, int known_step, class Taken, class Part>
-    void run(const Taken &rows, int64_t cell, int64_t taps, int64_t step, int64_t windows, S *out, A count, Part part) const {
-        constexpr int kept = known - known_step, sums = Taken::sums;
+    template <int known, int known_step, class Taken, class Divisors, class Part>
+    void run(const Taken &rows, int64_t cell, int64_t taps, int64_t step, int64_t windows, S *out, const Divisors &counts,
+             Part part) const {
+        constexpr int kept = known - known_step, sums = Taken::sums, n = Taken::vectors;
         vec<A> old[kept > 0 ? kept : 1][sums];
 #pragma GCC unroll 4
         for (int k = 0; k < kept; ++k) column(rows, (cell + k) * C, old[k], part);
@@ -194,11 +237,15 @@ private:
                     if (kept > 0 && k >= known_step) old[kept > 0 ? k - known_step : 0][j] = fresh[j];
                 }
             }
-            for (int j = 0; j < sums; ++j) write(out + j * L, Join::divides ? sum[j] / splat<A>(count) : sum[j], part);
+            for (int j = 0; j < sums; ++j) {
+                const vec<A> all = Join::divides ? sum[j] / splat<A>(counts.of[j / n]) : sum[j];
+                write(out + j / n * W.count * C + j % n * L, all, part);
+            }
         }
     }
     template <class Taken, class Part>
-    static inline __attribute__((always_inline)) void column(const Taken &rows, int64_t at, vec<A> (&into)[Taken::sums], Part part) {
+    static inline __attribute__((always_inline)) void column(const Taken &rows, int64_t at, vec<A> (&into)[Taken::sums],
+                                                             Part part) {
 #pragma GCC unroll 8
         for (int j = 0; j < Taken::sums; ++j) into[j] = splat<A>(Join::identity);
         rows.join(at, into, part);
@@ -219,6 +266,7 @@ private:
     int64_t vectors_;       // of channels at a time
     int64_t tile_;          // outputs along the width at a time
     bool shared_;           // depths share planes
+    bool pairs_;            // two rows of windows at a time
     bool asks_;             // brings in rows before they are wanted
     const S *x_;
     S *y_;

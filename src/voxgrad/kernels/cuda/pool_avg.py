@@ -122,14 +122,13 @@ def spread_windows(dy, dx, D, H, W, C, OD, OH, OW, bd, bh, bw, tiles_h, tiles_w,
 
 
 @per_problem
-def _plan(problem: Problem, dtype: torch.dtype, lanes: Lanes | None) -> Launch:
+def _plan(problem: Problem, dtype: torch.dtype) -> Launch:
     """The launch of a gradient."""
     pool = canonical(problem)
     acc = compute_type(dtype)
     torn = not pool.overlaps and (pool.channels > 1 or element_size(dtype) > 2)
     if fits_lanes(pool) and not torn:  # Cells of a window apart from each other would be written in halves of a line.
-        lanes = lanes or _lanes(pool, element_size(dtype))
-        grid, ints, shared = laid_out(pool, lanes, *pool.lattice)
+        grid, ints, shared = laid_out(pool, _lanes(pool, element_size(dtype)), *pool.lattice)
         return Launch(sweep_spread, grid, ints, shared | {"ACC": acc})
     (kd, kh, kw), (sd, sh, sw) = pool.windows, pool.strides
     jd, jh, jw = triton.cdiv(kd, sd), triton.cdiv(kh, sh), triton.cdiv(kw, sw)
@@ -173,9 +172,9 @@ def avg_pool(problem: Problem, x: torch.Tensor) -> torch.Tensor:
     return pool_windows(problem, x, maximum=False)
 
 
-def avg_pool_grad(problem: Problem, dy: torch.Tensor, lanes: Lanes | None = None) -> torch.Tensor:
+def avg_pool_grad(problem: Problem, dy: torch.Tensor) -> torch.Tensor:
     """The transpose of `avg_pool`, applied to a contiguous tensor."""
     dx = dy.new_empty(problem.input_extent)
     if dx.numel():
-        _plan(problem, dy.dtype, lanes)(dy, dx)
+        _plan(problem, dy.dtype)(dy, dx)
     return dx

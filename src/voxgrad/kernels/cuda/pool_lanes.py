@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ruff: noqa: N803, RUF005, SIM108 - Triton: capitals are constants, branches on them no expressions, tuples are added
+# ruff: noqa: N803, RUF005 - Triton: capitals are constants, branches on them no expressions, tuples are added
 # mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False
 # mypy: disallow-untyped-calls=False, disallow-untyped-decorators=False
 # mypy: disable-error-code="assignment, misc, var-annotated"
@@ -21,18 +21,27 @@ import triton
 import triton.language as tl
 
 from voxgrad.kernels.cuda.pool_common import Pool, channel_block, covered, inside, level, steps
+from voxgrad.kernels.cuda.pool_words import as_word, firsts, paired, seconds, shifted, widened
 
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """The part of the work one program does: lanes, numbers per lane, rows per lane, steps along depth, warps."""
+    """The part of the work one program does, and how it is compiled."""
 
     lanes: int
     numbers: int
+    """Numbers of a lane."""
     rows: int
     chunk: int
+    """Steps along the axis that lanes walk."""
     warps: int = 4
     line: bool = False
+    across: int = 0
+    """Lanes side by side along width; 0 for as many as there are."""
+    stages: int = 1
+    """More than 1: loads of the next step go through shared memory meanwhile."""
+    registers: int = 0
+    """Registers of a thread, 0 for what the compiler finds; told a number, it also loads earlier."""
 
 
 def fits_lanes(pool: Pool) -> bool:
@@ -51,33 +60,61 @@ def _is_line(pool: Pool, cells: int) -> bool:
     return whole and ((b <= 1 and k - 1 - b <= 1) if s == 1 else b == 0)
 
 
-def choose_lanes(pool: Pool, size: int, rows: int, chunk: int, *, threads: int = 128, width: int = 16) -> Lanes:
-    """Lanes for `threads` threads with accesses `width` bytes wide, given the bytes of a number."""
+def choose_lanes(
+    pool: Pool,
+    size: int,
+    rows: int,
+    chunk: int,
+    *,
+    threads: int = 128,
+    width: int = 16,
+    across: int = 0,
+    whole: bool = False,
+) -> Lanes:
+    """Lanes for `threads` threads with accesses `width` bytes wide, given the bytes of a number.
+
+    `whole` asks for lanes that divide the channels, if four numbers or more do.
+    """
     cells = max(2, min(8, width // size))
     if _is_line(pool, cells):
         return Lanes(threads, cells // pool.strides[2], rows, chunk, threads // 32, line=True)
     if pool.channels == 1:
         return Lanes(threads, 1, rows, chunk, threads // 32)
     numbers = channel_block(pool.channels, 128)
-    return Lanes(max(1, threads * cells // numbers), numbers, rows, chunk, threads // 32)
+    if whole and pool.channels % 4 == 0:
+        numbers = min(pool.channels & -pool.channels, 128)
+    lanes = max(1, threads * cells // numbers)
+    return Lanes(lanes, numbers, rows, chunk, threads // 32, across=min(across, lanes))
 
 
 Geometry = tuple[tuple[int], tuple[int, ...], dict[str, Any]]
 
+_FEW = 256
+"""Programs that a GPU should have to do: with fewer, lanes walk less far."""
+
 
 def laid_out(pool: Pool, lanes: Lanes, along: int, rows: int, width: int) -> Geometry:
     """Grid, integers and constants of a kernel whose lanes cover rows times a width, `along` deep."""
-    chunk = min(lanes.chunk, along)
     units = width // lanes.numbers if lanes.line else width
-    tiles, chunks = steps(steps(rows, lanes.rows) * units, lanes.lanes), steps(along, chunk)
+    groups = steps(rows, lanes.rows)
+    if lanes.across:
+        tiles = steps(groups, lanes.lanes // lanes.across) * steps(units, lanes.across)
+    else:
+        tiles = steps(groups * units, lanes.lanes)
     tiles_c = 1 if lanes.line else steps(pool.channels, lanes.numbers)
+    chunk = min(lanes.chunk, along)
+    while chunk > 4 and pool.images * tiles * tiles_c * steps(along, chunk) < _FEW:
+        chunk //= 2
     (kd, kh, kw), (sd, sh, sw) = pool.windows, pool.strides
+    chunks = steps(along, chunk)
     ints = (*pool.sizes, pool.channels, *pool.outs, *pool.befores[:2], units, tiles, tiles_c, chunks)
     constants = {
         "KD": kd, "KH": kh, "KW": kw, "SD": sd, "SH": sh, "SW": sw, "BEFORE": pool.befores[2], "R": lanes.rows,
-        "X": lanes.numbers, "L": lanes.lanes, "CHUNK": chunk, "LINE": lanes.line,
-        "WHOLE": pool.channels % lanes.numbers == 0, "num_warps": lanes.warps,
+        "X": lanes.numbers, "L": lanes.lanes, "ACROSS": lanes.across, "CHUNK": chunk, "LINE": lanes.line,
+        "STAGES": lanes.stages, "WHOLE": pool.channels % lanes.numbers == 0, "num_warps": lanes.warps,
     }  # fmt: skip
+    if lanes.registers:
+        constants["maxnreg"] = lanes.registers
     return (pool.images * chunks * tiles * tiles_c,), ints, constants
 
 
@@ -87,14 +124,26 @@ def element_size(dtype: torch.dtype) -> int:
 
 
 @triton.jit
-def spot(units, tiles, tiles_c, chunks, L: tl.constexpr):
-    """Image (64 bits), chunk of depth and tile of channels of this program; row group and width unit of its lanes."""
+def spot(units, tiles, tiles_c, chunks, L: tl.constexpr, ACROSS: tl.constexpr):
+    """Image (64 bits), chunk of depth and tile of channels of this program; row group and width unit of its lanes.
+
+    Lanes follow the rows, or are ACROSS of a row, as many of the next, and so on: tiles that share more with their
+    neighbours in the first-level cache. A lane past the end of its rows has a row group past all.
+    """
     pid = tl.program_id(0)
     tc = pid % tiles_c
     pid = pid // tiles_c
-    lane = pid % tiles * L + tl.arange(0, L)[:, None]
+    lane = tl.arange(0, L)[:, None]
+    if ACROSS:
+        wide = (units + ACROSS - 1) // ACROSS
+        unit = pid % tiles % wide * ACROSS + lane % ACROSS
+        group = tl.where(unit < units, pid % tiles // wide * (L // ACROSS) + lane // ACROSS, 1 << 24)
+    else:
+        lane += pid % tiles * L
+        group = lane // units
+        unit = lane % units
     pid = pid // tiles
-    return (pid // chunks).to(tl.int64), pid % chunks, tc, lane // units, lane % units
+    return (pid // chunks).to(tl.int64), pid % chunks, tc, group, unit
 
 
 @triton.jit
@@ -109,12 +158,16 @@ def span(first, count: tl.constexpr, size, pitch):
 
 
 @triton.jit
-def fetch(source, at, there, other, ZERO: tl.constexpr):
-    """Load; where nothing is `there`, `other` (ZERO), or whatever a position moved into the data holds."""
+def fetch(source, at, there, other, ZERO: tl.constexpr, ONCE: tl.constexpr = False):
+    """Load; where nothing is `there`, `other` (ZERO), or whatever a position moved into the data holds.
+
+    What is read only ONCE need not stay in the cache.
+    """
+    KEEP: tl.constexpr = "evict_first" if ONCE else ""
     if ZERO:
-        value = tl.load(source + at, mask=there, other=other)
+        value = tl.load(source + at, mask=there, other=other, eviction_policy=KEEP)
     else:
-        value = tl.load(source + at)
+        value = tl.load(source + at, eviction_policy=KEEP)
     return value
 
 
@@ -170,27 +223,70 @@ def cell_columns(unit, tc, W, C, KW: tl.constexpr, SW: tl.constexpr, BEFORE: tl.
 
 @triton.jit
 def cell_taps(source, row, row_there, at, there, other, KW: tl.constexpr, SW: tl.constexpr, BEFORE: tl.constexpr,
-              X: tl.constexpr, LINE: tl.constexpr, ZERO: tl.constexpr, ACC: tl.constexpr):  # fmt: skip
+              X: tl.constexpr, LINE: tl.constexpr, ZERO: tl.constexpr, ACC: tl.constexpr,
+              ONCE: tl.constexpr = False):  # fmt: skip
     """The KW cells of every window in one row of cells."""
+    # For a maximum (not ZERO) the compiler itself sees to it that little is converted.
     taps = ()
     if LINE:
-        line = fetch(source, row + at[0], row_there & there[0], other, ZERO).to(ACC)
+        line = widened(fetch(source, row + at[0], row_there & there[0], other, ZERO, ONCE), ACC, ZERO)
         first = line
         if SW == 2:
             L: tl.constexpr = line.shape[0]
             first, second = tl.split(tl.reshape(line, [L, X, 2]))
         if BEFORE == 1:
-            left = fetch(source, row + at[1], row_there & there[1], other, ZERO).to(ACC)
+            left = fetch(source, row + at[1], row_there & there[1], other, ZERO, ONCE).to(ACC)
             taps = taps + (behind(line, left, X),)
         taps = taps + (first,)
         if SW == 2 and KW > 1:
             taps = taps + (second,)
         if KW - BEFORE - SW == 1:
-            right = fetch(source, row + at[2], row_there & there[2], other, ZERO).to(ACC)
+            right = fetch(source, row + at[2], row_there & there[2], other, ZERO, ONCE).to(ACC)
             taps = taps + (ahead(first, right, X),)
     else:
         for j in tl.static_range(KW):
-            taps = taps + (fetch(source, row + at[j], row_there & there[j], other, ZERO).to(ACC),)
+            taps = taps + (widened(fetch(source, row + at[j], row_there & there[j], other, ZERO, ONCE), ACC, ZERO),)
+    return taps
+
+
+@triton.jit
+def word_columns(unit, tc, W, C, KW: tl.constexpr, SW: tl.constexpr, BEFORE: tl.constexpr, X: tl.constexpr,
+                 LINE: tl.constexpr, WHOLE: tl.constexpr, KIND: tl.constexpr):  # fmt: skip
+    """`cell_columns` in words, for `word_taps`; the ends of a line of pairs in numbers."""
+    at, _there = cell_columns(unit, tc, W, C, KW, SW, BEFORE, X, LINE, WHOLE)
+    if LINE and paired(KIND):
+        first = unit * (X * SW)
+        at = (at[0], tl.maximum(2 * first - 1, 0), tl.minimum(2 * (first + X * SW), 2 * W - 1))
+    return at
+
+
+@triton.jit
+def word_taps(source, row, at, KW: tl.constexpr, SW: tl.constexpr, BEFORE: tl.constexpr, X: tl.constexpr,
+              LINE: tl.constexpr, KIND: tl.constexpr):  # fmt: skip
+    """The KW cells of every window in one row of cells, in words; cells outside are their neighbours inside."""
+    taps = ()
+    if LINE and paired(KIND):
+        ends = source.to(tl.pointer_type(tl.int16), bitcast=True) + 2 * row
+        line = tl.load(source + (row + at[0]))
+        first = line
+        if SW == 2:
+            L: tl.constexpr = line.shape[0]
+            word, later = tl.split(tl.reshape(line, [L, X, 2]))
+            first = firsts(word, later)
+        if BEFORE == 1:
+            left = tl.load(ends + at[1]).to(tl.int32) << 16
+            taps = taps + (shifted(behind(line, left, X), line),)
+        taps = taps + (first,)
+        if SW == 2 and KW > 1:
+            taps = taps + (seconds(word, later),)
+        if KW - BEFORE - SW == 1:
+            right = tl.load(ends + at[2]).to(tl.int32)
+            taps = taps + (shifted(first, ahead(first, right, X)),)
+    elif LINE:
+        taps = cell_taps(source, row, row >= 0, at, (row >= 0,) * 3, 0.0, KW, SW, BEFORE, X, LINE, False, KIND)
+    else:
+        for j in tl.static_range(KW):
+            taps = taps + (as_word(tl.load(source + (row + at[j])), KIND),)
     return taps
 
 
@@ -219,7 +315,7 @@ def window_taps(source, row, row_there, at, there, other, JW: tl.constexpr, FIRS
     """What the JW windows of one row that cover a cell hold, the last window first."""
     taps = ()
     if LINE:
-        line = fetch(source, row + at[0], row_there & there[0], other, ZERO).to(ACC)
+        line = widened(fetch(source, row + at[0], row_there & there[0], other, ZERO), ACC, JW > 1)
         if FIRST == 1:
             right = fetch(source, row + at[2], row_there & there[2], other, ZERO).to(ACC)
             taps = taps + (ahead(line, right, X),)
@@ -229,7 +325,7 @@ def window_taps(source, row, row_there, at, there, other, JW: tl.constexpr, FIRS
             taps = taps + (behind(line, left, X),)
     else:
         for j in tl.static_range(JW):
-            taps = taps + (fetch(source, row + at[j], row_there & there[j], other, ZERO).to(ACC),)
+            taps = taps + (widened(fetch(source, row + at[j], row_there & there[j], other, ZERO), ACC, JW > 1),)
     return taps
 
 

@@ -12,6 +12,7 @@ as a byte and the next lets every cell gather from the windows it won. Nothing i
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import torch
@@ -36,7 +37,7 @@ from voxgrad.kernels.cuda.pool_common import (
     tile_rows,
 )  # fmt: skip
 from voxgrad.kernels.cuda.pool_lanes import Lanes, choose_lanes, element_size, fits_lanes, laid_out
-from voxgrad.kernels.cuda.pool_stages import stage_gather, stage_winners
+from voxgrad.kernels.cuda.pool_stages import stage_gather, stage_gather_lines, stage_winners
 from voxgrad.kernels.cuda.pool_sweep import sweep_gather, sweep_give, sweep_winners
 from voxgrad.kernels.cuda.pool_windows import pool_windows
 
@@ -170,16 +171,24 @@ def _plain_tile(pool: Pool, rows: tuple[int, int]) -> Tile:
 
 
 def _search_lanes(pool: Pool, size: int, value: bool) -> Lanes:
-    """Lanes of a search for winners, as measured on an H200: halves of 16 bytes where registers are short."""
+    """Lanes of a search for winners, as measured on an H200."""
+    last, small = pool.channels > 1, size == 2
     if not pool.overlaps:
-        return choose_lanes(pool, size, 1, 1, width=8 if size == 2 and pool.channels > 1 else 16)
+        return choose_lanes(pool, size, 1, 1, width=8 if small and last else 16, whole=True)
     if pool.strides[0] > 1 and value:
-        return choose_lanes(pool, size, 1, 16, width=8 if size == 2 and pool.channels > 1 else 16)
+        return choose_lanes(pool, size, 1, 8 if last and not small else 16, whole=True)
+    if pool.strides[0] > 1 and last:
+        return choose_lanes(pool, size, 2, 8, width=8 if small else 16, whole=True)
     if pool.strides[0] > 1:
-        narrow = pool.channels > 1 or (size == 2 and pool.outs[0] > 16)
-        return choose_lanes(pool, size, 1, (4 if size == 2 else 8) if narrow else 16, width=8 if narrow else 16)
-    narrow = size == 2 or pool.channels > 1
-    return choose_lanes(pool, size, 1, 8 if pool.channels > 1 else 16, width=8 if narrow else 16)
+        return choose_lanes(pool, size, 1, 8 if small else 16)
+    if last:
+        return _with(choose_lanes(pool, size, 1, 64, across=4, whole=True), size, registers=128)
+    return _with(choose_lanes(pool, size, 2, 32), size, stages=2 if small else 1)
+
+
+def _with(lanes: Lanes, size: int, *, stages: int = 1, registers: int = 0) -> Lanes:
+    """Lanes with what was measured for numbers of 16 and 32 bits; larger ones are left to the compiler."""
+    return replace(lanes, stages=stages, registers=registers) if size <= 4 else lanes
 
 
 def _gather_lanes(pool: Pool, size: int) -> Lanes:
@@ -187,50 +196,106 @@ def _gather_lanes(pool: Pool, size: int) -> Lanes:
     return choose_lanes(pool, size, 1, 16, width=8 if size == 2 and pool.channels > 1 else 16)
 
 
+def _stage_lanes(pool: Pool, size: int) -> Lanes:
+    """Lanes of the search axis by axis, as measured on an H200."""
+    last, small, width = pool.channels > 1, size == 2, max(16, 4 * size)
+    if last:
+        lanes = choose_lanes(pool, size, 2, 32 if small else 64, width=width, across=4, whole=True)
+        return _with(lanes, size, registers=136 if small else 128)
+    if small:
+        return _with(choose_lanes(pool, size, 2, 64), size, stages=3, registers=128)
+    return _with(choose_lanes(pool, size, 1, 32, width=width), size, registers=80)
+
+
+def _back_lanes(pool: Pool, size: int) -> Lanes:
+    """Lanes of the way back axis by axis, as measured on an H200."""
+    last, small, width = pool.channels > 1, size == 2, max(16, 4 * size)
+    if last and small:
+        return _with(choose_lanes(pool, size, 2, 64, across=4, whole=True), size, registers=128)
+    if last:
+        return _with(choose_lanes(pool, size, 4, 64, width=width, across=8, whole=True), size, stages=2, registers=128)
+    if small:
+        return _with(choose_lanes(pool, size, 1, 32), size, registers=80)
+    return _with(choose_lanes(pool, size, 1, 64, width=width, threads=256), size, registers=64)
+
+
 def _is_staged(pool: Pool) -> bool:
-    """Is this a pool for the kernels that go axis by axis?"""
-    return (pool.windows, pool.strides, pool.befores) == ((3, 3, 3), (1, 1, 1), (1, 1, 1)) and fits_lanes(pool)
+    """Is this a pool for the kernels that go axis by axis, four places or channels to a word?"""
+    same = (pool.windows, pool.strides, pool.befores) == ((3, 3, 3), (1, 1, 1), (1, 1, 1)) and fits_lanes(pool)
+    return same and (pool.channels % 4 == 0 or (pool.channels == 1 and pool.sizes[2] % 8 == 0))
+
+
+_PAIRS = {torch.bfloat16: tl.bfloat16, torch.float16: tl.float16}
+"""The types that are taken two at a time."""
+
+
+@cache
+def _compares_pairs(device: int) -> bool:
+    """Has this GPU instructions that compare two numbers of 16 bits at once? Those for bfloat16 came with Hopper."""
+    return bool(torch.cuda.get_device_capability(device) >= (9, 0))
+
+
+def _paired(*tensors: torch.Tensor) -> bool:
+    """Do the tensors hold numbers of 16 bits that lie so that two of them are a word, where that is of use?"""
+    index = tensors[0].device.index
+    if not all(tensor.dtype in _PAIRS and tensor.data_ptr() % 4 == 0 for tensor in tensors):
+        return False
+    return index is None or _compares_pairs(index)
+
+
+def _worded(pool: Pool, lanes: Lanes, dtype: torch.dtype, paired: bool) -> dict[str, Any]:
+    """The constants of a search in words: the type to search in, of 16 bits for pairs, and the words of a lane."""
+    whole = lanes.numbers % 4 == 0 and (lanes.line or pool.channels % lanes.numbers == 0)
+    if paired and whole:
+        return {"KIND": _PAIRS[dtype], "X": lanes.numbers // 2}
+    return {"KIND": compute_type(dtype)}
 
 
 @per_problem
-def _stage_plans(problem: Problem, dtype: torch.dtype, lanes: tuple[Lanes, Lanes] | None) -> tuple[Launch, Launch]:
-    """The search for the winners of all stages, and the way back."""
-    pool, size = canonical(problem), element_size(dtype)
-    search, back = lanes or (
-        choose_lanes(pool, size, 1, 32, width=8),
-        choose_lanes(pool, size, 1, 32, width=8) if pool.channels > 1 else choose_lanes(pool, size, 1, 64),
-    )
-    acc = {"ACC": compute_type(dtype)}
+def _search_plan(problem: Problem, dtype: torch.dtype, paired: bool) -> Launch:
+    """The search for the winners of all stages."""
+    pool = canonical(problem)
+    lanes = _stage_lanes(pool, element_size(dtype))
+    grid, ints, constants = laid_out(pool, lanes, *pool.sizes)
+    return Launch(stage_winners, grid, ints, constants | _worded(pool, lanes, dtype, paired))
+
+
+@per_problem
+def _back_plan(problem: Problem, dtype: torch.dtype, paired: bool) -> Launch:
+    """The way back through all stages."""
+    pool = canonical(problem)
+    lanes = _back_lanes(pool, element_size(dtype))
     depth, height, width = pool.sizes
-    places = 1 if back.line else 3 if size == 2 else 4
-    grid, ints, constants = laid_out(pool, search, depth, height, width)
-    first = Launch(stage_winners, grid, ints, constants | acc)
-    grid, ints, constants = laid_out(pool, back, height, depth, triton.cdiv(width, places))
-    return first, Launch(stage_gather, grid, ints, constants | acc | {"P": places})
+    acc = compute_type(dtype)
+    kind = _PAIRS[dtype] if paired else acc
+    if lanes.line:
+        grid, ints, constants = laid_out(pool, replace(lanes, rows=1), height, depth, width)
+        return Launch(stage_gather_lines, grid, ints, constants | {"KIND": kind, "ACC": acc})
+    grid, ints, constants = laid_out(pool, replace(lanes, rows=1), width, depth, steps(height, lanes.rows))
+    return Launch(stage_gather, grid, ints, constants | {"KIND": kind, "ACC": acc, "R": lanes.rows})
 
 
 @per_problem
-def _select_plan(problem: Problem, dtype: torch.dtype, value: bool, none: int, guard: bool,
-                 lanes: Lanes | None) -> Launch:  # fmt: skip
+def _select_plan(problem: Problem, dtype: torch.dtype, paired: bool, value: bool, none: int, guard: bool) -> Launch:
     """The search for winners: their gradients (value) or their taps."""
     pool = canonical(problem)
-    shared = {"VALUE": value, "ACC": compute_type(dtype), "NONE": none}
+    shared = {"VALUE": value, "NONE": none}
     if dtype.is_floating_point and fits_lanes(pool):
-        lanes = lanes or _search_lanes(pool, element_size(dtype), value)
+        lanes = _search_lanes(pool, element_size(dtype), value)
         grid, ints, constants = laid_out(pool, replace(lanes, chunk=_ALL) if guard else lanes, *pool.outs)
-        return Launch(sweep_winners, grid, (pool.taps, *ints), constants | shared | {"GUARD": guard})
+        constants |= shared | {"GUARD": guard} | _worded(pool, lanes, dtype, paired)
+        return Launch(sweep_winners, grid, (pool.taps, *ints), constants)
     grid, ints, constants = _parts(pool, pool.outs[0], pool.outs[1:], _plain_tile(pool, pool.outs[1:]))
-    more = {"FLOAT": dtype.is_floating_point, "UNROLL": pool.taps <= UNROLLED_TAPS}
+    more = {"FLOAT": dtype.is_floating_point, "UNROLL": pool.taps <= UNROLLED_TAPS, "ACC": compute_type(dtype)}
     return Launch(select_first, grid, (pool.taps, *ints), constants | shared | more)
 
 
 @per_problem
-def _give_plan(problem: Problem, dtype: torch.dtype, lanes: Lanes | None) -> Launch:
+def _give_plan(problem: Problem, dtype: torch.dtype) -> Launch:
     """The gradient of windows that do not overlap."""
     pool = canonical(problem)
     if fits_lanes(pool) and pool.covers:
-        lanes = lanes or choose_lanes(pool, element_size(dtype), 1, 1)
-        grid, ints, constants = laid_out(pool, lanes, *pool.outs)
+        grid, ints, constants = laid_out(pool, choose_lanes(pool, element_size(dtype), 1, 1), *pool.outs)
         return Launch(sweep_give, grid, ints, constants | {"ACC": compute_type(dtype)})
     grid, ints, constants = _parts(pool, pool.outs[0], pool.outs[1:], _plain_tile(pool, pool.outs[1:]))
     del constants["CHUNK"]
@@ -240,12 +305,12 @@ def _give_plan(problem: Problem, dtype: torch.dtype, lanes: Lanes | None) -> Lau
 
 
 @per_problem
-def _gather_plan(problem: Problem, dtype: torch.dtype, none: int, guard: bool, lanes: Lanes | None) -> Launch:
+def _gather_plan(problem: Problem, dtype: torch.dtype, none: int, guard: bool) -> Launch:
     """The kernel in which cells gather from the windows they won."""
     pool = canonical(problem)
     acc = compute_type(torch.float64 if problem.dtype == dtypes.FLOAT64 else dtype)
     if fits_lanes(pool) and not problem.near_ties:
-        lanes = lanes or _gather_lanes(pool, element_size(dtype))
+        lanes = _gather_lanes(pool, element_size(dtype))
         grid, ints, constants = laid_out(pool, replace(lanes, chunk=_ALL) if guard else lanes, *pool.lattice)
         return Launch(sweep_gather, grid, ints, constants | {"NONE": none, "GUARD": guard, "ACC": acc})
     jd, jh, jw = (triton.cdiv(k, s) for k, s in zip(pool.windows, pool.strides, strict=True))
@@ -269,20 +334,19 @@ def max_pool(problem: Problem, x: torch.Tensor) -> torch.Tensor:
     return pool_windows(problem, x, maximum=True)
 
 
-def max_pool_grad(problem: Problem, x: torch.Tensor, y: torch.Tensor, dy: torch.Tensor,
-                  lanes: tuple[Lanes, Lanes] | None = None) -> torch.Tensor:  # fmt: skip
+def max_pool_grad(problem: Problem, x: torch.Tensor, y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
     """The gradient of every window to the first of its cells that equals y, or (near_ties) to all close to it."""
     pool = canonical(problem)
     if not pool.overlaps and not problem.near_ties:
         dx = dy.new_empty(problem.input_extent) if pool.covers else dy.new_zeros(problem.input_extent)
         if dx.numel() and dy.numel():
-            _give_plan(problem, x.dtype, lanes and lanes[0])(x, y, dy, dx)
+            _give_plan(problem, x.dtype)(x, y, dy, dx)
         return dx
     dx = dy.new_empty(problem.input_extent)
     if not dx.numel():
         return dx
     if problem.near_ties:
-        _gather_plan(problem, dy.dtype, 0, False, None)(x, y, x, dy, dx)
+        _gather_plan(problem, dy.dtype, 0, False)(x, y, x, dy, dx)
         return dx
     none = 255 if pool.taps < 255 else -1
     best = torch.empty(y.shape, dtype=torch.uint8 if none == 255 else torch.int32, device=y.device)
@@ -290,22 +354,20 @@ def max_pool_grad(problem: Problem, x: torch.Tensor, y: torch.Tensor, dy: torch.
     flag = x
     if staged:
         flag = torch.zeros(1, dtype=torch.int32, device=y.device)
-        search, back = _stage_plans(problem, x.dtype, lanes)
-        search(x, y, best, flag)
-        back(best, dy, dx, flag)
+        _search_plan(problem, x.dtype, _paired(x, y))(x, y, best, flag)
+        _back_plan(problem, dy.dtype, _paired(dy))(best, dy, dx, flag)
     if y.numel():
-        select = _select_plan(problem, x.dtype, False, none, staged, lanes and lanes[0])
+        select = _select_plan(problem, x.dtype, _paired(x, y), False, none, staged)
         select(*((x, y, x, best, flag) if select.kernel is sweep_winners else (x, y, x, best)))
-    gather = _gather_plan(problem, dy.dtype, none, staged, lanes and lanes[1])
+    gather = _gather_plan(problem, dy.dtype, none, staged)
     gather(*((best, dy, dx, flag) if gather.kernel is sweep_gather else (x, y, best, dy, dx)))
     return dx
 
 
-def max_pool_grad_grad(problem: Problem, x: torch.Tensor, y: torch.Tensor, g: torch.Tensor,
-                       lanes: Lanes | None = None) -> torch.Tensor:  # fmt: skip
+def max_pool_grad_grad(problem: Problem, x: torch.Tensor, y: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
     """Per window, the value of g at the first cell that equals y; 0 without one."""
     out = g.new_empty(problem.output_extent)
     if out.numel():
-        select = _select_plan(problem, x.dtype, True, 0, False, lanes)
+        select = _select_plan(problem, x.dtype, _paired(x, y, g), True, 0, False)
         select(*((x, y, g, out, x) if select.kernel is sweep_winners else (x, y, g, out)))
     return out

@@ -8,7 +8,11 @@
 The maximum of a window is that of three plane maxima, each of three row maxima, each of three cells, and neighbouring
 windows share planes and rows. So the way back goes axis by axis as well, three questions each, nine instead of 27: what
 windows gave to a plane goes to the row that won there, and then to the cell that won in the row. One byte per place
-holds the winners: bits 0 to 2 which plane of its window, 3 to 5 which row of its plane, 6 and 7 second or third cell.
+holds the winners: bit 0 that it is not the first plane of its window, 1 that it is the second, 2 the third; bits 3 to 5
+so the row of its plane; bits 6 and 7 that it is the second or third cell of its row.
+
+On the way back four bytes are one word, and with it go four gradients (a quad), each a block of its own: a question is
+one bit of the word, and the answer for a window that is not there is no, because the bits asked for are none.
 """
 
 from __future__ import annotations
@@ -17,34 +21,51 @@ import triton
 import triton.language as tl
 
 from voxgrad.kernels.cuda.pool_common import inside, level
-from voxgrad.kernels.cuda.pool_lanes import ahead, behind, cell_columns, cell_taps, channels, depth_there, span, spot
+from voxgrad.kernels.cuda.pool_lanes import ahead, behind, depth_there, span, spot, word_columns, word_taps
+from voxgrad.kernels.cuda.pool_words import (
+    TWICE,
+    all_bits,
+    as_word,
+    carried,
+    halves,
+    largest,
+    paired,
+    put_bytes,
+    unlike,
+    words,
+)
 
 
 @triton.jit
-def _winner(first, second, third, low, ONE: tl.constexpr, TWO: tl.constexpr, THREE: tl.constexpr):
-    """The largest of three and a code for which, the first of equals; where `low`, the first repeats the second."""
-    best = tl.maximum(first, second)
-    # A maximum ignores NaN, and NaN is unequal to all: so NaN never wins.
-    which = tl.where(best != first, TWO, tl.where(low > 0, TWO, ONE))
-    top = tl.maximum(best, third)
-    return top, tl.where(top != best, THREE, which)
+def _code(first, second, third, low, TWO: tl.constexpr, THREE: tl.constexpr, KIND: tl.constexpr):
+    """The largest of three and a code for which, 0 for the first; of equals the first.
+
+    Where `low`, the first repeats the second, and is not meant.
+    """
+    top = largest(first, second, third, KIND)
+    if paired(KIND):
+        other = unlike(top, second, KIND)
+        code = (unlike(top, first, KIND) | low) & ((other & (THREE * TWICE)) | (~other & (TWO * TWICE)))
+    else:
+        code = tl.where(unlike(top, second, KIND), THREE, TWO)
+        code = tl.where(unlike(top, first, KIND) | (low != 0), code, 0)
+    return top, code
 
 
 @triton.jit
-def _plane_winners(x, rows, at, present, low_h, low_w, ACC: tl.constexpr, R: tl.constexpr, X: tl.constexpr,
-                   LINE: tl.constexpr):  # fmt: skip
+def _plane_winners(x, rows, at, low_h, low_w, KIND: tl.constexpr, R: tl.constexpr, X: tl.constexpr, LINE: tl.constexpr):
     """Of one plane and R rows of places: the maximum of 3 x 3 cells, and the winners of its row and of the plane."""
     tops = ()
     cells = ()
     for i in tl.static_range(R + 2):
-        taps = cell_taps(x, rows[i], rows[i] >= 0, at, present, 0.0, 3, 1, 1, X, LINE, False, ACC)
-        top, cell = _winner(taps[0], taps[1], taps[2], low_w, 0, 64, 128)
+        taps = word_taps(x, rows[i], at, 3, 1, 1, X, LINE, KIND)
+        top, cell = _code(taps[0], taps[1], taps[2], low_w, 64, 128, KIND)
         tops = tops + (top,)
         cells = cells + (cell,)
     best = ()
     codes = ()
     for r in tl.static_range(R):
-        top, row = _winner(tops[r], tops[r + 1], tops[r + 2], low_h[r], 8, 16, 32)
+        top, row = _code(tops[r], tops[r + 1], tops[r + 2], low_h[r], 8 | 16, 8 | 32, KIND)
         best = best + (top,)
         codes = codes + (cells[r + 1] | row,)
     return best, codes
@@ -53,148 +74,271 @@ def _plane_winners(x, rows, at, present, low_h, low_w, ACC: tl.constexpr, R: tl.
 @triton.jit
 def stage_winners(x, y, codes, flag, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks, KD: tl.constexpr,
                   KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
-                  BEFORE: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr, X: tl.constexpr, L: tl.constexpr,
-                  CHUNK: tl.constexpr, LINE: tl.constexpr, WHOLE: tl.constexpr):  # fmt: skip
+                  BEFORE: tl.constexpr, KIND: tl.constexpr, R: tl.constexpr, X: tl.constexpr, L: tl.constexpr,
+                  ACROSS: tl.constexpr, STAGES: tl.constexpr, CHUNK: tl.constexpr, LINE: tl.constexpr,
+                  WHOLE: tl.constexpr):  # fmt: skip
     """The winners of all stages as bytes; a flag where y is not the maximum: then they mean nothing."""
-    image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L)
-    if LINE:
-        W = units * X
-    x += image * D * H * W * C
-    y += image * D * H * W * C
-    codes += image * D * H * W * C
-    rows, _there = span(group * R - 1, R + 2, H, W * C)
-    at, present = cell_columns(unit, tc, W, C, 3, 1, 1, X, LINE, WHOLE)
+    image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)
+    E: tl.constexpr = 2 if paired(KIND) else 1
     k = tl.arange(0, X)[None, :]
     if LINE:
-        place = unit * X + k
-        low_w = (place == 0).to(tl.int32)
-        mask = place < W
+        W = units * X
+        place = unit * X
+        # Of a pair at the edge only the first number is there.
+        low_w = tl.where(unit * X + k == 0, 65535, 0)
     else:
-        place = unit * C + tc * X + k
-        low_w = (unit == 0).to(tl.int32)
-        mask = tc * X + k < C
+        C = C // E
+        place = unit * C + tc * X
+        low_w = tl.where(unit == 0, -1, 0)
+    pitch = H * W * C
+    x = words(x, KIND) + image * D * pitch
+    y = words(y, KIND) + image * D * pitch
+    codes += image * D * pitch * E
+    rows, _there = span(group * R - 1, R + 2, H, W * C)
+    at = word_columns(unit, tc, W, C, 3, 1, 1, X, LINE, WHOLE, KIND)
     low_h = ()
     for r in tl.static_range(R):
-        low_h = low_h + ((group * R + r == 0).to(tl.int32),)
+        low_h = low_h + (tl.where(group * R + r == 0, -1, 0),)
     first = chunk * CHUNK
-    top0, _code = _plane_winners(x + tl.maximum(first - 1, 0).to(tl.int64) * H * W * C, rows, at, present, low_h,
-                                 low_w, ACC, R, X, LINE)  # fmt: skip
-    top1, code1 = _plane_winners(x + first.to(tl.int64) * H * W * C, rows, at, present, low_h, low_w, ACC, R, X, LINE)
-    odd = tl.zeros([L, X], tl.int1)
-    for i in range(CHUNK):
+    top0, _codes = _plane_winners(x + tl.maximum(first - 1, 0).to(tl.int64) * pitch, rows, at, low_h, low_w, KIND, R, X,
+                                 LINE)  # fmt: skip
+    top1, code1 = _plane_winners(x + first.to(tl.int64) * pitch, rows, at, low_h, low_w, KIND, R, X, LINE)
+    odd = tl.zeros([L, X], tl.int32)
+    for i in tl.range(CHUNK, num_stages=STAGES):
         d = first + i
-        top2, code2 = _plane_winners(x + tl.minimum(d + 1, D - 1).to(tl.int64) * H * W * C, rows, at, present, low_h,
-                                     low_w, ACC, R, X, LINE)  # fmt: skip
+        top2, code2 = _plane_winners(x + tl.minimum(d + 1, D - 1).to(tl.int64) * pitch, rows, at, low_h, low_w, KIND, R,
+                                     X, LINE)  # fmt: skip
+        low_d = tl.where(level(d, unit) == 0, -1, 0)
         for r in tl.static_range(R):
-            best, plane = _winner(top0[r], top1[r], top2[r], (d == 0).to(tl.int32), 1, 2, 4)
+            best, plane = _code(top0[r], top1[r], top2[r], low_d, 1 | 2, 1 | 4, KIND)
             h = group * R + r
-            keep = mask & (h < H) & depth_there(d, group, D)
-            to = d.to(tl.int64) * H * W * C + (h * W * C + place)
-            given = tl.load(y + to, mask=keep, other=0.0).to(ACC)
-            odd |= keep & (best != given)
-            tl.store(codes + to, (code1[r] | plane).to(tl.uint8), mask=keep)
-        top0 = top1
+            keep = (h < H) & depth_there(d, group, D)
+            to = d.to(tl.int64) * pitch + (h * W * C + place)
+            given = as_word(tl.load(y + (to + k), mask=keep, other=0), KIND)
+            odd |= unlike(best, given, KIND).to(tl.int32) & tl.where(keep, -1, 0)
+            put_bytes(codes, to, code1[r] | plane, keep, keep, X, KIND)
+        top0 = carried(top1, STAGES)
         top1 = top2
         code1 = code2
-    if tl.max(tl.max(odd.to(tl.int32), axis=1), axis=0) > 0:
+    if tl.max(tl.max((odd != 0).to(tl.int32), axis=1), axis=0) > 0:
         tl.store(flag, 1)
 
 
 @triton.jit
-def _positions(unit, tc, W, C, X: tl.constexpr, P: tl.constexpr, LINE: tl.constexpr, WHOLE: tl.constexpr):
-    """Offsets in a row, and whether they are there: of the P places of a lane and one on each side, or of a line."""
-    if LINE:
-        first = unit * X
-        at = (tl.maximum(first - 1, 0), first + tl.arange(0, X)[None, :], tl.minimum(first + X, W - 1))
-        there = (first > 0, first >= 0, first + X < W)
+def _quad(source, at, Q: tl.constexpr, KIND: tl.constexpr, ACC: tl.constexpr):
+    """Q quads of gradients from the one at `at` on, four blocks [L, Q]."""
+    if paired(KIND):
+        both = tl.load(source.to(tl.pointer_type(tl.int32), bitcast=True) + (at * 2 + tl.arange(0, 2 * Q)[None, :]))
+        word, later = tl.split(tl.reshape(both, [both.shape[0], Q, 2]))
+        a, b = halves(word, KIND)
+        c, d = halves(later, KIND)
     else:
-        c = channels(tc, C, X, WHOLE)
-        places, there = span(unit * P - 1, P + 2, W, C)
-        at = ()
-        for p in tl.static_range(P + 2):
-            at = at + (places[p] + c,)
-    return at, there
+        four = tl.load(source + (at * 4 + tl.arange(0, 4 * Q)[None, :])).to(ACC)
+        even, odd = tl.split(tl.reshape(four, [four.shape[0], 2 * Q, 2]))
+        a, c = tl.split(tl.reshape(even, [four.shape[0], Q, 2]))
+        b, d = tl.split(tl.reshape(odd, [four.shape[0], Q, 2]))
+    return a, b, c, d
 
 
 @triton.jit
-def _took(code, BITS: tl.constexpr, grad):
-    """The gradient where a bit of the code is set; for no BITS, where the cell is the first one."""
-    return tl.where((code & BITS) != 0 if BITS else (code & 192) == 0, grad, 0.0)
+def _put_quad(target, at, quad, mask, Q: tl.constexpr):
+    """Store Q quads from the one at `at` on."""
+    TYPE: tl.constexpr = target.dtype.element_ty
+    L: tl.constexpr = quad[0].shape[0]
+    even = tl.reshape(tl.join(quad[0].to(TYPE), quad[2].to(TYPE)), [L, 2 * Q])
+    odd = tl.reshape(tl.join(quad[1].to(TYPE), quad[3].to(TYPE)), [L, 2 * Q])
+    four = tl.reshape(tl.join(even, odd), [L, 4 * Q])
+    tl.store(target + (at * 4 + tl.arange(0, 4 * Q)[None, :]), four, mask=mask)
 
 
 @triton.jit
-def stage_gather(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks,
-                 KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr,
-                 SW: tl.constexpr, BEFORE: tl.constexpr, ACC: tl.constexpr, P: tl.constexpr, R: tl.constexpr,
-                 X: tl.constexpr, L: tl.constexpr, CHUNK: tl.constexpr, LINE: tl.constexpr,
-                 WHOLE: tl.constexpr):  # fmt: skip
-    """dx from the winners of all stages. A lane is P places of one depth and walks along height, row by row."""
-    image, chunk, tc, d, unit = spot(units, tiles, tiles_c, chunks, L)
-    if LINE:
-        W = units * X
-    codes += image * D * H * W * C
-    dy += image * D * H * W * C
-    dx += image * D * H * W * C
-    at, there = _positions(unit, tc, W, C, X, P, LINE, WHOLE)
-    PLACES: tl.constexpr = 3 if LINE else P + 2
-    # Of the windows one deeper, of the same depth, one less deep: they took planes 0, 1, 2 to get here.
-    offsets = ()
-    present = ()
+def _asked(code, bits, BIT: tl.constexpr, BYTE: tl.constexpr):
+    """Has this byte of the code the BIT, or for a negative one none of its bits? No where it is not asked for."""
+    # As a signed number, so that the type stays int32.
+    ONE: tl.constexpr = (((BIT if BIT > 0 else -BIT) << 8 * BYTE) ^ 0x80000000) - 0x80000000
+    if BIT == -192:
+        answer = (code & ONE) == 0
+    elif BIT < 0:
+        answer = (~code & bits & ONE) != 0
+    else:
+        answer = (code & bits & ONE) != 0
+    return answer
+
+
+@triton.jit
+def _share(quad, code, bits, BIT: tl.constexpr):
+    """What each of a quad gives where its byte of the code says so."""
+    made = ()
+    for n in tl.static_range(len(quad)):
+        made = made + (tl.where(_asked(code, bits, BIT, n), quad[n], 0.0),)
+    return made
+
+
+@triton.jit
+def _gain(quad, more, code, bits, BIT: tl.constexpr):
+    """A quad plus what each of another gives where its byte of the code says so."""
+    made = ()
+    for n in tl.static_range(len(quad)):
+        made = made + (tl.where(_asked(code, bits, BIT, n), quad[n] + more[n], quad[n]),)
+    return made
+
+
+@triton.jit
+def _windows_of(source, d, D, pitch):
+    """The planes of the windows one deeper, of the same depth, one less deep: they took planes 0, 1, 2 to get to d."""
+    made = ()
     for j in tl.static_range(3):
-        offsets = offsets + (tl.minimum(tl.maximum(d + 1 - j, 0), D - 1).to(tl.int64) * H * W * C,)
-        present = present + (inside(d + 1 - j, D) & (d < D),)
+        made = made + (source + tl.minimum(tl.maximum(d + 1 - j, 0), D - 1).to(tl.int64) * pitch,)
+    return made
+
+
+@triton.jit
+def _bits_of(d, D):
+    """The bits to ask of these windows: none of one that is not there."""
+    return (
+        all_bits(inside(d + 1, D) & (d < D)),
+        all_bits(d < D),
+        all_bits(inside(d - 1, D) & (d < D)),
+    )
+
+
+@triton.jit
+def _won_here(codes, grads, bits, at, Q: tl.constexpr, KIND: tl.constexpr, ACC: tl.constexpr):
+    """What the quads from the one at `at` on got from the windows of three planes, and their own code."""
+    k = at + tl.arange(0, Q)[None, :]
+    sums = _share(_quad(grads[0], at, Q, KIND, ACC), tl.load(codes[0] + k), bits[0], -1)
+    own = tl.load(codes[1] + k)
+    sums = _gain(sums, _quad(grads[1], at, Q, KIND, ACC), own, bits[1], 2)
+    sums = _gain(sums, _quad(grads[2], at, Q, KIND, ACC), tl.load(codes[2] + k), bits[2], 4)
+    return sums, own
+
+
+@triton.jit
+def stage_gather(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks, KD: tl.constexpr,
+                 KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
+                 BEFORE: tl.constexpr, KIND: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr, X: tl.constexpr,
+                 L: tl.constexpr, ACROSS: tl.constexpr, STAGES: tl.constexpr, CHUNK: tl.constexpr, LINE: tl.constexpr,
+                 WHOLE: tl.constexpr):  # fmt: skip
+    """dx from the winners of all stages, channels last. A lane is R rows of one depth and walks along width."""
+    image, chunk, tc, d, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)
+    Q: tl.constexpr = X // 4
+    pitch = H * W * C
+    dx += image * D * pitch + tl.minimum(d, D - 1).to(tl.int64) * pitch
+    quads = (codes + image * D * pitch).to(tl.pointer_type(tl.int32), bitcast=True)
+    code_planes = _windows_of(quads, d, D, pitch // 4)
+    grad_planes = _windows_of(dy + image * D * pitch, d, D, pitch)
+    there = _bits_of(d, D)
     first = chunk * CHUNK
+    rows, inside_rows = span(unit * R - 1, R + 2, H, W * (C // 4))
+    row_bits = ()
+    for at_row in tl.static_range(R + 2):
+        row_bits = row_bits + (all_bits(inside_rows[at_row]),)
+    none = tl.zeros([L, Q], ACC)
     done = ()
-    soon = ()
-    cells = ()
-    for p in tl.static_range(PLACES):
-        none = tl.zeros_like(at[p]).to(ACC)
-        done = done + (none,)
-        soon = soon + (none,)
-        cells = cells + (tl.zeros_like(at[p]),)
+    for _r in tl.static_range(R):
+        done = done + ((none, none, none, none),)
+    soon = done
     if tl.load(flag) == 0:
-        for i in range(-1, CHUNK + 1):
-            h = first + i
-            row = tl.minimum(tl.maximum(h, 0), H - 1) * W * C
-            h_there = inside(level(h, unit), H)
+        for i in tl.range(-1, CHUNK + 1, num_stages=STAGES):
+            w = first + i
+            column = tl.minimum(tl.maximum(w, 0), W - 1) * (C // 4) + tc * Q
+            here = tl.where(inside(level(w, unit), W), -1, 0)
+            bits = (there[0] & here, there[1] & here, there[2] & here)
             sums = ()
+            owns = ()
+            for at_row in tl.static_range(R + 2):
+                won, own = _won_here(code_planes, grad_planes, bits, rows[at_row] + column, Q, KIND, ACC)
+                sums = sums + (won,)
+                owns = owns + (own,)
             next_done = ()
             next_soon = ()
-            next_cells = ()
-            for p in tl.static_range(PLACES):
-                grad = tl.zeros_like(done[p])
-                for j in tl.static_range(3):
-                    to = offsets[j] + (row + at[p])
-                    code = tl.load(codes + to, mask=present[j] & h_there & there[p], other=0).to(tl.int32)
-                    grad += _took(code, 1 << j, tl.load(dy + to).to(ACC))
-                    if j == 1:
-                        own = code
-                sums = sums + (done[p] + _took(own, 8, grad),)
-                next_done = next_done + (soon[p] + _took(own, 16, grad),)
-                next_soon = next_soon + (_took(own, 32, grad),)
-                next_cells = next_cells + (own,)
-            _put_row(dx, sums, cells, d, h - 1, (i > 0) & (h - 1 < H), unit, tc, D, H, W, C, P, X, LINE)
+            for r in tl.static_range(R):
+                won = _share(sums[r + 2], owns[r + 2], row_bits[r + 2], -8)
+                won = _gain(won, sums[r + 1], owns[r + 1], -1, 16)
+                won = _gain(won, sums[r], owns[r], row_bits[r], 32)
+                cell = _gain(done[r], won, owns[r + 1], -1, -192)
+                keep = inside_rows[r + 1] & (d < D) & (level(w, unit) <= W) & (level(i, unit) > 0)
+                _put_quad(dx, rows[r + 1] + (w - 1) * (C // 4) + tc * Q, cell, keep, Q)
+                next_done = next_done + (_gain(soon[r], won, owns[r + 1], -1, 64),)
+                next_soon = next_soon + (_share(won, owns[r + 1], -1, 128),)
             done = next_done
             soon = next_soon
-            cells = next_cells
 
 
 @triton.jit
-def _put_row(dx, sums, cells, d, h, wanted, unit, tc, D, H, W, C, P: tl.constexpr, X: tl.constexpr,
-             LINE: tl.constexpr):  # fmt: skip
-    """Hand what a row of places won to their cells, and store it."""
-    KIND: tl.constexpr = dx.dtype.element_ty
-    base = dx + tl.minimum(d, D - 1).to(tl.int64) * H * W * C + tl.maximum(h, 0).to(tl.int64) * W * C
-    mask = (d < D) & (level(wanted.to(tl.int32), d) > 0)
-    if LINE:
-        acc = _took(cells[1], 64, sums[1])
-        acc += ahead(_took(cells[1], 0, sums[1]), _took(cells[2], 0, sums[2]), X)
-        acc += behind(_took(cells[1], 128, sums[1]), _took(cells[0], 128, sums[0]), X)
-        tl.store(base + (unit * X + tl.arange(0, X)[None, :]), acc.to(KIND), mask=mask)
-    else:
-        c = tc * X + tl.arange(0, X)[None, :]
-        for p in tl.static_range(P):
-            acc = _took(cells[p + 2], 0, sums[p + 2]) + _took(cells[p + 1], 64, sums[p + 1])
-            acc += _took(cells[p], 128, sums[p])
-            w = unit * P + p
-            tl.store(base + (w * C + c), acc.to(KIND), mask=mask & (w < W) & (c < C))
+def _end(codes, grads, bits, at, there, ACC: tl.constexpr):
+    """`_won_here` of the one place next to a line, if it is `there`, as a quad of one; codes are bytes."""
+    at = tl.maximum(at, 0)
+    own = tl.load(codes[1] + at).to(tl.int32)
+    sums = _share((tl.load(grads[1] + at).to(ACC),), own, bits[1] & there, 2)
+    below = tl.load(codes[0] + at).to(tl.int32)
+    sums = _gain(sums, (tl.load(grads[0] + at).to(ACC),), below, bits[0] & there, -1)
+    above = tl.load(codes[2] + at).to(tl.int32)
+    return _gain(sums, (tl.load(grads[2] + at).to(ACC),), above, bits[2] & there, 4), own
+
+
+@triton.jit
+def _next_row(done, soon, won, own):
+    """The sums of a row that is done, and those that go on, after what its windows won."""
+    return _gain(done, won, own, -1, -8), _gain(soon, won, own, -1, 16), _share(won, own, -1, 32)
+
+
+@triton.jit
+def stage_gather_lines(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks,
+                       KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr,
+                       SW: tl.constexpr, BEFORE: tl.constexpr, KIND: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr,
+                       X: tl.constexpr, L: tl.constexpr, ACROSS: tl.constexpr, STAGES: tl.constexpr,
+                       CHUNK: tl.constexpr, LINE: tl.constexpr, WHOLE: tl.constexpr):  # fmt: skip
+    """dx from the winners of all stages, one channel. A lane is a line of one depth and walks along height."""
+    image, chunk, _tc, d, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)
+    Q: tl.constexpr = X // 4
+    W = units * X
+    pitch = H * W
+    dx += image * D * pitch + tl.minimum(d, D - 1).to(tl.int64) * pitch
+    byte_planes = _windows_of(codes + image * D * pitch, d, D, pitch)
+    quads = (codes + image * D * pitch).to(tl.pointer_type(tl.int32), bitcast=True)
+    code_planes = _windows_of(quads, d, D, pitch // 4)
+    grad_planes = _windows_of(dy + image * D * pitch, d, D, pitch)
+    there = _bits_of(d, D)
+    first = chunk * CHUNK
+    none = tl.zeros([L, Q], ACC)
+    done = (none, none, none, none)
+    soon = done
+    cells = tl.zeros([L, Q], tl.int32)
+    not_first = all_bits(unit > 0)
+    not_last = all_bits(unit < units - 1)
+    step = tl.where(unit < units - 1, X, 0)
+    left_done = (tl.zeros([L, 1], ACC),)
+    left_soon = left_done
+    left_cell = tl.zeros([L, 1], tl.int32)
+    right_done = left_done
+    right_soon = left_done
+    right_cell = left_cell
+    if tl.load(flag) == 0:
+        for i in tl.range(-1, CHUNK + 1, num_stages=STAGES):
+            h = first + i
+            row = tl.minimum(tl.maximum(h, 0), H - 1) * units + unit
+            here = tl.where(inside(level(h, unit), H), -1, 0)
+            bits = (there[0] & here, there[1] & here, there[2] & here)
+            won, own = _won_here(code_planes, grad_planes, bits, row * Q, Q, KIND, ACC)
+            left_won, left_own = _end(byte_planes, grad_planes, bits, row * X - 1, not_first, ACC)
+            right_won, right_own = _end(byte_planes, grad_planes, bits, row * X + step, not_last, ACC)
+            sums, done, soon = _next_row(done, soon, won, own)
+            left, left_done, left_soon = _next_row(left_done, left_soon, left_won, left_own)
+            right, right_done, right_soon = _next_row(right_done, right_soon, right_won, right_own)
+            firsts = _share(sums, cells, -1, -192)
+            seconds = _share(sums, cells, -1, 64)
+            thirds = _share(sums, cells, -1, 128)
+            before = behind(thirds[3], _share(left, left_cell, -1, 128)[0], Q)
+            after = ahead(firsts[0], _share(right, right_cell, -1, -192)[0], Q)
+            made = (
+                seconds[0] + before + firsts[1],
+                seconds[1] + thirds[0] + firsts[2],
+                seconds[2] + thirds[1] + firsts[3],
+                seconds[3] + thirds[2] + after,
+            )
+            keep = (d < D) & (level(h, unit) <= H) & (level(i, unit) > 0)
+            _put_quad(dx, ((h - 1) * units + unit) * Q, made, keep, Q)
+            cells = own
+            left_cell = left_own
+            right_cell = right_own

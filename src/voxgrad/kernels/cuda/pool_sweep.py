@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ruff: noqa: N803, RUF005, SIM108 - Triton: capitals are constants, branches on them no expressions, tuples are added
+# ruff: noqa: N803, RUF005, SIM108, SIM300 - Triton: capitals are constants, branches on them no expressions, tuples are added
 # mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False
 # mypy: disallow-untyped-calls=False, disallow-untyped-decorators=False
 # mypy: disable-error-code="assignment, misc, var-annotated"
@@ -25,7 +25,10 @@ from voxgrad.kernels.cuda.pool_lanes import (
     spot,
     window_columns,
     window_taps,
+    word_columns,
+    word_taps,
 )
+from voxgrad.kernels.cuda.pool_words import TWICE, as_word, best_of, carried, paired, put_bytes, unlike, words
 
 
 @triton.jit
@@ -36,11 +39,11 @@ def _reduced(acc, value, MAX: tl.constexpr):
 @triton.jit
 def _window_planes(x, rows, there, at, present, d_there, KH: tl.constexpr, KW: tl.constexpr, SH: tl.constexpr,
                    SW: tl.constexpr, BEFORE: tl.constexpr, MAX: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr,
-                   X: tl.constexpr, LINE: tl.constexpr):  # fmt: skip
+                   X: tl.constexpr, LINE: tl.constexpr, ONCE: tl.constexpr):  # fmt: skip
     """The R windows of every lane reduced over one plane."""
     lines = ()
     for i in tl.static_range((R - 1) * SH + KH):
-        taps = cell_taps(x, rows[i], there[i] & d_there, at, present, 0.0, KW, SW, BEFORE, X, LINE, not MAX, ACC)
+        taps = cell_taps(x, rows[i], there[i] & d_there, at, present, 0.0, KW, SW, BEFORE, X, LINE, not MAX, ACC, ONCE)
         line = taps[0]
         for j in tl.static_range(1, KW):
             line = _reduced(line, taps[j], MAX)
@@ -58,10 +61,10 @@ def _window_planes(x, rows, there, at, present, d_there, KH: tl.constexpr, KW: t
 def sweep_windows(x, y, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks, KD: tl.constexpr,
                   KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
                   BEFORE: tl.constexpr, MAX: tl.constexpr, EXACT: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr,
-                  X: tl.constexpr, L: tl.constexpr, CHUNK: tl.constexpr, LINE: tl.constexpr,
-                  WHOLE: tl.constexpr):  # fmt: skip
+                  X: tl.constexpr, L: tl.constexpr, ACROSS: tl.constexpr, STAGES: tl.constexpr, CHUNK: tl.constexpr,
+                  LINE: tl.constexpr, WHOLE: tl.constexpr):  # fmt: skip
     """y = mean or maximum over every window. A cell outside counts as its nearest neighbour inside for the maximum."""
-    image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L)
+    image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)
     if LINE:
         OW = units * X
         W = OW * SW
@@ -79,6 +82,8 @@ def sweep_windows(x, y, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, c
         cells = covered(unit * SW - BEFORE, KW, W)
         mask = c < C
     share = 1.0 / cells.to(ACC)
+    # Measured: it helps numbers of 16 bits only.
+    ONCE: tl.constexpr = KD <= SD and KH <= SH and KW <= SW and x.dtype.element_ty.primitive_bitwidth == 16
     KEEP: tl.constexpr = max(KD - SD, 0)
     start = chunk * CHUNK * SD - bd
     kept = ()
@@ -86,15 +91,15 @@ def sweep_windows(x, y, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, c
         d = start + j
         plane = x + tl.minimum(tl.maximum(d, 0), D - 1).to(tl.int64) * H * W * C
         kept = kept + (_window_planes(plane, rows, there, at, present, depth_there(d, group, D), KH, KW, SH, SW,
-                                      BEFORE, MAX, ACC, R, X, LINE),)  # fmt: skip
-    for i in range(CHUNK):
+                                      BEFORE, MAX, ACC, R, X, LINE, ONCE),)  # fmt: skip
+    for i in tl.range(CHUNK, num_stages=STAGES):
         od = chunk * CHUNK + i
         planes = kept
         for j in tl.static_range(KEEP, KD):
             d = od * SD - bd + j
             plane = x + tl.minimum(tl.maximum(d, 0), D - 1).to(tl.int64) * H * W * C
             planes = planes + (_window_planes(plane, rows, there, at, present, depth_there(d, group, D), KH, KW, SH,
-                                              SW, BEFORE, MAX, ACC, R, X, LINE),)  # fmt: skip
+                                              SW, BEFORE, MAX, ACC, R, X, LINE, ONCE),)  # fmt: skip
         deep = covered(od * SD - bd, KD, D)
         for r in tl.static_range(R):
             oh = group * R + r
@@ -109,15 +114,18 @@ def sweep_windows(x, y, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, c
             else:  # Types of few bits do not see the difference, and this is most of the arithmetic.
                 acc = acc * (share * (1.0 / (high * deep).to(ACC)))
             to = y + od.to(tl.int64) * OH * OW * C + (oh * OW * C + place)
-            tl.store(to, acc.to(y.dtype.element_ty), mask=mask & (oh < OH) & depth_there(od, group, OD))
-        kept = planes[KD - KEEP :]
+            keep = mask & (oh < OH) & depth_there(od, group, OD)
+            tl.store(to, acc.to(y.dtype.element_ty), mask=keep, cache_modifier=".cs" if ONCE else "")
+        if KEEP == 2:
+            kept = (carried(planes[1], STAGES), planes[2])
+        else:
+            kept = planes[KD - KEEP :]
 
 
 @triton.jit
-def _shared_planes(dy, rows, there, at, present, d_there, heights, widths, deep, KH: tl.constexpr,
-                   KW: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr, JH: tl.constexpr, JW: tl.constexpr,
-                   FIRST: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr, X: tl.constexpr,
-                   LINE: tl.constexpr):  # fmt: skip
+def _shared_planes(dy, rows, there, at, present, d_there, heights, widths, deep, KH: tl.constexpr, KW: tl.constexpr,
+                   SH: tl.constexpr, SW: tl.constexpr, JH: tl.constexpr, JW: tl.constexpr, FIRST: tl.constexpr,
+                   ACC: tl.constexpr, R: tl.constexpr, X: tl.constexpr, LINE: tl.constexpr):  # fmt: skip
     """What one plane of windows gives to the R * SH * SW cells of every lane, their phase in width fastest."""
     lines = ()
     for i in tl.static_range(R + JH - 1):
@@ -143,13 +151,14 @@ def _shared_planes(dy, rows, there, at, present, d_there, heights, widths, deep,
 def sweep_spread(dy, dx, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks, KD: tl.constexpr,
                  KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
                  BEFORE: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr, X: tl.constexpr, L: tl.constexpr,
-                 CHUNK: tl.constexpr, LINE: tl.constexpr, WHOLE: tl.constexpr):  # fmt: skip
+                 ACROSS: tl.constexpr, STAGES: tl.constexpr, CHUNK: tl.constexpr, LINE: tl.constexpr,
+                 WHOLE: tl.constexpr):  # fmt: skip
     """dx = every window's gradient over its count, summed over the windows of a cell."""
     JD: tl.constexpr = (KD + SD - 1) // SD
     JH: tl.constexpr = (KH + SH - 1) // SH
     JW: tl.constexpr = (KW + SW - 1) // SW
     FIRST: tl.constexpr = BEFORE // SW
-    image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L)
+    image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)
     if LINE:
         OW = units * X
         W = OW * SW
@@ -172,7 +181,7 @@ def sweep_spread(dy, dx, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, 
         kept = kept + (_shared_plane_at(dy, first - (JD - 1) + j, group, rows, there, at, present, heights, widths, D,
                                         OD, OH * OW * C, bd, KD, KH, KW, SD, SH, SW, JH, JW, FIRST, ACC, R, X,
                                         LINE),)  # fmt: skip
-    for i in range(CHUNK):
+    for i in tl.range(CHUNK, num_stages=STAGES):
         q = first + i
         planes = kept + (_shared_plane_at(dy, q, group, rows, there, at, present, heights, widths, D, OD,
                                           OH * OW * C, bd, KD, KH, KW, SD, SH, SW, JH, JW, FIRST, ACC, R, X,
@@ -187,7 +196,10 @@ def sweep_spread(dy, dx, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, 
                         acc += planes[JD - 1 - j][at_r]
                 cells = cells + (acc,)
             _put_rows(dx, cells, d, group, unit, tc, D, H, W, C, bh, SH, SW, BEFORE, R, X, LINE)
-        kept = planes[1:]
+        if JD == 3:
+            kept = (carried(planes[1], STAGES), planes[2])
+        else:
+            kept = planes[1:]
 
 
 @triton.jit
@@ -214,17 +226,22 @@ def _put_rows(dx, cells, d, group, unit, tc, D, H, W, C, bh, SH: tl.constexpr, S
 
 
 @triton.jit
-def _better(best, found, value, what):
-    """The larger of two, the earlier one where they are equal."""
-    top = tl.maximum(best, value)
-    # A maximum ignores NaN, and NaN is unequal to all: so NaN never wins.
-    return top, tl.where(top != best, what, found)
+def _tap_word(low, tap: tl.constexpr, LINE: tl.constexpr, KIND: tl.constexpr):
+    """The number of a tap, for all numbers of a word; where cells outside are their neighbours inside, at least low."""
+    if paired(KIND):
+        if LINE:  # Only the first number of a line can have such a neighbour, and only one.
+            word = low if tap == 0 else tl.zeros_like(low) + tap * TWICE
+        else:
+            word = tl.maximum(low, tap) * TWICE
+    else:
+        word = tl.maximum(low, tap)
+    return word
 
 
 @triton.jit
-def _best_planes(x, g, rows, at, present, low_h, low_w, KH: tl.constexpr, KW: tl.constexpr, SH: tl.constexpr,
-                 SW: tl.constexpr, BEFORE: tl.constexpr, VALUE: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr,
-                 X: tl.constexpr, LINE: tl.constexpr):  # fmt: skip
+def _best_planes(x, g, rows, at, low_h, low_w, KH: tl.constexpr, KW: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
+                 BEFORE: tl.constexpr, VALUE: tl.constexpr, KIND: tl.constexpr, R: tl.constexpr, X: tl.constexpr,
+                 LINE: tl.constexpr):  # fmt: skip
     """The largest cell of one plane of R windows, with the value of g or the tap of the first such cell.
 
     Cells outside are their nearest neighbours inside, so a tap before the data (below low_h, low_w) means those.
@@ -232,37 +249,27 @@ def _best_planes(x, g, rows, at, present, low_h, low_w, KH: tl.constexpr, KW: tl
     tops = ()
     finds = ()
     for i in tl.static_range((R - 1) * SH + KH):
-        inside_row = rows[i] >= 0
-        taps = cell_taps(x, rows[i], inside_row, at, present, 0.0, KW, SW, BEFORE, X, LINE, False, ACC)
+        taps = word_taps(x, rows[i], at, KW, SW, BEFORE, X, LINE, KIND)
+        given = ()
         if VALUE:
-            given = cell_taps(
-                g, rows[i], inside_row, at, present, 0.0, KW, SW, BEFORE, X, LINE, False, g.dtype.element_ty
-            )
-        best = taps[0]
-        if VALUE:
-            found = given[0]
+            given = word_taps(g, rows[i], at, KW, SW, BEFORE, X, LINE, KIND)
         else:
-            found = low_w + tl.zeros_like(best).to(tl.int32)
-        for j in tl.static_range(1, KW):
-            if VALUE:
-                best, found = _better(best, found, taps[j], given[j])
-            else:
-                best, found = _better(best, found, taps[j], tl.maximum(low_w, j))
-        tops = tops + (best,)
+            for j in tl.static_range(KW):
+                given = given + (_tap_word(low_w, j, LINE, KIND),)
+        top, found = best_of(taps, given, KIND)
+        tops = tops + (top,)
         finds = finds + (found,)
     made = ()
     wheres = ()
     for r in tl.static_range(R):
-        best = tops[r * SH]
-        found = finds[r * SH]
-        if not VALUE:
-            found += low_h[r] * KW
-        for i in tl.static_range(1, KH):
-            if VALUE:
-                best, found = _better(best, found, tops[r * SH + i], finds[r * SH + i])
-            else:
-                best, found = _better(best, found, tops[r * SH + i], finds[r * SH + i] + tl.maximum(low_h[r], i) * KW)
-        made = made + (best,)
+        given = ()
+        for i in tl.static_range(KH):
+            found = finds[r * SH + i]
+            if not VALUE:
+                found += _tap_word(low_h[r], i, False, KIND) * KW
+            given = given + (found,)
+        top, found = best_of(tops[r * SH : r * SH + KH], given, KIND)
+        made = made + (top,)
         wheres = wheres + (found,)
     return made, wheres
 
@@ -271,8 +278,8 @@ def _best_planes(x, g, rows, at, present, low_h, low_w, KH: tl.constexpr, KW: tl
 def sweep_winners(x, y, g, out, flag, taps, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks,
                   KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr,
                   SW: tl.constexpr, BEFORE: tl.constexpr, VALUE: tl.constexpr, NONE: tl.constexpr, GUARD: tl.constexpr,
-                  ACC: tl.constexpr, R: tl.constexpr, X: tl.constexpr, L: tl.constexpr, CHUNK: tl.constexpr,
-                  LINE: tl.constexpr, WHOLE: tl.constexpr):  # fmt: skip
+                  KIND: tl.constexpr, R: tl.constexpr, X: tl.constexpr, L: tl.constexpr, ACROSS: tl.constexpr,
+                  STAGES: tl.constexpr, CHUNK: tl.constexpr, LINE: tl.constexpr, WHOLE: tl.constexpr):  # fmt: skip
     """out = g at the winner of every window (VALUE), or the winner's tap.
 
     That finds the winner where y is the maximum. A tile in which y is anything else is done again by comparison with
@@ -281,27 +288,31 @@ def sweep_winners(x, y, g, out, flag, taps, D, H, W, C, OD, OH, OW, bd, bh, unit
     if GUARD:  # noqa: SIM102 - one is decided at compile time
         if tl.load(flag) == 0:
             return
-    image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L)
+    image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)
+    E: tl.constexpr = 2 if paired(KIND) else 1
     if LINE:
-        OW = units * X
+        OW = units * X * E
         W = OW * SW
     x += image * D * H * W * C
     g += image * D * H * W * C
     y += image * OD * OH * OW * C
     out += image * OD * OH * OW * C
-    rows, _there = span(group * (R * SH) - bh, (R - 1) * SH + KH, H, W * C)
-    at, present = cell_columns(unit, tc, W, C, KW, SW, BEFORE, X, LINE, WHOLE)
+    x_words = words(x, KIND)
+    g_words = words(g, KIND)
+    y_words = words(y, KIND)
+    out_words = words(out, KIND)
+    rows, _there = span(group * (R * SH) - bh, (R - 1) * SH + KH, H, W * C // E)
     k = tl.arange(0, X)[None, :]
     if LINE:
-        c = tl.zeros([1, 1], tl.int32)
-        ow = unit * X + k
-        place = ow
+        at = word_columns(unit, tc, W // E, C, KW, SW, BEFORE, X, LINE, WHOLE, KIND)
+        place = unit * X
+        mask = unit >= 0
+        low_w = tl.maximum(BEFORE - (unit * X + k) * SW, 0)
     else:
-        c = tc * X + k
-        ow = unit
-        place = unit * C + c
-    mask = (ow < OW) & (c < C)
-    low_w = tl.maximum(BEFORE - ow * SW, 0)
+        at = word_columns(unit, tc, W, C // E, KW, SW, BEFORE, X, LINE, WHOLE, KIND)
+        place = unit * (C // E) + tc * X
+        mask = tc * X + k < C // E
+        low_w = tl.maximum(BEFORE - unit * SW, 0)
     low_h = ()
     for r in tl.static_range(R):
         low_h = low_h + (tl.maximum(bh - (group * R + r) * SH, 0),)
@@ -310,52 +321,79 @@ def sweep_winners(x, y, g, out, flag, taps, D, H, W, C, OD, OH, OW, bd, bh, unit
     tops = ()
     finds = ()
     for j in tl.static_range(KEEP):
-        plane = tl.minimum(tl.maximum(start + j, 0), D - 1).to(tl.int64) * H * W * C
-        top_planes, found_planes = _best_planes(x + plane, g + plane, rows, at, present, low_h, low_w, KH, KW, SH, SW,
-                                                BEFORE, VALUE, ACC, R, X, LINE)  # fmt: skip
+        plane = tl.minimum(tl.maximum(start + j, 0), D - 1).to(tl.int64) * (H * W * C // E)
+        top_planes, found_planes = _best_planes(x_words + plane, g_words + plane, rows, at, low_h, low_w, KH, KW, SH,
+                                                SW, BEFORE, VALUE, KIND, R, X, LINE)  # fmt: skip
         tops = tops + (top_planes,)
         finds = finds + (found_planes,)
-    odd = tl.zeros([L, X], tl.int1)
-    for i in range(CHUNK):
+    odd = tl.zeros([L, X], tl.int32)
+    for i in tl.range(CHUNK, num_stages=STAGES):
         od = chunk * CHUNK + i
         all_tops = tops
         all_finds = finds
         for j in tl.static_range(KEEP, KD):
-            plane = tl.minimum(tl.maximum(od * SD - bd + j, 0), D - 1).to(tl.int64) * H * W * C
-            top_planes, found_planes = _best_planes(x + plane, g + plane, rows, at, present, low_h, low_w, KH, KW, SH,
-                                                    SW, BEFORE, VALUE, ACC, R, X, LINE)  # fmt: skip
+            plane = tl.minimum(tl.maximum(od * SD - bd + j, 0), D - 1).to(tl.int64) * (H * W * C // E)
+            top_planes, found_planes = _best_planes(x_words + plane, g_words + plane, rows, at, low_h, low_w, KH, KW,
+                                                    SH, SW, BEFORE, VALUE, KIND, R, X, LINE)  # fmt: skip
             all_tops = all_tops + (top_planes,)
             all_finds = all_finds + (found_planes,)
         low = tl.maximum(bd - od * SD, 0)
         for r in tl.static_range(R):
-            best = all_tops[0][r]
-            found = all_finds[0][r]
-            if not VALUE:
-                found += low * (KH * KW)
-            for j in tl.static_range(1, KD):
-                if VALUE:
-                    best, found = _better(best, found, all_tops[j][r], all_finds[j][r])
-                else:
-                    code = all_finds[j][r] + tl.maximum(low, j) * (KH * KW)
-                    best, found = _better(best, found, all_tops[j][r], code)
+            best, found = _best_plane(all_tops, all_finds, low, r, KD, KH * KW, VALUE, KIND)
             oh = group * R + r
-            keep = mask & (oh < OH) & depth_there(od, group, OD)
-            to = od.to(tl.int64) * OH * OW * C + (oh * OW * C + place)
-            top = tl.load(y + to, mask=keep, other=0.0).to(ACC)
-            odd |= keep & (best != top)
-            tl.store(out + to, found.to(out.dtype.element_ty), mask=keep)
-        tops = all_tops[KD - KEEP :]
-        finds = all_finds[KD - KEEP :]
-    if tl.max(tl.max(odd.to(tl.int32), axis=1), axis=0) > 0:
-        for i in range(CHUNK * R):
-            od = chunk * CHUNK + i // R
-            oh = group * R + i % R
-            keep = mask & (oh < OH) & depth_there(od, group, OD)
-            to = od.to(tl.int64) * OH * OW * C + (oh * OW * C + place)
-            top = tl.load(y + to, mask=keep, other=0.0).to(ACC)
-            found = first_equal(top, x, g, 0, oh * SH - bh, ow * SW - BEFORE, c, od * SD - bd, D, H, W, C, taps, KD, KH,
-                                KW, VALUE, True, ACC, NONE, L, X, False)  # fmt: skip
-            tl.store(out + to, found.to(out.dtype.element_ty), mask=keep)
+            keep = (oh < OH) & depth_there(od, group, OD)
+            to = od.to(tl.int64) * (OH * OW * C // E) + (oh * (OW * C // E) + place)
+            given = as_word(tl.load(y_words + (to + k), mask=keep & mask, other=0), KIND)
+            odd |= unlike(best, given, KIND).to(tl.int32) & tl.where(keep & mask, -1, 0)
+            if VALUE:
+                tl.store(out_words + (to + k), found, mask=keep & mask)
+            else:
+                put_bytes(out, to, found, keep, mask, X, KIND)
+        if KEEP == 2:
+            tops = (carried(all_tops[1], STAGES), all_tops[2])
+            finds = (carried(all_finds[1], STAGES), all_finds[2])
+        else:
+            tops = all_tops[KD - KEEP :]
+            finds = all_finds[KD - KEEP :]
+    if tl.max(tl.max((odd != 0).to(tl.int32), axis=1), axis=0) > 0:
+        n = tl.arange(0, X * E)[None, :]
+        ow = unit * (X * E) + n if LINE else unit
+        c = tl.zeros([1, 1], tl.int32) if LINE else tc * (X * E) + n
+        _compare(x, y, g, out, taps, chunk * CHUNK, group * R, ow, c, D, H, W, C, OD, OH, OW, bd, bh, KD, KH, KW, SD,
+                 SH, SW, BEFORE, VALUE, NONE, tl.float64 if KIND == tl.float64 else tl.float32, R, X * E, L,
+                 CHUNK)  # fmt: skip
+
+
+@triton.jit
+def _compare(x, y, g, out, taps, first_d, first_h, ow, c, D, H, W, C, OD, OH, OW, bd, bh, KD: tl.constexpr,
+             KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
+             BEFORE: tl.constexpr, VALUE: tl.constexpr, NONE: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr,
+             X: tl.constexpr, L: tl.constexpr, CHUNK: tl.constexpr):  # fmt: skip
+    """`sweep_winners` by comparison with y, window by window, number by number."""
+    for i in range(CHUNK * R):
+        od = first_d + i // R
+        oh = first_h + i % R
+        keep = (ow < OW) & (c < C) & (oh < OH) & depth_there(od, oh, OD)
+        to = od.to(tl.int64) * OH * OW * C + (oh * OW * C + ow * C + c)
+        top = tl.load(y + to, mask=keep, other=0.0).to(ACC)
+        found = first_equal(top, x, g, 0, oh * SH - bh, ow * SW - BEFORE, c, od * SD - bd, D, H, W, C, taps, KD, KH, KW,
+                            VALUE, True, ACC, NONE, L, X, False)  # fmt: skip
+        tl.store(out + to, found.to(out.dtype.element_ty), mask=keep)
+
+
+@triton.jit
+def _best_plane(tops, finds, low, r: tl.constexpr, KD: tl.constexpr, TAPS: tl.constexpr, VALUE: tl.constexpr,
+                KIND: tl.constexpr):  # fmt: skip
+    """The best of the KD planes of row r, with what was found there."""
+    values = ()
+    given = ()
+    for j in tl.static_range(KD):
+        found = finds[j][r]
+        if not VALUE:
+            found += _tap_word(low, j, False, KIND) * TAPS
+        values = values + (tops[j][r],)
+        given = given + (found,)
+    return best_of(values, given, KIND)
 
 
 @triton.jit
@@ -371,7 +409,7 @@ def _won(codes, grads, kd: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SH:
                     for jw in tl.static_range(JW):
                         if ph + jh * SH < KH and pw + jw * SW < KW:
                             mine = codes[(r + JH - 1 - jh) * JW + jw] == (kd * KH + ph + jh * SH) * KW + pw + jw * SW
-                            acc += tl.where(mine, grads[(r + JH - 1 - jh) * JW + jw], 0.0)
+                            acc = tl.where(mine, acc + grads[(r + JH - 1 - jh) * JW + jw], acc)
                 made = made + (acc,)
     return made
 
@@ -388,8 +426,8 @@ def _plus(some, more):
 def sweep_gather(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks, KD: tl.constexpr,
                  KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
                  BEFORE: tl.constexpr, NONE: tl.constexpr, GUARD: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr,
-                 X: tl.constexpr, L: tl.constexpr, CHUNK: tl.constexpr, LINE: tl.constexpr,
-                 WHOLE: tl.constexpr):  # fmt: skip
+                 X: tl.constexpr, L: tl.constexpr, ACROSS: tl.constexpr, STAGES: tl.constexpr, CHUNK: tl.constexpr,
+                 LINE: tl.constexpr, WHOLE: tl.constexpr):  # fmt: skip
     """dx = sum of dy over the windows a cell won, given the winners' taps. Sums wait in registers for later planes."""
     if GUARD:  # noqa: SIM102 - one is decided at compile time
         if tl.load(flag) == 0:
@@ -398,7 +436,7 @@ def sweep_gather(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, units, til
     JH: tl.constexpr = (KH + SH - 1) // SH
     JW: tl.constexpr = (KW + SW - 1) // SW
     FIRST: tl.constexpr = BEFORE // SW
-    image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L)
+    image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)
     if LINE:
         OW = units * X
         W = OW * SW
@@ -413,7 +451,7 @@ def sweep_gather(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, units, til
         zeros = zeros + (tl.zeros([L, X], ACC),)
     wait1 = zeros
     wait2 = zeros
-    for i in range(1 - JD, CHUNK):
+    for i in tl.range(1 - JD, CHUNK, num_stages=STAGES):
         q = first + i
         plane = tl.minimum(tl.maximum(q, 0), OD - 1).to(tl.int64) * OH * OW * C
         taps = ()
@@ -447,9 +485,10 @@ def sweep_gather(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, units, til
 def sweep_give(x, y, dy, dx, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks, KD: tl.constexpr,
                KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
                BEFORE: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr, X: tl.constexpr, L: tl.constexpr,
-               CHUNK: tl.constexpr, LINE: tl.constexpr, WHOLE: tl.constexpr):  # fmt: skip
+               ACROSS: tl.constexpr, STAGES: tl.constexpr, CHUNK: tl.constexpr, LINE: tl.constexpr,
+               WHOLE: tl.constexpr):  # fmt: skip
     """dx of windows as long as their stride that cover everything: all cells are read, then all are written."""
-    image, od, tc, group, unit = spot(units, tiles, tiles_c, chunks, L)
+    image, od, tc, group, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)
     if LINE:
         OW = units * X
         W = OW * SW

@@ -110,12 +110,12 @@ def reduce_windows(x, y, D, H, W, C, OD, OH, OW, bd, bh, bw, tiles_h, tiles_w, t
 
 
 @per_problem
-def _plan(problem: Problem, maximum: bool, dtype: torch.dtype, lanes: Lanes | None) -> Launch:
+def _plan(problem: Problem, maximum: bool, dtype: torch.dtype) -> Launch:
     """The launch of a pool."""
     pool = canonical(problem)
     acc = compute_type(dtype)
     if fits_lanes(pool):
-        lanes = lanes or _lanes(pool, element_size(dtype), maximum)
+        lanes = _lanes(pool, element_size(dtype), maximum)
         grid, ints, shared = laid_out(pool, lanes, pool.outs[0], pool.outs[1], pool.outs[2])
         exact = element_size(dtype) > 2 or not lanes.line
         return Launch(sweep_windows, grid, ints, shared | {"MAX": maximum, "EXACT": exact, "ACC": acc})
@@ -144,20 +144,21 @@ def _tile(pool: Pool, keep: int) -> Tile:
 
 def _lanes(pool: Pool, size: int, maximum: bool) -> Lanes:
     """Lanes as measured on an H200."""
+    last, small = pool.channels > 1, size == 2
     if not pool.overlaps:
-        return choose_lanes(pool, size, 1, 1)
+        return choose_lanes(pool, size, 1, 1, width=8 if small and maximum and not last else 16)
     if pool.strides[1] > 1:
         return choose_lanes(pool, size, 1, 8)
-    if pool.channels > 1:
-        return choose_lanes(pool, size, 4, 32, width=8 if size == 2 else 16)
-    if size == 2 and not maximum:
-        return choose_lanes(pool, size, 4, 64, threads=64)
-    return choose_lanes(pool, size, 4, 16 if size == 2 else 32)
+    if last:
+        return choose_lanes(pool, size, 4, 32, width=8 if small else 16)
+    if small and not maximum:
+        return choose_lanes(pool, size, 2, 32)
+    return choose_lanes(pool, size, 4, 16 if small else 32)
 
 
-def pool_windows(problem: Problem, x: torch.Tensor, *, maximum: bool, lanes: Lanes | None = None) -> torch.Tensor:
+def pool_windows(problem: Problem, x: torch.Tensor, *, maximum: bool) -> torch.Tensor:
     """The mean or the maximum of every window of a contiguous tensor."""
     y = x.new_empty(problem.output_extent)
     if y.numel():
-        _plan(problem, maximum, x.dtype, lanes)(x, y)
+        _plan(problem, maximum, x.dtype)(x, y)
     return y
