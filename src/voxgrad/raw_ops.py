@@ -29,7 +29,7 @@ def make_function(op: Op) -> RawOp:
             if result is not fast.MISS:
                 return result
             result = on_gpu.call(arguments)
-            if result is not gpu.MISS:
+            if result is not fast.MISS:
                 return result
         return execute.execute(op, bind(op, positional, arguments))
 

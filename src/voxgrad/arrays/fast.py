@@ -103,9 +103,10 @@ def call(calls: Known, arguments: dict[str, Any]) -> Any:
 def remember(plan: Plan, arguments: Mapping[str, Any]) -> None:
     """Keep a call that went the long way, if the short way can repeat it."""
     problem = plan.problem
+    tensors = {id(array) for array in plan.intake.tensors.values()}
     if (
         not cpu.sees_arrays()
-        or not _is_plain(list(arguments.values()), plan)
+        or not all(id(value) in tensors or is_plain(value) for value in arguments.values())
         or plan.copies
         or problem.output_dtype != problem.dtype
         or nonfinite.is_hidden(problem)
@@ -125,12 +126,8 @@ def remember(plan: Plan, arguments: Mapping[str, Any]) -> None:
     named.ready[key] = Ready(problem.output_shape, numpy_type(problem.dtype), empty, prepared, finite)
 
 
-def _is_plain(values: list[Any], plan: Plan) -> bool:
-    """Attributes are texts, None and lists of true integers: what a signature tells apart."""
-    tensors = {id(array) for array in plan.intake.tensors.values()}
-    for value in values:
-        if id(value) in tensors or value is None or type(value) is str:
-            continue
-        if type(value) not in (list, tuple) or any(type(item) is not int for item in value):
-            return False
-    return True
+def is_plain(value: Any) -> bool:
+    """A text, None or a list of true integers: attributes that a signature tells apart."""
+    if type(value) in (list, tuple):
+        return all(type(item) is int for item in value)
+    return value is None or type(value) is str

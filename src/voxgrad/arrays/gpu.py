@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from marshal import dumps
 from typing import Any
 
+from voxgrad.arrays.fast import MISS, is_plain
 from voxgrad.arrays.intake import host_spec
 from voxgrad.catalog import dtypes
 from voxgrad.catalog import problem as door
@@ -114,9 +115,6 @@ def _problem(op: Op, specs: Mapping[str, Spec], attrs: Mapping[str, Any], semant
     return found
 
 
-MISS = object()
-
-
 class Short:
     """The short way for a call of an op like one before, on torch tensors: same shapes, types and attributes.
 
@@ -164,18 +162,11 @@ class Short:
     def remember(self, arguments: Mapping[str, Any], problem: Problem) -> None:
         """Keep a call that went the long way, if its attributes are what a key tells apart."""
         key = self.key(arguments)
-        plain = all(_is_plain(value) for name, value in arguments.items() if name not in self.tensors)
+        plain = all(is_plain(value) for name, value in arguments.items() if name not in self.tensors)
         if key is not None and plain:
             if len(self.ready) >= _MOST:
                 self.ready.clear()
             self.ready[key] = problem
-
-
-def _is_plain(value: Any) -> bool:
-    """A text, a number, None, or a list of true integers."""
-    if type(value) in (list, tuple):
-        return all(type(item) is int for item in value)
-    return value is None or type(value) in (str, bool, int, float)
 
 
 _short: dict[str, Short] = {}
