@@ -145,6 +145,8 @@ def gather_any(x, y, best, dy, dx, bound, D, H, W, C, OD, OH, OW, bd, bh, bw, ti
     tl.store(dx + cell, acc.to(dx.dtype.element_ty), mask=rows)
 
 
+from voxgrad.kernels.cuda import pool_stages
+WALK = True
 _ALL = 1 << 30
 """A chunk as long as the depth: few programs, for kernels that most often have nothing to do."""
 
@@ -268,11 +270,15 @@ def _back_plan(problem: Problem, dtype: torch.dtype, paired: bool) -> Launch:
     depth, height, width = pool.sizes
     acc = compute_type(dtype)
     kind = _PAIRS[dtype] if paired else acc
+    if WALK and not lanes.line:
+        grid, ints, constants = laid_out(pool, replace(lanes, rows=1), width, depth, steps(height, lanes.rows))
+        return Launch(pool_stages.stage_gather_w, grid, ints, constants | {"KIND": kind, "ACC": acc, "R": lanes.rows, "EVEN": height % lanes.rows == 0})
+    places = 1 if lanes.line else lanes.rows
+    grid, ints, constants = laid_out(pool, replace(lanes, rows=1), height, depth, steps(width, places))
+    constants |= {"KIND": kind, "ACC": acc, "R": lanes.rows}
     if lanes.line:
-        grid, ints, constants = laid_out(pool, replace(lanes, rows=1), height, depth, width)
-        return Launch(stage_gather_lines, grid, ints, constants | {"KIND": kind, "ACC": acc})
-    grid, ints, constants = laid_out(pool, replace(lanes, rows=1), width, depth, steps(height, lanes.rows))
-    return Launch(stage_gather, grid, ints, constants | {"KIND": kind, "ACC": acc, "R": lanes.rows})
+        return Launch(stage_gather_lines, grid, ints, constants)
+    return Launch(stage_gather, grid, ints, constants | {"EVEN": width % lanes.rows == 0})
 
 
 @per_problem

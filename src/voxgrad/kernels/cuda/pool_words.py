@@ -158,6 +158,30 @@ def opaque(block):
 
 
 @triton.jit
+def waiting_for(word, loads, nothing):
+    """The same words, which seem to need the loads as well: the compiler then begins all of them before it goes on.
+
+    `nothing` is zero, and the compiler does not know that.
+    """
+    if not INTERPRETED:
+        all_of = loads[0].to(tl.int32, bitcast=True)
+        for n in tl.static_range(1, len(loads)):
+            all_of = all_of | loads[n].to(tl.int32, bitcast=True)
+        word |= all_of & nothing
+    return word
+
+
+@triton.jit
+def nothing_like(block):
+    """Zero of a block of numbers that are not negative, which the compiler does not know."""
+    if INTERPRETED:
+        zero = tl.zeros_like(block)
+    else:
+        zero = tl.inline_asm_elementwise("shr.u32 $0, $1, 31;", "=r,r", [block], tl.int32, True, 1)
+    return zero
+
+
+@triton.jit
 def carried(some, STAGES: tl.constexpr):
     """Blocks that a loop hands on unchanged. Triton prefetches (STAGES) only for loops that do no such thing."""
     made = ()
@@ -198,6 +222,20 @@ def _bytes_of(word, later):
     else:
         packed = tl.inline_asm_elementwise("prmt.b32 $0, $1, $2, 0x6420;", "=r,r,r", [word, later], tl.int32, True, 1)
     return packed
+
+
+@triton.jit
+def packed(small, X: tl.constexpr, KIND: tl.constexpr):
+    """Small numbers, X words of a lane, as bytes, four to a word."""
+    L: tl.constexpr = small.shape[0]
+    if paired(KIND):
+        even, odd = tl.split(tl.reshape(small, [L, X // 2, 2]))
+        made = _bytes_of(even, odd)
+    else:
+        even, odd = tl.split(tl.reshape(small, [L, X // 2, 2]))
+        low, high = tl.split(tl.reshape(even + odd * 256, [L, X // 4, 2]))
+        made = low + high * 65536
+    return made
 
 
 @triton.jit
