@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only the compiled kernels show: products on tensor cores that read registers are waited for before the next load.
+"""What only compiled kernels show: products on tensor cores that read registers are waited for before the next load.
 
 Triton loads the left operand of the next step while products of this one may still read it. The interpreter, which
 does one thing after the other, cannot show that, and a GPU shows it in one run of many.

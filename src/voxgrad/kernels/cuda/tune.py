@@ -409,7 +409,7 @@ _FILTER_BOXES = {
     ],
     "single": [(64, 64, 64, 4, 3, True), (128, 128, 32, 8, 4, False), (64, 128, 64, 4, 3, False)],
     "pair": [(64, 64, 64, 4, 3, True), (128, 64, 64, 4, 3, True)],
-    "double": [(64, 64, 16, 4, 3, False), (64, 64, 32, 4, 3, False)],
+    "double": [(64, 64, 16, 4, 3, False), (64, 64, 32, 4, 3, False), (128, 64, 16, 4, 3, False)],
 }
 _FILTER_TILES = {
     "half": {
