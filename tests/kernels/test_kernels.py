@@ -2,6 +2,7 @@
 """Kernels against the reference: every op, type, layout and instruction set, in memory full of NaN."""
 
 import os
+from typing import Any
 
 import numpy as np
 import pytest
@@ -66,6 +67,26 @@ def test_rows_of_several_tiles(op: Op, width: int, isa: str) -> None:
             x = random.integers(-3, 4, (1, 3, 4, width, channels)).astype(np.float32)
             call = _wide_call(op, x, [2, taps, taps], [1, step, step], layout, random, outs)
             truth(op.name, call).check(run_poisoned(op.name, call), label=f"{layout} {channels} {outs} {taps} {step}")
+
+
+@pytest.mark.parametrize("dtype", FLOATING, ids=str)
+@pytest.mark.parametrize("op", ["AvgPool3D", "AvgPool3DGrad", "MaxPool3D"])
+def test_windows_of_every_step(op: str, dtype: DType, isa: str) -> None:
+    """Windows and steps of every size along the width, gaps and leftover cells too, with channels that fill vectors."""
+    random = np.random.default_rng(5)
+    for window in range(1, 6):
+        for step in range(1, 6):
+            for channels, width, padding in ((16, 11, "SAME"), (40, 13, "VALID"), (72, 9, "SAME")):
+                attrs: dict[str, Any] = {
+                    "ksize": [1, 2, 3, window, 1],
+                    "strides": [1, 2, 1, step, 1],
+                    "padding": padding,
+                }
+                x = random.integers(-3, 4, (1, 3, 5, width, channels)).astype(numpy_type(dtype))
+                call = {"input": x} | attrs
+                if op == "AvgPool3DGrad":
+                    call = {"orig_input_shape": list(x.shape), "grad": vg.raw_ops.MaxPool3D(input=x, **attrs)} | attrs
+                truth(op, call).check(run_poisoned(op, call), exact=op == "MaxPool3D", label=f"{attrs} {channels}")
 
 
 @pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64], ids=str)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Average and max pooling with windows of few rows, without scratch memory: for some channels at a time, the cells of a
-// column (all depths and heights of a window) are joined as they are loaded, and columns that the next window shares
-// stay in registers.
+// Average and max pooling with windows of few rows, and the gradient of the average, without scratch memory: for some
+// channels at a time, the cells of a column (all depths and heights of a window) are joined as they are loaded, and
+// columns that the next window shares stay in registers. Backward the windows over a cell take the place of the cells
+// of a window; cells are written in their order, which caches and memory like best.
 #pragma once
 
 #include "pool_join.hpp"
@@ -10,18 +11,33 @@ namespace VG_NAMESPACE::pool {
 
 inline constexpr int64_t kSweepRows = 16, kSweepTaps = 4;
 inline constexpr int64_t kSweepBytes = 8 << 10;  // of a row
-// Vectors of channels at a time: more where no columns are kept, which take registers, too.
+// Vectors of channels at a time: fewer where columns are kept, which take registers, too.
 inline constexpr int kSweepVectors = VG_VECTOR_BYTES >= 32 ? 8 : 4, kKeptVectors = VG_VECTOR_BYTES == 64 ? 4 : 2;
-inline int64_t sweep_vectors(const Comb &comb) { return comb.taps > comb.step ? kKeptVectors : kSweepVectors; }
+inline int64_t sweep_vectors(const Comb &comb) {
+    const int64_t kept = (comb.taps - 1) / comb.step;
+    if (kept == 1) return VG_VECTOR_BYTES == 64 ? 8 : 4;
+    return kept > 1 ? kKeptVectors : kSweepVectors;
+}
+
+// One address for several vectors: left alone, the compiler keeps an index for each of them and runs out of registers.
+template <class S>
+inline const S *in_register(const S *place) {
+    asm("" : "+r"(place));
+    return place;
+}
+
+template <class Join>
+Reach sweep_reach(const vg_span &axis) {
+    return Join::weighted ? windows_of(axis) : cells_of(axis);
+}
 
 // Whether this way is open and the best: regular windows of few rows, channels that fill vectors and take few turns.
 template <class Join>
 bool sweeps(const vg_pool *p) {
-    if (Join::weighted) return false;
     constexpr int lane_count = lanes<typename Join::A>;
     const Comb comb = comb_of(p->axis[2]);
-    const int64_t rows = cells_of(p->axis[0]).longest() * cells_of(p->axis[1]).longest();
-    return comb.taps > 0 && comb.taps <= kSweepTaps && rows > 0 && rows <= kSweepRows &&
+    const int64_t rows = sweep_reach<Join>(p->axis[0]).longest() * sweep_reach<Join>(p->axis[1]).longest();
+    return comb.taps > 0 && sweep_reach<Join>(p->axis[2]).longest() <= kSweepTaps && rows > 0 && rows <= kSweepRows &&
            p->channels <= 2 * sweep_vectors(comb) * lane_count && !prefers_flat(comb, p->channels, lane_count);
 }
 
@@ -29,20 +45,23 @@ template <class S, class Join>
 class Sweep {
     using A = sum_t<S>;
     static constexpr int L = lanes<A>;
+    static constexpr bool backward = Join::weighted;
 
 public:
     Sweep(const vg_pool *p, const S *x, S *y, const vg_run *run)
-        : p_(p), D(cells_of(p->axis[0])), H(cells_of(p->axis[1])), W(cells_of(p->axis[2])), C(p->channels),
-          comb_(comb_of(p->axis[2])), inner_(whole(comb_, p->axis[2])), x_(x), y_(y), run_(run) {
-        shared_ = D.overlap() > 1.2;
-        pairs_ = H.overlap() > 1.7;
+        : p_(p), D(sweep_reach<Join>(p->axis[0])), H(sweep_reach<Join>(p->axis[1])), W(sweep_reach<Join>(p->axis[2])),
+          C(p->channels), comb_(comb_of(p->axis[2])), inner_(whole(comb_, p->axis[2])), shares_(p), x_(x), y_(y),
+          run_(run) {
+        shared_ = backward ? D.longest() > 2 : D.overlap() > 1.2;
+        pairs_ = backward ? H.longest() > 2 : H.overlap() > 1.7;
         vectors_ = pairs_ ? kKeptVectors : sweep_vectors(comb_);
-        // Where the channels take several turns, the cells must still be near for the next one.
+        // Where the channels take several turns, the cells must still be near for the next one; backward there are few.
         const int64_t cell = C * static_cast<int64_t>(sizeof(S)), near = kSweepBytes / (cell * at_least_one(comb_.step));
-        tile_ = C <= vectors_ * L ? at_least_one(W.count) : std::clamp<int64_t>(near, 4, std::max<int64_t>(W.count, 4));
-        asks_ = shared_ || (C <= 64 && asks_ahead(p, D.longest() * H.longest()));
-        const int64_t windows = windows_in(p) * static_cast<int64_t>(sizeof(S));
-        past_ = writes_past(y, windows, cell, windows + cells_in(p) * static_cast<int64_t>(sizeof(S)));
+        const bool one_turn = backward || C <= vectors_ * L;
+        tile_ = one_turn ? at_least_one(W.count) : std::clamp<int64_t>(near, 4, std::max<int64_t>(W.count, 4));
+        asks_ = shared_ || (!backward && C <= 64 && asks_ahead(p, D.longest() * H.longest()));
+        const int64_t size = sizeof(S), cells = cells_in(p) * size, windows = windows_in(p) * size;
+        past_ = writes_past(y, backward ? cells : windows, cell, windows + cells, backward && !shared_);
     }
 
     Blocks blocks(int32_t threads) const {
@@ -57,6 +76,11 @@ public:
         blocks.refine(threads > 1 ? threads * 4 : 1, shared_);
         if (blocks.count() < threads * 2 && C >= 128) blocks.channels = 64;
         return blocks;
+    }
+
+    int32_t useful_threads(int32_t threads) const {
+        const int64_t work = p_->batch * D.count * H.count * std::max(W.cells, W.count) * C;
+        return pool::useful_threads(work * at_least_one(D.longest()), threads);
     }
 
     void block(const Blocks::Block &b) const {
@@ -89,16 +113,21 @@ private:
         static constexpr int vectors = n, sums = n * outs;
         struct List {
             const S *row[2 * kSweepRows];
+            A weight[Join::weighted ? 2 * kSweepRows : 1];
             int64_t count = 0;
-            void add(const S *one) { row[count++] = one; }
+            void add(const S *one, A share = 1) {
+                if constexpr (Join::weighted) weight[count] = share;
+                row[count++] = one;
+            }
         };
         List both, own[outs], ahead;
 
         template <class Part>
         inline __attribute__((always_inline)) void join(int64_t at, vec<A> (&into)[sums], Part part) const {
             for (int64_t r = 0; r < ahead.count; ++r) {
+                const S *from = in_register(ahead.row[r] + at);
 #pragma GCC unroll 8
-                for (int j = 0; j < n; ++j) ask(ahead.row[r] + at + j * L);
+                for (int j = 0; j < n; ++j) ask(from + j * L);
             }
             join(both, at, into, 0, part);
             if constexpr (outs == 2) {
@@ -112,9 +141,13 @@ private:
         static inline __attribute__((always_inline)) void join(const List &list, int64_t at, vec<A> (&into)[sums],
                                                                int to, Part part) {
             for (int64_t r = 0; r < list.count; ++r) {
+                const S *from = in_register(list.row[r] + at);
 #pragma GCC unroll 8
-                for (int j = to; j < to + n; ++j)
-                    into[j] = Join::join(into[j], get(list.row[r] + at + (j - to) * L, part));
+                for (int j = to; j < to + n; ++j) {
+                    const vec<A> v = get(from + (j - to) * L, part);
+                    if constexpr (Join::weighted) into[j] = Join::join(into[j], v * splat<A>(list.weight[r]));
+                    else into[j] = Join::join(into[j], v);
+                }
             }
         }
     };
@@ -137,16 +170,18 @@ private:
         const Range rd = D.at(od), both = in_both(oh);
         Rows<n, outs> rows;
         for (int64_t d = rd.lo; d < rd.hi; ++d)
-            for (int64_t h = both.lo; h < both.hi; ++h) rows.both.add(source(b.image, d, h, c));
+            for (int64_t h = both.lo; h < both.hi; ++h) rows.both.add(source(b.image, d, h, c), weight(d, h));
         for (int64_t k = 0; k < outs; ++k)
             for (int64_t d = rd.lo; d < rd.hi; ++d)
                 for (int64_t h = H.at(oh + k).lo; h < H.at(oh + k).hi; ++h)
-                    if (h < both.lo || h >= both.hi) rows.own[k].add(source(b.image, d, h, c));
+                    if (h < both.lo || h >= both.hi) rows.own[k].add(source(b.image, d, h, c), weight(d, h));
         const Next next = asks_ ? wanted_next(b, od, oh, outs) : Next{};
         for (int64_t d = next.depth.lo; d < next.depth.hi; ++d)
             for (int64_t h = next.height.lo; h < next.height.hi; ++h) rows.ahead.add(source(b.image, d, h, c));
-        outputs<outs>(rows, od, oh, wide, target(b.image, od, oh, c), part);
+        if constexpr (backward) spread<outs>(rows, wide, target(b.image, od, oh, c), part);
+        else outputs<outs>(rows, od, oh, wide, target(b.image, od, oh, c), part);
     }
+    A weight(int64_t d, int64_t h) const { return backward ? shares_.of_row(d, h) : A(1); }
     // The rows that windows at `oh` share with those beside them, above or below: these are joined first, whether or not
     // both are taken together, so that a sum is the same wherever the volume is cut.
     Range in_both(int64_t oh) const {
@@ -221,28 +256,91 @@ private:
         for (int k = 0; k < kept; ++k) column(rows, (cell + k) * C, old[k], part);
         for (int64_t o = 0; o < windows; ++o, cell += step, out += C) {
             vec<A> sum[sums], fresh[sums];
+#pragma GCC unroll 8
             for (int j = 0; j < sums; ++j) sum[j] = splat<A>(Join::identity);
 #pragma GCC unroll 4
-            for (int k = 0; k < kept; ++k)
+            for (int k = 0; k < kept; ++k) {
+#pragma GCC unroll 8
                 for (int j = 0; j < sums; ++j) {
                     sum[j] = Join::join(sum[j], old[k][j]);
                     if (k >= known_step) old[k - known_step][j] = old[k][j];
                 }
+            }
             const int64_t end = known ? known : taps;
 #pragma GCC unroll 4
             for (int64_t k = kept > 0 ? kept : 0; k < end; ++k) {
                 column(rows, (cell + k) * C, fresh, part);
+#pragma GCC unroll 8
                 for (int j = 0; j < sums; ++j) {
                     sum[j] = Join::join(sum[j], fresh[j]);
                     if (kept > 0 && k >= known_step) old[kept > 0 ? k - known_step : 0][j] = fresh[j];
                 }
             }
+            if constexpr (Join::divides) {
+#pragma GCC unroll 8
+                for (int j = 0; j < sums; ++j) sum[j] = sum[j] / splat<A>(counts.of[j / n]);
+            }
+            write<n>(out, sum, part);
+        }
+    }
+    // Backward: cells along the width. Those from the start of a window to that of the next share its column.
+    template <int outs, class Taken, class Part>
+    void spread(const Taken &rows, Range wide, S *out, Part part) const {
+        const int64_t taps = comb_.taps, step = comb_.step;
+        constexpr std::integral_constant<int64_t, 3> three;
+        if (taps == 3 && step == 1) return cells<2>(rows, three, std::integral_constant<int64_t, 1>{}, wide, out, part);
+        if constexpr (outs == 1) {
+            if (taps == 3 && step == 2)
+                return cells<1>(rows, three, std::integral_constant<int64_t, 2>{}, wide, out, part);
+            if (taps <= step) return cells<0>(rows, taps, step, wide, out, part);
+        }
+        cells<kSweepTaps - 1>(rows, taps, step, wide, out, part);
+    }
+    template <int kept, class Taken, class Taps, class Step, class Part>
+    void cells(const Taken &rows, Taps taps, Step step, Range wide, S *out, Part part) const {
+        constexpr int sums = Taken::sums, n = Taken::vectors;
+        vec<A> old[kept > 0 ? kept : 1][sums];  // columns, the last one first
+        int64_t window = (wide.lo - comb_.start) / step;  // the last that starts no later than the first cell
+        if (comb_.at(window) > wide.lo) --window;
+        for (int k = 0; k < kept; ++k) window_column(rows, window - 1 - k, old[k], part);
+        for (int64_t first = comb_.at(window); first < wide.hi; first += step, ++window) {
+            vec<A> fresh[sums];
+            window_column(rows, window, fresh, part);
+            const auto cell = [&](int64_t phase) __attribute__((always_inline)) {
+                if (first + phase < wide.lo || first + phase >= wide.hi) return;
+                vec<A> sum[sums];
+#pragma GCC unroll 8
+                for (int j = 0; j < sums; ++j) {
+                    sum[j] = phase < taps ? fresh[j] : vec<A>{};
+                    for (int k = 0; k < kept; ++k)
+                        if ((k + 1) * step + phase < taps) sum[j] += old[k][j];
+                }
+                write<n>(out + (first + phase) * C, sum, part);
+            };
+            cell(0);
+            for (int64_t phase = 1; phase < step; ++phase) cell(phase);
+#pragma GCC unroll 8
             for (int j = 0; j < sums; ++j) {
-                const vec<A> all = Join::divides ? sum[j] / splat<A>(counts.of[j / n]) : sum[j];
-                write(out + j / n * W.count * C + j % n * L, all, part);
+                for (int k = kept - 1; k > 0; --k) old[k][j] = old[k - 1][j];
+                if (kept > 0) old[0][j] = fresh[j];
             }
         }
     }
+    // Zero for a window that does not exist.
+    template <class Taken, class Part>
+    inline __attribute__((always_inline)) void window_column(const Taken &rows, int64_t window,
+                                                             vec<A> (&into)[Taken::sums], Part part) const {
+        if (window < 0 || window >= W.cells) {
+#pragma GCC unroll 8
+            for (int j = 0; j < Taken::sums; ++j) into[j] = vec<A>{};
+            return;
+        }
+        column(rows, window * C, into, part);
+        if (window >= shares_.even().lo && window < shares_.even().hi) return;
+#pragma GCC unroll 8
+        for (int j = 0; j < Taken::sums; ++j) into[j] *= splat<A>(shares_.correction(window));
+    }
+
     template <class Taken, class Part>
     static inline __attribute__((always_inline)) void column(const Taken &rows, int64_t at, vec<A> (&into)[Taken::sums],
                                                              Part part) {
@@ -251,11 +349,17 @@ private:
         rows.join(at, into, part);
     }
 
-    template <class Part>
-    void write(S *out, vec<A> v, Part part) const {
+    // The sums of one or two rows, n vectors each.
+    template <int n, int sums, class Part>
+    inline __attribute__((always_inline)) void write(S *out, const vec<A> (&sum)[sums], Part part) const {
         if constexpr (__is_same(Part, All))
-            if (past_) return put_past(out, v);
-        put(out, v, part);
+            if (past_) {
+#pragma GCC unroll 8
+                for (int j = 0; j < sums; ++j) put_past(out + j / n * W.count * C + j % n * L, sum[j]);
+                return;
+            }
+#pragma GCC unroll 8
+        for (int j = 0; j < sums; ++j) put(out + j / n * W.count * C + j % n * L, sum[j], part);
     }
 
     const vg_pool *p_;
@@ -263,6 +367,7 @@ private:
     const int64_t C;
     const Comb comb_;
     const Range inner_;     // windows that lie wholly inside along the width
+    const Shares<A> shares_;
     int64_t vectors_;       // of channels at a time
     int64_t tile_;          // outputs along the width at a time
     bool shared_;           // depths share planes
@@ -277,8 +382,7 @@ private:
 template <class S, class Join>
 int32_t sweep(const vg_pool *p, const S *x, S *y, const vg_run *run) {
     const Sweep<S, Join> sweep(p, x, y, run);
-    const int64_t work = p->batch * p->axis[0].out * p->axis[1].out * p->axis[2].size * p->channels;
-    const int32_t threads = useful_threads(work * at_least_one(cells_of(p->axis[0]).longest()), run->threads);
+    const int32_t threads = sweep.useful_threads(run->threads);
     return each_block(sweep.blocks(threads), threads, run, [&](const Blocks::Block &b, int) { sweep.block(b); });
 }
 
