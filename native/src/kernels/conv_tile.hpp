@@ -157,7 +157,8 @@ Tile<A> tile_of(int64_t spacing, int64_t vectors, int64_t rows, int64_t columns)
         case 41: return tile_of_rows<A, 4, 1>(rows, columns);
         case 42: return tile_of_rows<A, 4, 2>(rows, columns);
         case 161: return tile_of_rows<A, 16, 1>(rows, columns);
-        default: return tile_of_rows<A, 16, 2>(rows, columns);
+        case 162: return tile_of_rows<A, 16, 2>(rows, columns);
+        default: return tile_of_rows<A, 16, VG_VECTOR_BYTES == 32 ? 3 : 2>(rows, columns);
     }
 }
 
