@@ -60,7 +60,7 @@ const vg::Kernels *with_half_vectors([[maybe_unused]] int64_t channels, [[maybe_
 template <class S, class A = sum_t<S>>
 const vg::Kernels *with_half_vectors(const Correlation &c) {
     const int64_t width = c.line(2, 0).count;
-    if (c.in < 8 || c.in * c.taps() < 32 || c.out == 0 || width == 0) return nullptr;
+    if (c.in < 5 || c.in * c.taps() < 32 || c.out == 0 || width == 0) return nullptr;
     const double by_width = filled_by_width<A>(c, width), by_channels = filled(c.out, lanes<A>);
     return with_half_vectors<A>(c.out, by_width > by_channels ? by_width : by_channels);
 }
@@ -260,7 +260,9 @@ public:
         : c(c), p(p), x(x), w(w), packed(packed), y(y), filter(filter) {
         constexpr int64_t size = sizeof(S);
         const int64_t input = c.batch * c.from.batch * size, result = c.batch * c.to.batch * size;
-        past_caches = input + result > vg::last_cache_bytes() / 3 * 2 && goes_past(y, result, (c.to.space[2] | c.out) * size);
+        // A single tap is bound by memory, and by less of it if the last cache keeps the result.
+        const bool stays = c.taps() == 1 && input + result <= vg::last_cache_bytes() / 3 * 2;
+        past_caches = !stays && goes_past(y, result, (c.to.space[2] | c.out) * size);
     }
 
     void operator()(int64_t task, Workspace<A> &space) const {
@@ -373,8 +375,7 @@ private:
     }
 
     // Points a pass at x itself. The packed channel blocks of a tap are one run. The first pass over a block asks for what
-    // its next row, or with one tap
-    // its next tiles, will need.
+    // its next row will need, or with one tap and no stride its next tiles.
     void read_in_place(const Job &b, const S *from, int64_t channels, Pass &s) const {
         s.x = reinterpret_cast<const A *>(from);
         for (int a = 0; a < 3; ++a) {
@@ -382,7 +383,8 @@ private:
             s.x += b.start_in_memory(a, c.from.space[a]);
         }
         s.in.x_row = s.voxel[2];
-        if (s.vector == b.vector && c.taps() == 1) s.in.ahead = 2 * most_voxels(most_vectors) * s.voxel[2];
+        const bool in_line = c.taps() == 1 && b.line[2].pace == 1;
+        if (s.vector == b.vector && in_line) s.in.ahead = 2 * most_voxels(most_vectors) * s.voxel[2];
         else if (s.vector == b.vector && !c.transposed) s.in.ahead = s.voxel[1];
         s.in.fresh[0] = b.line[1].pace, s.in.fresh[1] = b.line[2].pace;
         s.in.blocks = 1, s.in.last = channels;
@@ -427,8 +429,9 @@ private:
         const bool single = s.first && s.last, keep = in_place(s.vector, s.vectors, single);
         const int64_t beyond = (s.vector + s.vectors) * p.unit - c.out;
         const int part = beyond > 0 ? static_cast<int>(p.unit - beyond) : 0;
+        const int64_t spacing = !p.direct && !c.folded ? p.spacing : c.folded && is_spacing(s.voxel[2]) ? s.voxel[2] : 0;
         each_tile(b, s, keep, [&](S *to, int64_t rows, int64_t columns) {
-            const Tile<A> run = tile_of<A>(p.direct || c.folded ? 0 : p.spacing, s.vectors, rows, columns);
+            const Tile<A> run = tile_of<A>(spacing, s.vectors, rows, columns);
             s.in.x_next = columns * s.voxel[2];
             if (keep) return run(s.in, {reinterpret_cast<A *>(to), column, row, columns * column, !s.first, single && past_caches, part});
             run(s.in, {s.sums, s.width, s.width * columns, 0, !s.first, false, 0});
