@@ -469,6 +469,41 @@ def _products(problem: Problem) -> int:
     return rows * problem.axes[2].window * problem.in_channels
 
 
+@dataclass(frozen=True, slots=True)
+class _Lattice:
+    """What `_input_of_few` multiplies: the positions of dy with all taps at once, or with the taps of a row."""
+
+    once: bool
+    images: int
+    positions: int
+    phases: list[list[Phase]]
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    outs: tuple[int, ...]
+    steps: tuple[int, int]
+    taps: tuple[Axis, Axis, Axis]
+    """The taps that are columns, as windows over the products."""
+
+
+def _few_lattice(problem: Problem, s: tuple[int, ...]) -> _Lattice:
+    d, h, w = problem.axes
+    if math.prod(axis.window for axis in problem.axes) * problem.in_channels <= 32:
+        positions, point = problem.batch * d.out * h.out * w.out, [Phase(1, 0, 1, 0, 0, 1, 0)]
+        phases = [point, point, [Phase(1, 0, 1, 0, 0, positions, 0)]]
+        strides = (0, 0, 0, problem.out_channels, 1)
+        return _Lattice(
+            True, 1, positions, phases, (1, 1, positions), strides, (0, 0, 0, 1), (1, 1), problem.axes
+        )  # fmt: skip
+    plane = h.size * w.out
+    phases = [input_phases(d), input_phases(h), [Phase(1, 0, 1, 0, 0, w.out, 0)]]
+    taps = (Axis(d.size, d.size, 1), Axis(h.size, h.size, 1), w)
+    outs = (d.size * plane, plane, w.out, 1)
+    return _Lattice(
+        False, problem.batch, problem.batch * d.size * plane, phases, (d.out, h.out, w.out), s, outs,
+        (d.stride, h.stride), taps,
+    )  # fmt: skip
+
+
 def _input_of_few(
     problem: Problem, config: Config, s: tuple[int, ...], dtype: torch.dtype, device: torch.device
 ) -> Run:
@@ -481,40 +516,25 @@ def _input_of_few(
         return _input_in_rows(problem, config, dtype)
     if config.kind == "planes":
         return _input_in_planes(problem, config, dtype)
-    axes, ci, co = problem.axes, problem.in_channels, problem.out_channels
-    once = math.prod(axis.window for axis in axes) * ci <= 32
-    point = [Phase(1, 0, 1, 0, 0, 1, 0)]
-    out_w = axes[2].out
-    strides: tuple[int, ...] = s
-    if once:
-        positions = problem.batch * math.prod(axis.out for axis in axes)
-        phases, sizes = [point, point, [Phase(1, 0, 1, 0, 0, positions, 0)]], (1, 1, positions)
-        strides, outs, steps, images, taps = (0, 0, 0, co, 1), (0, 0, 0, 1), [1, 1, 1], 1, axes
-    else:
-        extents = (axes[0].size, axes[1].size, out_w)
-        positions = problem.batch * math.prod(extents)
-        phases = [input_phases(axes[0]), input_phases(axes[1]), [Phase(1, 0, 1, 0, 0, out_w, 0)]]
-        sizes = (axes[0].out, axes[1].out, out_w)
-        outs = (math.prod(extents), extents[1] * out_w, out_w, 1)
-        steps, images = [axes[0].stride, axes[1].stride, 1], problem.batch
-        taps = (Axis(axes[0].size, axes[0].size, 1), Axis(axes[1].size, axes[1].size, 1), axes[2])
-    columns = math.prod(axis.window for axis in taps) * ci
-    table, count, largest = _table(phases, device)
+    lattice, co = _few_lattice(problem, s), problem.out_channels
+    once, positions, images = lattice.once, lattice.positions, lattice.images
+    columns = math.prod(axis.window for axis in lattice.taps) * problem.in_channels
+    table, count, largest = _table(lattice.phases, device)
     parts, blocks = _parts(dtype), triton.cdiv(columns, config.bn)
     scalars = (
-        images, *sizes, *strides, *outs, positions, columns * co, 1, co, _count(problem.filter_shape), columns,
-        1 if once else axes[1].window, 1, 0, 0, 0, blocks, count,
+        images, *lattice.sizes, *lattice.strides, *lattice.outs, positions, columns * co, 1, co,
+        _count(problem.filter_shape), columns, 1 if once else problem.axes[1].window, 1, 0, 0, 0, blocks, count,
     )  # fmt: skip
     # Read once, dy is taken apart on the way; read for every row of taps, that is done before.
     constants = {
         "src_part": 0 if once or parts == 1 else _count(problem.output_extent), "CI": co, "STEP_D": 1, "STEP_H": 1,
-        "STEP_W": 1, "OUT_D": steps[0], "OUT_H": steps[1], "OUT_W": 1, "BM": config.bm, "BN": config.bn,
-        "BK": config.bk, "PARTS": parts, "STRIP": 0, "ACC": sum_type(dtype),
+        "STEP_W": 1, "OUT_D": lattice.steps[0], "OUT_H": lattice.steps[1], "OUT_W": 1, "BM": config.bm,
+        "BN": config.bn, "BK": config.bk, "PARTS": parts, "STRIP": 0, "ACC": sum_type(dtype),
         "BIG": positions * columns >= 2**31 or _big(problem), "num_warps": config.warps, "num_stages": config.stages,
     }  # fmt: skip
     grid = (triton.cdiv(largest * images, config.bm) * blocks * count,)
     product = Launch(conv_positions, grid, scalars, constants)
-    gather = _gather(problem, taps, positions, dtype)
+    gather = _gather(problem, lattice.taps, positions, dtype)
     acc = torch.float64 if dtype == torch.float64 else torch.float32
 
     def run(dy: torch.Tensor, w: torch.Tensor, dx: torch.Tensor) -> None:
