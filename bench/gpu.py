@@ -17,8 +17,11 @@ import datetime
 import json
 import os
 import platform
+import statistics
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -379,24 +382,42 @@ def ceilings() -> dict[str, float]:
     return made
 
 
-def launch_overhead() -> float:
-    """Microseconds of a tiny call from Python."""
-    import time
+def tiny_calls() -> dict[str, Callable[[], Any]]:
+    """Every raw op on a volume of 4^3 cells and 4 channels."""
+    import voxgrad as vg
 
-    problem = Problem(
-        "MaxPool3D", "max_pool", dtypes.FLOAT32, dtypes.FLOAT32, (), True, 1, 8, 8, 1,
-        tuple(geometry.axis(4, 2, 2, 1, geometry.SAME) for _ in range(3)),  # type: ignore[arg-type]
-    )  # fmt: skip
-    x = torch.randn(problem.input_extent, device="cuda")
-    for _ in range(100):
-        dispatch.run(problem, x)
+    pool = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 2, 2, 2, 1], "padding": "SAME"}
+    conv = {"strides": [1, 1, 1, 1, 1], "padding": "SAME"}
+    sizes, taps = [1, 4, 4, 4, 4], [3, 3, 3, 4, 4]
+    x, w = torch.randn(sizes, device="cuda"), torch.randn(taps, device="cuda")
+    y = vg.raw_ops.MaxPool3D(input=x, **pool)
+    given = {
+        "AvgPool3D": {"input": x, **pool},
+        "AvgPool3DGrad": {"orig_input_shape": sizes, "grad": y, **pool},
+        "MaxPool3D": {"input": x, **pool},
+        "MaxPool3DGrad": {"orig_input": x, "orig_output": y, "grad": y, **pool},
+        "MaxPool3DGradGrad": {"orig_input": x, "orig_output": y, "grad": x, **pool},
+        "Conv3D": {"input": x, "filter": w, **conv},
+        "Conv3DBackpropInputV2": {"input_sizes": sizes, "filter": w, "out_backprop": x, **conv},
+        "Conv3DBackpropFilterV2": {"input": x, "filter_sizes": taps, "out_backprop": x, **conv},
+    }
+    return {name: partial(getattr(vg.raw_ops, name), **arguments) for name, arguments in given.items()}
+
+
+def launch_overhead() -> dict[str, float]:
+    """Microseconds that a tiny call of every raw op takes in Python: medians over batches of 200 calls, by turns."""
+    calls = tiny_calls()
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(25):
+        for name, call in calls.items():
+            call()
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            for _ in range(200):
+                call()
+            times[name].append((time.perf_counter() - start) / 200 * 1e6)
     torch.cuda.synchronize()
-    start = time.perf_counter()
-    for _ in range(2000):
-        dispatch.run(problem, x)
-    elapsed = time.perf_counter() - start
-    torch.cuda.synchronize()
-    return elapsed / 2000 * 1e6
+    return {name: statistics.median(made) for name, made in times.items()}
 
 
 def warm(share: str, only: list[str]) -> None:
@@ -430,7 +451,7 @@ def main() -> None:
     tops = ceilings()
     print(" ".join(f"{name} {value:.0f}" for name, value in tops.items()), flush=True)
     overhead = launch_overhead()
-    print(f"launch overhead {overhead:.1f} us", flush=True)
+    print("tiny calls, us:", ", ".join(f"{name} {us:.1f}" for name, us in overhead.items()), flush=True)
     about = {
         "device": torch.cuda.get_device_name(), "torch": torch.__version__, "triton": triton.__version__,
         "cudnn": torch.backends.cudnn.version(), "python": platform.python_version(),

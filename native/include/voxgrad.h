@@ -22,7 +22,7 @@ enum { VG_F16 = 0, VG_BF16 = 1, VG_F32 = 2, VG_F64 = 3, VG_I8 = 4, VG_I16 = 5, V
 
 enum { VG_OK = 0, VG_CANCELLED = 1, VG_BAD_TYPE = 2, VG_NOT_DENSE = 3, VG_NOT_FINITE = 4 };
 
-enum { VG_ISA_BASELINE = 0, VG_ISA_AVX2 = 1, VG_ISA_AVX512 = 2 };
+enum { VG_ISA_AUTOMATIC = -1, VG_ISA_BASELINE = 0, VG_ISA_AVX2 = 1, VG_ISA_AVX512 = 2 };
 
 /* One spatial axis of a convolution: tap t of window o reads cell o*stride - before + t*dilation.
  * Cells outside 0..size-1 read as zero. `before` may be negative (the first window starts late). */
@@ -79,7 +79,9 @@ typedef struct vg_run {
 int32_t vg_abi_version(void);
 int32_t vg_best_isa(void);          /* the widest instruction set of this CPU that is compiled in */
 int32_t vg_isa(void);               /* the one in use */
-int32_t vg_use_isa(int32_t isa);    /* 0 where this CPU lacks it (nothing changes), else 1 */
+/* 0 where this CPU lacks it (nothing changes), else 1. Automatic, as at the start, is the widest, and for problems that do
+   not fill its vectors another. */
+int32_t vg_use_isa(int32_t isa);
 
 int64_t vg_conv3d_scratch(const vg_conv *problem, int32_t threads);
 int64_t vg_conv3d_input_scratch(const vg_conv *problem, int32_t threads);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
 
+#include "machine.hpp"
 #include "table.hpp"
 
 namespace {
@@ -28,11 +29,11 @@ const vg::Kernels *table(int32_t isa) {
     return &vg_baseline::kernels;
 }
 
-std::atomic<int32_t> current{-1};
+std::atomic<int32_t> current{VG_ISA_AUTOMATIC};
 
 int32_t isa() {
     int32_t now = current.load(std::memory_order_relaxed);
-    if (now < 0) {
+    if (now == VG_ISA_AUTOMATIC) {
         now = best_isa();
         current.store(now, std::memory_order_relaxed);
     }
@@ -49,8 +50,9 @@ int32_t vg_abi_version(void) { return VG_ABI_VERSION; }
 int32_t vg_best_isa(void) { return best_isa(); }
 int32_t vg_isa(void) { return isa(); }
 int32_t vg_use_isa(int32_t wanted) {
-    if (wanted < VG_ISA_BASELINE || wanted > best_isa()) return 0;
+    if (wanted < VG_ISA_AUTOMATIC || wanted > best_isa()) return 0;
     current.store(wanted, std::memory_order_relaxed);
+    vg::allow_halving(wanted == VG_ISA_AUTOMATIC);
     return 1;
 }
 

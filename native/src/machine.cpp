@@ -2,7 +2,12 @@
 #include "machine.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 namespace vg {
 namespace {
@@ -24,11 +29,31 @@ int64_t read_last_cache() {
     return most;
 }
 
+std::atomic<bool> halving_allowed{true};
+
+// AMD tells how wide its units are; elsewhere, what can do 64 bytes does them at once.
+bool read_halves_vectors() {
+#if defined(__x86_64__)
+    constexpr unsigned units = 0x8000001A, by_32 = 1 << 2, by_64 = 1 << 3;
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid(units, &a, &b, &c, &d) && (a & (by_32 | by_64)) == by_32;
+#else
+    return false;
+#endif
+}
+
 }  // namespace
 
 int64_t last_cache_bytes() {
     static const int64_t bytes = read_last_cache();
     return bytes;
 }
+
+bool halves_vectors() {
+    static const bool halves = read_halves_vectors();
+    return halves && halving_allowed.load(std::memory_order_relaxed);
+}
+
+void allow_halving(bool allowed) { halving_allowed.store(allowed, std::memory_order_relaxed); }
 
 }  // namespace vg

@@ -21,11 +21,11 @@ from voxgrad.catalog.registry import FAMILY, OPS, ORDINARY
 def make_function(op: Op) -> RawOp:
     """The function of an op, with its signature and documentation."""
 
-    calls, on_gpu = fast.known(op), gpu.short(op)
+    calls, on_gpu = fast.known(op), gpu.kept(op)
 
     def windowed(*positional: typing.Any, **arguments: typing.Any) -> typing.Any:
         if not positional:
-            result = fast.call(calls, arguments)
+            result = fast.call(calls, arguments) if calls else fast.MISS
             if result is not fast.MISS:
                 return result
             result = on_gpu.call(arguments)

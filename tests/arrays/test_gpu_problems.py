@@ -3,22 +3,34 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
-from voxgrad.arrays.gpu import _problem
+from voxgrad.arrays.gpu import Kept
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.model import Spec
 from voxgrad.catalog.registry import OPS
 from voxgrad.errors import VoxgradError
 
+POOL = OPS["MaxPool3D"]
 ATTRS: dict[str, Any] = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 2, 2, 2, 1], "padding": "SAME"}
+KEPT = Kept(POOL)
+
+
+@dataclass(frozen=True)
+class Described:
+    """What is looked at of a tensor."""
+
+    shape: tuple[int, ...]
+    dtype: str = "float32"
 
 
 def problem(sizes: tuple[int, ...] = (1, 4, 4, 4, 2), **attrs: Any) -> Any:
-    return _problem(OPS["MaxPool3D"], {"input": Spec(dtypes.FLOAT32, sizes)}, ATTRS | attrs, "documented")
+    x = Described(sizes)
+    return KEPT.problem(POOL, {"input": x} | ATTRS | attrs, [x], {"input": Spec(dtypes.FLOAT32, sizes)})
 
 
 def test_the_same_call_is_the_same_problem() -> None:

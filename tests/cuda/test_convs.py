@@ -138,6 +138,17 @@ def test_input_gradient_of_few_channels_and_many_taps(device: str) -> None:
     agree(conv3d.conv3d_input(back, w, dy, SMALL), back, [w, dy], 2e-6)
 
 
+@pytest.mark.parametrize("type_name", ["float32", "bfloat16", "float64"])
+@pytest.mark.parametrize("deep", [1, 2, 3])
+def test_input_gradient_of_few_channels_plane_by_plane(type_name: str, deep: int, device: str) -> None:
+    """The taps of depth are carried along it; more planes than one program walks, and tiles past the end of one."""
+    case = ((35, 4, 5), (deep, 3, 3), (1, 2, 1), (1, 1, 2), "SAME" if deep > 1 else "VALID", 1, 20, 1)
+    _, (back, tensors), _ = operands(case, type_name, True, device)
+    assert conv3d.fits_planes(back)
+    config = conv3d.Config(bm=16, bn=16, bk=32, kind="planes")
+    agree(run(back, tensors, config), back, tensors, TYPES[type_name][2])
+
+
 def test_infinities_in_float32(device: str) -> None:
     """An infinity in the data reaches the outputs of its windows with the right sign, and nobody else."""
     case = ((3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1), "VALID", 16, 16, 1)
@@ -194,6 +205,16 @@ def test_boxes(case: Any, type_name: str, device: str) -> None:
             if made.kernel != "conv3d_filter":
                 assert torch.equal(run(made, others, config), run(made, tensors, config))
     assert "boxes" in seen
+
+
+@pytest.mark.parametrize("type_name", ["float32", "half"])
+@pytest.mark.parametrize("case", [((2, 4, 8), *BOXED[1][1:5]), ((1, 4, 12), *BOXED[0][1:5])], ids=str)
+def test_products_turned_over(case: Any, type_name: str, device: str) -> None:
+    """Columns as the rows of the product; boxes of dy that are pieces of its memory, or are not."""
+    tile = replace(BOX, bm=64, bn=64, across=True)
+    for made, tensors in operands((*case, 64, 64, 1), type_name, True, device):
+        for kind in (kind for kind in ("boxes", "box pairs") if FITS[kind](made)):
+            agree(run(made, tensors, replace(tile, kind=kind)), made, tensors, TYPES[type_name][2])
 
 
 @pytest.mark.parametrize("kind", ["boxes", "box rows", "box stack"])

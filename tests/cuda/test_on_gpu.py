@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +16,9 @@ if not torch.cuda.is_available() or os.environ.get("TRITON_INTERPRET") == "1":
     pytest.skip("needs a GPU", allow_module_level=True)
 
 import voxgrad as vg  # noqa: E402
+from tests.cuda.test_convs import operands, run  # noqa: E402
 from voxgrad.arrays import gpu  # noqa: E402
+from voxgrad.kernels.cuda import conv3d, launch  # noqa: E402
 
 POOL = {"ksize": [1, 3, 3, 3, 1], "strides": [1, 2, 2, 2, 1], "padding": "SAME"}
 CONV = {"strides": [1, 2, 1, 1, 1], "padding": "SAME"}
@@ -65,7 +69,7 @@ def test_a_call_like_one_before_takes_the_short_way(monkeypatch: pytest.MonkeyPa
     x = made[0][1]["input"]
     pool = vg.raw_ops.MaxPool3D
     with pytest.raises(vg.errors.InvalidArgumentError):
-        pool(input=x, **{**POOL, "ksize": [True, 3, 3, 3, 1]})
+        pool(input=x, **{**POOL, "ksize": [1.0, 3, 3, 3, 1]})
     with pytest.raises(vg.errors.InvalidArgumentError):
         pool(input=x.clone().requires_grad_(), **POOL)
     pool(input=x.double(), **POOL)
@@ -73,6 +77,65 @@ def test_a_call_like_one_before_takes_the_short_way(monkeypatch: pytest.MonkeyPa
     with vg.semantics("tf_cpu"):
         pool(input=x, **POOL)
     assert looked_at == ["MaxPool3D"] * 5
+
+
+def test_launches_after_the_first_do_not_ask_triton(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver takes every kernel as prepared, boxes included, and does the same."""
+    config = replace(conv3d.Config(64, 64, 16, splits=2, kind="boxes"), across=True)
+    made = operands(((2, 8, 8), (3, 3, 3), (2, 2, 2), (1, 1, 1), "SAME", 64, 64, 1), "bfloat16", True, "cuda")
+    raw = [(getattr(vg.raw_ops, name), arguments) for name, arguments in calls()]
+    wanted = [run(problem, tensors, config) for problem, tensors in made], [op(**given) for op, given in raw]
+    monkeypatch.setattr(launch.Launch, "_launch", lambda *_: pytest.fail("the long way"))
+    found = [run(problem, tensors, config) for problem, tensors in made], [op(**given) for op, given in raw]
+    for ours, theirs in zip(found, wanted, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+def test_threads_and_streams_share_a_launch() -> None:
+    """Prepared launches are used by one thread at a time, and go to the stream that is current there."""
+    arguments = dict(calls())["Conv3D"]
+    wanted, found = vg.raw_ops.Conv3D(**arguments), {}
+    torch.cuda.synchronize()
+
+    def work(factor: int) -> None:
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            x = arguments["input"] * factor
+            for _ in range(500):
+                found[factor] = vg.raw_ops.Conv3D(**{**arguments, "input": x})
+        stream.synchronize()
+
+    threads = [threading.Thread(target=work, args=(2**index,)) for index in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(torch.equal(result, wanted * factor) for factor, result in found.items()) and len(found) == 4
+
+
+def test_a_cuda_graph_replays_the_calls() -> None:
+    """Launches are captured like any other, and read the tensors again when replayed."""
+    made = calls()
+    wanted = [getattr(vg.raw_ops, name)(**arguments) for name, arguments in made]
+    graph = torch.cuda.CUDAGraph()
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph):
+        captured = [getattr(vg.raw_ops, name)(**arguments) for name, arguments in made]
+    made[5][1]["input"].mul_(2)
+    graph.replay()
+    torch.cuda.synchronize()
+    assert torch.equal(captured[0], wanted[0] * 2) and torch.equal(captured[5], wanted[5] * 2)
+    assert torch.equal(captured[6], wanted[6])
+
+
+def test_a_limit_holds_on_the_gpu_too() -> None:
+    """`vg.limits` is asked before a result is allocated, also by a call like one before."""
+    name, arguments = calls()[2]
+    op = getattr(vg.raw_ops, name)
+    op(**arguments)
+    with vg.limits(bytes=64), pytest.raises(vg.errors.VoxgradError, match="at most 64 bytes"):
+        op(**arguments)
+    op(**arguments)
 
 
 @pytest.mark.parametrize("module", ["cupy", "jax"])

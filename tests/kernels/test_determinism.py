@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same input gives the same bits: for every number of threads, and every time."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -51,16 +53,19 @@ def _large_call(op: Op, dtype: DType) -> dict:  # type: ignore[type-arg]
 
 
 @pytest.mark.parametrize(("window", "step"), [(3, 1), (2, 1), (4, 2), (3, 2)])
-@pytest.mark.parametrize("op", ["MaxPool3D", "AvgPool3D"])
+@pytest.mark.parametrize("op", ["MaxPool3D", "AvgPool3D", "AvgPool3DGrad"])
 def test_bits_do_not_depend_on_where_rows_are_cut(op: str, window: int, step: int, isa: str, threads: None) -> None:
     """Zeros of both signs, whose maximum depends on the order, and sums that round, in windows that share rows."""
     random = np.random.default_rng(window)
     x = random.standard_normal((1, 11, 37, 12, 32)).astype(np.float32)
     if op == "MaxPool3D":
         x = np.where(x > 0, np.float32(0.0), np.float32(-0.0))
+    attrs: dict[str, Any] = {"ksize": [1, *[window] * 3, 1], "strides": [1, *[step] * 3, 1], "padding": "SAME"}
+    call = {"input": x} | attrs
+    if op == "AvgPool3DGrad":
+        call = {"orig_input_shape": list(x.shape), "grad": vg.raw_ops.AvgPool3D(input=x, **attrs)} | attrs
     results = []
     for count in (1, 2, 3, 5):
         vg.set_num_threads(count)
-        call = {"input": x, "ksize": [1, *[window] * 3, 1], "strides": [1, *[step] * 3, 1], "padding": "SAME"}
         results.append(run(op, call).tobytes())
     assert results.count(results[0]) == len(results)

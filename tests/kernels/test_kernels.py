@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels against the reference: every op, type, layout and instruction set, in memory full of NaN."""
 
+import os
+from typing import Any
+
 import numpy as np
 import pytest
 
 import voxgrad as vg
 from tests.kernels.oracle import run, run_poisoned, truth
 from voxgrad.arrays import fast
+from voxgrad.arrays.kinds import numpy_type
 from voxgrad.catalog.dtypes import FLOAT32, FLOAT64, FLOATING, REAL, DType
 from voxgrad.catalog.model import Op
 from voxgrad.catalog.problem import DATA_FORMATS
@@ -57,11 +61,30 @@ def test_every_vector_tail(op: Op, channels: int, isa: str) -> None:
 def test_rows_of_several_tiles(op: Op, width: int, isa: str) -> None:
     """Rows so long that tiles lie between those at the padding, with channels that fill whole vectors."""
     random = np.random.default_rng(width)
-    for channels, outs, taps, step in ((18, 32, 3, 1), (32, 48, 5, 1), (64, 16, 3, 2), (32, 32, 2, 1), (128, 64, 1, 1)):
+    shapes = [(18, 32, 3, 1), (32, 48, 5, 1), (64, 16, 3, 2), (32, 32, 2, 1), (128, 64, 1, 1)]
+    for channels, outs, taps, step in [*shapes, (24, 24, 3, 1), (24, 24, 3, 2)]:
         for layout in DATA_FORMATS:
             x = random.integers(-3, 4, (1, 3, 4, width, channels)).astype(np.float32)
             call = _wide_call(op, x, [2, taps, taps], [1, step, step], layout, random, outs)
             truth(op.name, call).check(run_poisoned(op.name, call), label=f"{layout} {channels} {outs} {taps} {step}")
+
+
+@pytest.mark.parametrize("dtype", FLOATING, ids=str)
+@pytest.mark.parametrize("op", ["AvgPool3D", "AvgPool3DGrad", "MaxPool3D"])
+def test_windows_of_every_step(op: str, dtype: DType, isa: str) -> None:
+    """Windows and steps of every size, gaps and leftover cells too, with channels that fill vectors."""
+    random = np.random.default_rng(5)
+    shapes = ((16, 11, "SAME", 2, 2), (40, 13, "VALID", 3, 1), (72, 9, "SAME", 3, 2), (16, 7, "SAME", 3, 1))
+    for window in range(1, 6):
+        for step in range(1, 6):
+            for channels, width, padding, taps, stride in shapes:
+                attrs: dict[str, Any] = {"ksize": [1, taps, 3, window, 1], "strides": [1, stride, 1, step, 1]}
+                attrs["padding"] = padding
+                x = random.integers(-3, 4, (1, 5, 5, width, channels)).astype(numpy_type(dtype))
+                call = {"input": x} | attrs
+                if op == "AvgPool3DGrad":
+                    call = {"orig_input_shape": list(x.shape), "grad": vg.raw_ops.MaxPool3D(input=x, **attrs)} | attrs
+                truth(op, call).check(run_poisoned(op, call), exact=op == "MaxPool3D", label=f"{attrs} {channels}")
 
 
 @pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64], ids=str)
@@ -86,6 +109,26 @@ def test_inputs_read_in_place(op: Op, dtype: DType, isa: str) -> None:
         truth(op.name, call).check(run_poisoned(op.name, call), label=str(attrs_of(call)))
 
 
+@pytest.mark.parametrize("dtype", FLOATING, ids=str)
+@pytest.mark.parametrize("op", [op for op in FAMILY if op.kernel.startswith("conv")], ids=lambda op: op.name)
+def test_channels_that_fill_half_a_vector(op: Op, dtype: DType) -> None:
+    """Kernels with smaller vectors may take them, which need other scratch memory, if no set is asked for by name."""
+    names = ["", cpu.isa_name(), ""] if cpu.library() is not None else [""]
+    shapes = [(24, 8, 3, 1), (8, 24, 3, 1), (64, 24, 2, 2), (24, 12, 3, 1), (4, 40, 3, 2), (2, 8, 2, 2)]
+    for channels, outs, taps, step in shapes:
+        random = np.random.default_rng(channels)
+        x = random.integers(-3, 4, (1, 4, 5, 13, channels)).astype(numpy_type(dtype))
+        call = _wide_call(op, x, [2, taps, taps], [1, step, step], DATA_FORMATS[0], random, outs)
+        known = truth(op.name, call)
+        try:
+            for name in names:
+                cpu.use_isa(name)
+                exact = dtype in (FLOAT32, FLOAT64)
+                known.check(run_poisoned(op.name, call), exact=exact, label=f"{name} {attrs_of(call)}")
+        finally:
+            cpu.use_isa(os.environ.get("VOXGRAD_ISA", ""))
+
+
 def _wide_call(op, x, window, stride, layout, random, outs=7):  # type: ignore[no-untyped-def]
     last = layout == DATA_FORMATS[0]
     order = (lambda three: [1, *three, 1]) if last else (lambda three: [1, 1, *three])
@@ -93,7 +136,7 @@ def _wide_call(op, x, window, stride, layout, random, outs=7):  # type: ignore[n
     attrs = {"strides": order(stride), "padding": "SAME", "data_format": layout}
     channels = x.shape[-1]
     if op.kernel.startswith("conv"):
-        w = random.integers(-3, 4, (*window, channels, outs)).astype(np.float32)
+        w = random.integers(-3, 4, (*window, channels, outs)).astype(x.dtype)
         y = vg.raw_ops.Conv3D(input=turn(x), filter=w, **attrs)
         known = {
             "input": turn(x),

@@ -29,13 +29,20 @@ inline Correlation forward_of(const vg_conv *problem) {
 }
 
 inline int64_t conv3d_scratch(const vg_conv *p, int32_t threads) {
-    return with_type<int64_t>(p->dtype, 0, [&](auto s) { return correlate_scratch<decltype(s)>(fold<decltype(s)>(forward_of(p)), threads); });
+    return with_type<int64_t>(p->dtype, 0, [&](auto s) {
+        using S = decltype(s);
+        const Correlation c = fold<S>(forward_of(p));
+        const vg::Kernels *half = with_half_vectors<S>(c);
+        return half ? half->conv3d_scratch(p, threads) : correlate_scratch<S>(c, threads);
+    });
 }
 
 inline int32_t conv3d(const vg_conv *p, const void *x, const void *w, void *y, const vg_run *run) {
     return with_type<int32_t>(p->dtype, VG_BAD_TYPE, [&](auto s) {
         using S = decltype(s);
-        return correlate(fold<S>(forward_of(p)), static_cast<const S *>(x), static_cast<const S *>(w), static_cast<S *>(y), run);
+        const Correlation c = fold<S>(forward_of(p));
+        if (const vg::Kernels *half = with_half_vectors<S>(c)) return half->conv3d(p, x, w, y, run);
+        return correlate(c, static_cast<const S *>(x), static_cast<const S *>(w), static_cast<S *>(y), run);
     });
 }
 

@@ -20,6 +20,7 @@ struct FilterPlan : Cut {
     bool swapped;                         // few output channels: lanes run along the input channels instead
     int64_t in_part, in_parts;            // input channels of a task
     int64_t vectors, out_part, out_parts; // vectors of output channels: of a group, of a task
+    int64_t pair;                         // of a tile
     int64_t slice;                        // depth of a block's slices
     int64_t rows;                         // rows of the sums of a task: taps x input channels
     int64_t chunks, blocks, segments;     // tasks of a segment; blocks of the volume
@@ -34,6 +35,14 @@ inline constexpr int64_t near_bytes = 24 << 10, far_bytes = 96 << 10;
 // With swapped roles, the vectors of one tile of sixteen input channels.
 template <class A>
 inline constexpr int swapped_vectors = 16 / lanes<A> < most_vectors ? 16 / lanes<A> : most_vectors;
+
+// Whether lanes run along the input channels, because there are few output channels.
+template <class A>
+bool swaps_roles(const Correlation &c) {
+    const double along_in = filled(c.in, 16) * (c.out < 4 ? c.out / 4.0 : 1);
+    return c.in > 4 && c.out < lanes<A> && c.out <= most_outer_rows<Rows::adjacent>(swapped_vectors<A>) &&
+           along_in * lanes<A> > 1.1 * c.out;
+}
 
 // Channels are split among tasks first, as that needs no second pass, but not so far that copying dominates; and a task's
 // sums should stay in the cache.
@@ -73,15 +82,13 @@ FilterPlan filter_plan(const Correlation &c) {
     p.vectors = pieces(c.out, lanes<A>);
     // With a single tap every value is used too few times to be worth copying, and so is one of x with strides.
     p.in_place = taps == 1 && sizeof(S) == sizeof(A) && c.from.channel == 1 && c.out % lanes<A> == 0;
-    const double along_in = static_cast<double>(c.in) / (pieces(c.in, 16) * 16) * (c.out < 4 ? c.out / 4.0 : 1);
-    p.swapped = p.spacing == 16 && c.out < lanes<A> && c.out <= most_outer_rows<Rows::adjacent>(swapped_vectors<A>) &&
-                along_in * lanes<A> > 1.1 * c.out;
+    p.swapped = swaps_roles<A>(c);
     p.in_place = p.in_place && !p.swapped;
     p.input_in_place = (taps == 1 || c.axis[2].stride > 1) && sizeof(S) == sizeof(A) && c.from.channel == 1 &&
                        p.spacing == 16 && !p.in_place && !p.swapped;
     p.gradient_in_place = p.spacing < 16 && c.in * taps <= 2 * most_voxels(1) && sizeof(S) == sizeof(A) &&
                           c.to.channel == 1 && c.out % lanes<A> == 0;
-    const int64_t pair = least(p.vectors, most_vectors) * lanes<A>;
+    p.pair = VG_VECTOR_BYTES == 32 && p.vectors == 3 ? 3 : least(p.vectors, most_vectors);
     double voxels = c.batch;
     for (int a = 0; a < 3; ++a) voxels *= c.axis[a].out;
     p.work = voxels * c.groups * c.in * c.out * taps;
@@ -92,10 +99,16 @@ FilterPlan filter_plan(const Correlation &c) {
     p.chunks = c.groups * p.in_parts * p.out_parts;
 
     const int64_t cell = p.spacing * pieces(p.in_part, p.spacing) * size;
-    const int64_t slice = (p.spacing < 16 ? far_bytes : near_bytes) / (pair * size);
-    choose_block(c, {1, 1, 1}, static_cast<double>(slice), cell, p);
-    deepen(c, slice, cell, p);
-    p.blocks = c.batch * p.grid[0] * p.grid[1] * p.grid[2];
+    const int64_t slice = (p.spacing < 16 ? far_bytes : near_bytes) / (p.pair * lanes<A> * size);
+    // Taps in the padding are left out for all of a slice, so slices of a single plane leave out most. But then blocks are
+    // large, and there should be several for each thread.
+    const auto cut = [&](bool flat) {
+        choose_block(c, {1, 1, 1}, static_cast<double>(slice), cell, p, flat);
+        deepen(c, slice, cell, p);
+        p.blocks = c.batch * p.grid[0] * p.grid[1] * p.grid[2];
+        return p.blocks * p.chunks >= enough_tasks / 2;
+    };
+    if (p.spacing == 16 || !cut(true)) cut(false);
     p.rows = taps * p.in_part;
     p.sums = p.swapped ? taps * pieces(p.in_part, 16) * 16 * c.out : p.rows * p.out_part * lanes<A>;
     p.segments = clamp(enough_tasks / p.chunks, 1, most(1, p.blocks));
@@ -157,8 +170,8 @@ public:
             if (!p.gradient_in_place) bring_gradient(b, part, rest, space.gradient);
             for (int64_t d = b.from[0]; d < b.from[0] + b.count[0]; d += p.slice) {
                 const Range depths = {d, least(d + p.slice, b.from[0] + b.count[0])};
-                for (int64_t v = 0; v < part.vectors; v += most_vectors) {
-                    const int64_t vectors = least(most_vectors, part.vectors - v);
+                for (int64_t v = 0; v < part.vectors; v += p.pair) {
+                    const int64_t vectors = least(p.pair, part.vectors - v);
                     A *to = sums + v * lanes<A> * p.rows;
                     const A *gradient = p.gradient_in_place
                                             ? gradient_at(b, part, rest, v)
@@ -180,7 +193,7 @@ public:
             S *to = dw + (tap * c.in + part.in + i) * c.w_in + part.group * c.out + part.vector * lanes<A>;
             const int64_t outs = least(part.vectors * lanes<A>, c.out - part.vector * lanes<A>);
             for (int64_t v = 0; v < part.vectors; ++v) {
-                const int64_t pair = v / most_vectors * most_vectors, width = least(most_vectors, part.vectors - pair);
+                const int64_t pair = v / p.pair * p.pair, width = least(p.pair, part.vectors - pair);
                 const A *from = sums + pair * lanes<A> * p.rows + ((tap * part.ins + i) * width + v - pair) * lanes<A>;
                 vec<A> total = load(from);
                 for (int64_t s = 1; s < p.segments; ++s) total += load(from + s * next);
@@ -228,8 +241,8 @@ private:
 
     // dy of a block as [vector pair][voxel][lane], zero beyond the last channel.
     void bring_gradient(const Block &b, const Part &part, int64_t n, A *to) const {
-        for (int64_t v = 0; v < part.vectors; v += most_vectors) {
-            const int64_t width = p.swapped ? c.out : least(most_vectors, part.vectors - v) * lanes<A>;
+        for (int64_t v = 0; v < part.vectors; v += p.pair) {
+            const int64_t width = p.swapped ? c.out : least(p.pair, part.vectors - v) * lanes<A>;
             const int64_t first = (part.vector + v) * lanes<A>;
             const int64_t outs = least(width, c.out - first);
             const S *image = dy + n * c.to.batch + (part.group * c.out + first) * c.to.channel + b.from[2] * c.to.space[2];
@@ -345,8 +358,8 @@ private:
             x0 += b.start_in_memory(a, c.from.space[a]) + (q.from - b.from[a]) * in.x_step[a];
             dy0 += q.from * in.dy_step[a];
         }
-        for (int64_t v = 0; v < part.vectors; v += most_vectors) {
-            const int64_t vectors = least(most_vectors, part.vectors - v);
+        for (int64_t v = 0; v < part.vectors; v += p.pair) {
+            const int64_t vectors = least(p.pair, part.vectors - v);
             in.x = x0, in.dy = dy0 + v * lanes<A>;
             in.x_ahead = in.count[2] * in.x_step[2], in.dy_ahead = in.count[2] * in.dy_step[2];
             add_rows<Rows::in_memory>(in, part.ins, vectors, sums + v * p.rows * lanes<A>);
@@ -424,14 +437,28 @@ int32_t filter_gradient(const Correlation &c, const S *x, const S *dy, S *dw, co
     return finished ? result.status() : VG_CANCELLED;
 }
 
+// As for a correlation; a single tap is bound by memory.
+template <class S, class A = sum_t<S>>
+const vg::Kernels *filter_with_half_vectors(const Correlation &c) {
+    if (c.out == 0 || c.taps() < 2) return nullptr;
+    return with_half_vectors<A>(c.out, swaps_roles<A>(c) ? filled(c.in, 16) : filled(c.out, lanes<A>));
+}
+
 inline int64_t conv3d_filter_scratch(const vg_conv *p, int32_t threads) {
-    return with_type<int64_t>(p->dtype, 0, [&](auto s) { return filter_scratch<decltype(s)>(forward_of(p), threads); });
+    return with_type<int64_t>(p->dtype, 0, [&](auto s) {
+        using S = decltype(s);
+        const Correlation c = forward_of(p);
+        const vg::Kernels *half = filter_with_half_vectors<S>(c);
+        return half ? half->conv3d_filter_scratch(p, threads) : filter_scratch<S>(c, threads);
+    });
 }
 
 inline int32_t conv3d_filter(const vg_conv *p, const void *x, const void *dy, void *dw, const vg_run *run) {
     return with_type<int32_t>(p->dtype, VG_BAD_TYPE, [&](auto s) {
         using S = decltype(s);
-        return filter_gradient(forward_of(p), static_cast<const S *>(x), static_cast<const S *>(dy), static_cast<S *>(dw), run);
+        const Correlation c = forward_of(p);
+        if (const vg::Kernels *half = filter_with_half_vectors<S>(c)) return half->conv3d_filter(p, x, dy, dw, run);
+        return filter_gradient(c, static_cast<const S *>(x), static_cast<const S *>(dy), static_cast<S *>(dw), run);
     });
 }
 

@@ -30,15 +30,20 @@ inline Correlation input_gradient_of(const vg_conv *problem) {
 }
 
 inline int64_t conv3d_input_scratch(const vg_conv *p, int32_t threads) {
-    return with_type<int64_t>(p->dtype, 0,
-                              [&](auto s) { return correlate_scratch<decltype(s)>(input_gradient_of(p), threads); });
+    return with_type<int64_t>(p->dtype, 0, [&](auto s) {
+        using S = decltype(s);
+        const Correlation c = input_gradient_of(p);
+        const vg::Kernels *half = with_half_vectors<S>(c);
+        return half ? half->conv3d_input_scratch(p, threads) : correlate_scratch<S>(c, threads);
+    });
 }
 
 inline int32_t conv3d_input(const vg_conv *p, const void *w, const void *dy, void *dx, const vg_run *run) {
     return with_type<int32_t>(p->dtype, VG_BAD_TYPE, [&](auto s) {
         using S = decltype(s);
-        return correlate(input_gradient_of(p), static_cast<const S *>(dy), static_cast<const S *>(w),
-                         static_cast<S *>(dx), run);
+        const Correlation c = input_gradient_of(p);
+        if (const vg::Kernels *half = with_half_vectors<S>(c)) return half->conv3d_input(p, w, dy, dx, run);
+        return correlate(c, static_cast<const S *>(dy), static_cast<const S *>(w), static_cast<S *>(dx), run);
     });
 }
 

@@ -6,6 +6,8 @@
 // before, once per call, into the order in which the tiles read it.
 #pragma once
 
+#include "../machine.hpp"
+#include "../table.hpp"
 #include "conv_narrow.hpp"
 
 namespace VG_NAMESPACE::conv {
@@ -29,12 +31,38 @@ struct Plan : Cut {
 inline constexpr int64_t filter_bytes = 256 << 10, cell_bytes = 256;
 inline constexpr int64_t large_filter_bytes = 4 << 20, few_voxels = 2048;
 
+// The share of the lanes that do useful work, of vectors that must hold `count` numbers.
+inline double filled(int64_t count, int64_t lanes) { return static_cast<double>(count) / (pieces(count, lanes) * lanes); }
+
+// How well tiles along the width use them, counting what turning channels into lines costs.
+template <class A>
+double filled_by_width(const Correlation &c, int64_t width) {
+    return c.out <= 3 * most_outs ? 0.8 * filled(width, lanes<A>) : 0;
+}
+
 // Whether more lanes do useful work along the width than along the output channels.
 template <class A>
 bool prefers_narrow(const Correlation &c, int64_t width) {
-    const double along_width = static_cast<double>(width) / (pieces(width, lanes<A>) * lanes<A>);
-    const double along_channels = static_cast<double>(c.out) / (pieces(c.out, lanes<A>) * lanes<A>);
-    return c.out <= 3 * most_outs && 0.8 * along_width > along_channels;
+    return filled_by_width<A>(c, width) > filled(c.out, lanes<A>);
+}
+
+// The kernels for vectors of half the size, if they are to be preferred; else null. They lose nothing where the machine
+// halves vectors anyway, and gain where they leave fewer lanes unused than a share of `filled`.
+template <class A>
+const vg::Kernels *with_half_vectors([[maybe_unused]] int64_t channels, [[maybe_unused]] double filled_now) {
+    if constexpr (VG_VECTOR_BYTES == 64) {
+        if (vg::halves_vectors() && filled(channels, lanes<A> / 2) > 1.15 * filled_now) return &vg_avx2::kernels;
+    }
+    return nullptr;
+}
+
+// The same for a correlation. What it sums must be worth more than bringing in the data.
+template <class S, class A = sum_t<S>>
+const vg::Kernels *with_half_vectors(const Correlation &c) {
+    const int64_t width = c.line(2, 0).count;
+    if (c.in < 5 || c.in * c.taps() < 32 || c.out == 0 || width == 0) return nullptr;
+    const double by_width = filled_by_width<A>(c, width), by_channels = filled(c.out, lanes<A>);
+    return with_half_vectors<A>(c.out, by_width > by_channels ? by_width : by_channels);
 }
 
 // Whether the tiles read x in place. A copy costs more than it gains where its values are used few times, or lie side by
@@ -55,6 +83,15 @@ bool reads_in_place(const Correlation &c) {
     return voxel * static_cast<int64_t>(sizeof(S)) % 2048 != 0;
 }
 
+// Whether the values of x are used so often that tiles along the width, which need them turned into lines one by one, come
+// cheaper than tiles along the channels with lanes of no use.
+template <class A>
+bool is_worth_turning(const Correlation &c) {
+    constexpr double turning = 3;  // in multiplications of vectors
+    const double uses = static_cast<double>(c.taps()) / (c.axis[0].stride * c.axis[1].stride * c.axis[2].stride);
+    return uses * (pieces(c.out, lanes<A>) - c.out / (0.8 * lanes<A>)) > turning;
+}
+
 // A few channels beside each other are as good as cells of the width: a single channel, with a window and a stride so many
 // times as long. Its taps along the width then lie in one run, which a tile reads as it reads channels in place.
 template <class S>
@@ -62,7 +99,7 @@ Correlation fold(Correlation c) {
     vg_axis &width = c.axis[2];
     const bool adjacent = c.from.channel == 1 && c.from.space[2] == c.in && c.groups == 1;
     if (c.in < 2 || c.in > 4 || !adjacent || width.dilation != 1 || width.stride == 1 || width.window < width.stride ||
-        prefers_narrow<sum_t<S>>(c, most(1, width.out)))
+        (prefers_narrow<sum_t<S>>(c, most(1, width.out)) && is_worth_turning<sum_t<S>>(c)))
         return c;
     const int64_t channels = c.in;
     width = {width.size * channels, width.out, width.window * channels, width.stride * channels, 1, width.before * channels};
@@ -98,7 +135,7 @@ void choose_tile(const Correlation &c, const int64_t count[3], Plan &p) {
     p.direct = reads_in_place<S>(c);
     // For a single tap, turning what lies in channels into lines pays for the fewest channels only.
     const bool turns = !p.direct || c.taps() > 1 || c.out <= 4;
-    p.narrow = c.in > 0 && c.out > 0 && count[2] > 0 && turns && prefers_narrow<A>(c, width);
+    p.narrow = c.in > 0 && c.out > 0 && count[2] > 0 && turns && !c.folded && prefers_narrow<A>(c, width);
     p.direct = p.direct && !p.narrow;
     if (p.narrow) {
         p.unit = pieces(c.out, pieces(c.out, most_outs));
@@ -113,6 +150,7 @@ void choose_tile(const Correlation &c, const int64_t count[3], Plan &p) {
         const bool one_tap = c.taps() == 1;
         const int64_t vectors = pieces(c.out, lanes<A>), limit = p.direct && one_tap ? most_vectors_in_place : most_vectors;
         p.pair = most(1, pieces(vectors, pieces(vectors, limit)));
+        if (VG_VECTOR_BYTES == 32 && vectors == 3 && c.in > 4) p.pair = 3;  // a single vector would leave registers unused
         p.spacing = p.direct && !one_tap ? c.in : c.in == 1 ? 1 : c.in <= 4 ? 4 : 16;
         shape_tile(height, width, p);
         prefer_voxels(c, height, width, p);
@@ -221,7 +259,10 @@ public:
     Correlator(const Correlation &c, const Plan &p, const S *x, const S *w, const A *packed, S *y, Finite &filter)
         : c(c), p(p), x(x), w(w), packed(packed), y(y), filter(filter) {
         constexpr int64_t size = sizeof(S);
-        past_caches = goes_past(y, c.batch * c.to.batch * size, (c.to.space[2] | c.out) * size);
+        const int64_t input = c.batch * c.from.batch * size, result = c.batch * c.to.batch * size;
+        // A single tap is bound by memory, and by less of it if the last cache keeps the result.
+        const bool stays = c.taps() == 1 && input + result <= vg::last_cache_bytes() / 3 * 2;
+        past_caches = !stays && goes_past(y, result, (c.to.space[2] | c.out) * size);
     }
 
     void operator()(int64_t task, Workspace<A> &space) const {
@@ -334,8 +375,7 @@ private:
     }
 
     // Points a pass at x itself. The packed channel blocks of a tap are one run. The first pass over a block asks for what
-    // its next row, or with one tap
-    // its next tiles, will need.
+    // its next row will need, or with one tap and no stride its next tiles.
     void read_in_place(const Job &b, const S *from, int64_t channels, Pass &s) const {
         s.x = reinterpret_cast<const A *>(from);
         for (int a = 0; a < 3; ++a) {
@@ -343,7 +383,8 @@ private:
             s.x += b.start_in_memory(a, c.from.space[a]);
         }
         s.in.x_row = s.voxel[2];
-        if (s.vector == b.vector && c.taps() == 1) s.in.ahead = 2 * most_voxels(most_vectors) * s.voxel[2];
+        const bool in_line = c.taps() == 1 && b.line[2].pace == 1;
+        if (s.vector == b.vector && in_line) s.in.ahead = 2 * most_voxels(most_vectors) * s.voxel[2];
         else if (s.vector == b.vector && !c.transposed) s.in.ahead = s.voxel[1];
         s.in.fresh[0] = b.line[1].pace, s.in.fresh[1] = b.line[2].pace;
         s.in.blocks = 1, s.in.last = channels;
@@ -388,8 +429,9 @@ private:
         const bool single = s.first && s.last, keep = in_place(s.vector, s.vectors, single);
         const int64_t beyond = (s.vector + s.vectors) * p.unit - c.out;
         const int part = beyond > 0 ? static_cast<int>(p.unit - beyond) : 0;
+        const int64_t spacing = !p.direct && !c.folded ? p.spacing : c.folded && is_spacing(s.voxel[2]) ? s.voxel[2] : 0;
         each_tile(b, s, keep, [&](S *to, int64_t rows, int64_t columns) {
-            const Tile<A> run = tile_of<A>(p.direct || c.folded ? 0 : p.spacing, s.vectors, rows, columns);
+            const Tile<A> run = tile_of<A>(spacing, s.vectors, rows, columns);
             s.in.x_next = columns * s.voxel[2];
             if (keep) return run(s.in, {reinterpret_cast<A *>(to), column, row, columns * column, !s.first, single && past_caches, part});
             run(s.in, {s.sums, s.width, s.width * columns, 0, !s.first, false, 0});

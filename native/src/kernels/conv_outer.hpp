@@ -75,7 +75,9 @@ Outer<A> outer_of(int64_t rows, int_list<i...>) {
 template <class A, Rows kind>
 Outer<A> outer_of(int64_t vectors, int64_t rows) {
     if (vectors == 1) return outer_of<A, kind, 1>(rows, int_range<most_outer_rows<kind>(1)>{});
-    return outer_of<A, kind, 2>(rows, int_range<most_outer_rows<kind>(2)>{});
+    if (vectors == 2) return outer_of<A, kind, 2>(rows, int_range<most_outer_rows<kind>(2)>{});
+    constexpr int three = VG_VECTOR_BYTES == 32 ? 3 : 2;
+    return outer_of<A, kind, three>(rows, int_range<most_outer_rows<kind>(three)>{});
 }
 
 }  // namespace VG_NAMESPACE::conv

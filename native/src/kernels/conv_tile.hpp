@@ -8,8 +8,9 @@
 namespace VG_NAMESPACE::conv {
 
 // Input channels lie in blocks of 1, 4 or 16 ("spacing"), so that the distance between neighbouring voxels is a
-// constant of the code: every broadcast is then one instruction with an immediate offset. Spacing 0 means that x is read
-// in place.
+// constant of the code: every broadcast is then one instruction with an immediate offset. Where channels are folded into
+// the width, it is 4, 6 or 8 with a stride of two; a voxel then reads on into the next ones. Spacing 0 means that x is read
+// in place, or that the distance is another.
 
 // Registers for sums: all but those for the filter vectors and a broadcast.
 inline constexpr int sum_registers = VG_VECTOR_BYTES == 64 ? 28 : 12;
@@ -145,6 +146,9 @@ Tile<A> tile_of_rows(int64_t rows, int64_t columns) {
     return Tiles<A, spacing, vectors, 1>::pick(columns);
 }
 
+// Whether a distance between voxels is a constant of some tiles.
+inline bool is_spacing(int64_t distance) { return distance == 4 || distance == 6 || distance == 8; }
+
 template <class A>
 Tile<A> tile_of(int64_t spacing, int64_t vectors, int64_t rows, int64_t columns) {
     switch (spacing * 10 + vectors) {
@@ -156,8 +160,13 @@ Tile<A> tile_of(int64_t spacing, int64_t vectors, int64_t rows, int64_t columns)
         case 12: return tile_of_rows<A, 1, 2>(rows, columns);
         case 41: return tile_of_rows<A, 4, 1>(rows, columns);
         case 42: return tile_of_rows<A, 4, 2>(rows, columns);
+        case 61: return tile_of_rows<A, 6, 1>(rows, columns);
+        case 62: return tile_of_rows<A, 6, 2>(rows, columns);
+        case 81: return tile_of_rows<A, 8, 1>(rows, columns);
+        case 82: return tile_of_rows<A, 8, 2>(rows, columns);
         case 161: return tile_of_rows<A, 16, 1>(rows, columns);
-        default: return tile_of_rows<A, 16, 2>(rows, columns);
+        case 162: return tile_of_rows<A, 16, 2>(rows, columns);
+        default: return tile_of_rows<A, 16, VG_VECTOR_BYTES == 32 ? 3 : 2>(rows, columns);
     }
 }
 

@@ -142,17 +142,13 @@ class Reducer {
 
 public:
     Reducer(const vg_pool *p, const ReducePlan &plan, const S *x, S *y, const vg_run *run)
-        : p_(p), plan_(plan), x_(x), y_(y), run_(run) {
+        : p_(p), plan_(plan), shares_(p), x_(x), y_(y), run_(run) {
         const auto reach = backward ? windows_of : cells_of;
         D = reach(p->axis[0]), H = reach(p->axis[1]), W = reach(p->axis[2]);
         C = p->channels;
-        const vg_span &wide = p->axis[2];
-        for (int64_t o = 0; o < wide.out; ++o) width_ = std::max(width_, extent(wide, o));
-        while (even_.lo < wide.out && extent(wide, even_.lo) != width_) ++even_.lo;
-        even_.hi = even_.lo;
-        while (even_.hi < wide.out && extent(wide, even_.hi) == width_) ++even_.hi;
-        if (plan.comb.taps) inner_ = plan.comb.inside(wide.size, wide.out);
-        if (Join::divides) inner_ = {std::max(inner_.lo, even_.lo), std::min(inner_.hi, even_.hi)};
+        if (plan.comb.taps) inner_ = plan.comb.inside(p->axis[2].size, p->axis[2].out);
+        const Range even = shares_.even();
+        if (Join::divides) inner_ = {std::max(inner_.lo, even.lo), std::min(inner_.hi, even.hi)};
         const int64_t unit = (plan.flat ? W.count * C | plan.tile * C : C) * static_cast<int64_t>(sizeof(S));
         const int64_t cells = cells_in(p) * static_cast<int64_t>(sizeof(S));
         const int64_t windows = windows_in(p) * static_cast<int64_t>(sizeof(S));
@@ -237,17 +233,12 @@ private:
     }
     A *in_ring(const Tile &t, int64_t h) const { return t.ring + h % plan_.ring_rows * plan_.row; }
 
-    // Backward, a window's gradient is divided by all its cells before it is added, as TensorFlow does: a sum of the
-    // whole might overflow. Along the width by the largest window; smaller ones are corrected afterwards.
-    A weight(int64_t d, int64_t h) const {
-        if constexpr (!backward) return A(1);
-        return A(1) / static_cast<A>(at_least_one(extent(p_->axis[0], d) * extent(p_->axis[1], h) * width_));
-    }
+    A weight(int64_t d, int64_t h) const { return backward ? shares_.of_row(d, h) : A(1); }
     void widen_border_cells(const Tile &t) const {
         for (int64_t w = t.cells.lo; w < t.cells.hi; ++w) {
-            if (w >= even_.lo && w < even_.hi) w = even_.hi;
+            if (w >= shares_.even().lo && w < shares_.even().hi) w = shares_.even().hi;
             if (w >= t.cells.hi) return;
-            const A factor = static_cast<A>(width_) / static_cast<A>(at_least_one(extent(p_->axis[2], w)));
+            const A factor = shares_.correction(w);
             A *cell = t.row + (w - t.cells.lo) * t.channels();
             for (int64_t c = 0; c < t.channels(); ++c) cell[c] *= factor;
         }
@@ -355,13 +346,12 @@ private:
 
     const vg_pool *p_;
     const ReducePlan &plan_;
+    const Shares<A> shares_;
     const S *x_;
     S *y_;
     const vg_run *run_;
     Reach D, H, W;
     int64_t C;
-    int64_t width_ = 0;  // cells of the largest window along the width
-    Range even_{0, 0};   // windows known to be of that size
     Range inner_{0, 0};  // windows that lie wholly inside along the width (and are even, where it matters)
     bool past_;          // write around the caches
 };
@@ -370,7 +360,7 @@ template <template <class> class JoinOf>
 int64_t reduce_scratch(const vg_pool *p, int32_t threads) {
     return with_float(p->dtype, [&](auto t) -> int64_t {
         using S = typename decltype(t)::type;
-        if (sweeps<JoinOf<S>>(p)) return 0;
+        if (sweeps<JoinOf<S>>(p)) return sweep_scratch<S, JoinOf<S>>(p, threads);
         using A = sum_t<S>;
         const ReducePlan plan = plan_reduce(p, JoinOf<S>::weighted, sizeof(S), lanes<A>, threads);
         return plan.scratch_elements() * static_cast<int64_t>(sizeof(A)) * plan.threads;
@@ -382,8 +372,7 @@ int32_t reduce(const vg_pool *p, const void *x, void *y, const vg_run *run) {
     return with_float(p->dtype, [&](auto t) -> int32_t {
         using S = typename decltype(t)::type;
         using A = sum_t<S>;
-        if constexpr (!JoinOf<S>::weighted)
-            if (sweeps<JoinOf<S>>(p)) return sweep<S, JoinOf<S>>(p, static_cast<const S *>(x), static_cast<S *>(y), run);
+        if (sweeps<JoinOf<S>>(p)) return sweep<S, JoinOf<S>>(p, static_cast<const S *>(x), static_cast<S *>(y), run);
         const ReducePlan plan = plan_reduce(p, JoinOf<S>::weighted, sizeof(S), lanes<A>, run->threads);
         const Reducer<S, JoinOf<S>> reducer(p, plan, static_cast<const S *>(x), static_cast<S *>(y), run);
         return each_block(plan.blocks, plan.threads, run, [&](const Blocks::Block &block, int worker) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Average and max pooling with windows of few rows, without scratch memory: for some channels at a time, the cells of a
-// column (all depths and heights of a window) are joined as they are loaded, and columns that the next window shares
-// stay in registers.
+// Average and max pooling with windows of few rows, and the gradient of the average: for some channels at a time, the
+// cells of a column (all depths and heights of a window) are joined as they are loaded, and columns that the next window
+// shares stay in registers. What planes that the next depth shares give waits in scratch memory: so a cell is loaded
+// fewer times, and from fewer rows at once (rows a power of two apart take the same places of the first-level cache).
+// Backward the windows over a cell take the place of the cells of a window; cells are written in their order, which
+// caches and memory like best.
 #pragma once
 
 #include "pool_join.hpp"
@@ -10,39 +13,69 @@ namespace VG_NAMESPACE::pool {
 
 inline constexpr int64_t kSweepRows = 16, kSweepTaps = 4;
 inline constexpr int64_t kSweepBytes = 8 << 10;  // of a row
-// Vectors of channels at a time: more where no columns are kept, which take registers, too.
+inline constexpr int64_t kCarryRows = 8;         // rows of windows whose shared planes are kept for the next depth
+// Vectors of channels at a time: fewer where columns are kept, which take registers, too.
 inline constexpr int kSweepVectors = VG_VECTOR_BYTES >= 32 ? 8 : 4, kKeptVectors = VG_VECTOR_BYTES == 64 ? 4 : 2;
-inline int64_t sweep_vectors(const Comb &comb) { return comb.taps > comb.step ? kKeptVectors : kSweepVectors; }
+inline int64_t sweep_vectors(const Comb &comb) {
+    const int64_t kept = (comb.taps - 1) / comb.step;
+    if (kept == 1) return VG_VECTOR_BYTES == 64 ? 8 : 4;
+    return kept > 1 ? kKeptVectors : kSweepVectors;
+}
+
+// One address for several vectors: left alone, the compiler keeps an index for each of them and runs out of registers.
+template <class S>
+inline const S *in_register(const S *place) {
+    asm("" : "+r"(place));
+    return place;
+}
+
+template <class Join>
+Reach sweep_reach(const vg_span &axis) {
+    return Join::weighted ? windows_of(axis) : cells_of(axis);
+}
+
+// How many turns the channels may take. Where vectors are short, other ways are slower, too.
+template <class Join>
+int64_t sweep_turns(const Comb &comb) {
+    return VG_VECTOR_BYTES == 32 && (Join::weighted || comb.taps > 2 * comb.step) ? 4 : 2;
+}
 
 // Whether this way is open and the best: regular windows of few rows, channels that fill vectors and take few turns.
 template <class Join>
 bool sweeps(const vg_pool *p) {
-    if (Join::weighted) return false;
     constexpr int lane_count = lanes<typename Join::A>;
     const Comb comb = comb_of(p->axis[2]);
-    const int64_t rows = cells_of(p->axis[0]).longest() * cells_of(p->axis[1]).longest();
-    return comb.taps > 0 && comb.taps <= kSweepTaps && rows > 0 && rows <= kSweepRows &&
-           p->channels <= 2 * sweep_vectors(comb) * lane_count && !prefers_flat(comb, p->channels, lane_count);
+    const int64_t rows = sweep_reach<Join>(p->axis[0]).longest() * sweep_reach<Join>(p->axis[1]).longest();
+    return comb.taps > 0 && sweep_reach<Join>(p->axis[2]).longest() <= kSweepTaps && rows > 0 && rows <= kSweepRows &&
+           p->channels <= sweep_turns<Join>(comb) * sweep_vectors(comb) * lane_count &&
+           !prefers_flat(comb, p->channels, lane_count);
 }
 
 template <class S, class Join>
 class Sweep {
     using A = sum_t<S>;
     static constexpr int L = lanes<A>;
+    static constexpr bool backward = Join::weighted;
+    static constexpr bool may_carry = !backward && VG_VECTOR_BYTES == 64;  // others have too few registers
 
 public:
     Sweep(const vg_pool *p, const S *x, S *y, const vg_run *run)
-        : p_(p), D(cells_of(p->axis[0])), H(cells_of(p->axis[1])), W(cells_of(p->axis[2])), C(p->channels),
-          comb_(comb_of(p->axis[2])), inner_(whole(comb_, p->axis[2])), x_(x), y_(y), run_(run) {
-        shared_ = D.overlap() > 1.2;
-        pairs_ = H.overlap() > 1.7;
-        vectors_ = pairs_ ? kKeptVectors : sweep_vectors(comb_);
-        // Where the channels take several turns, the cells must still be near for the next one.
+        : p_(p), D(sweep_reach<Join>(p->axis[0])), H(sweep_reach<Join>(p->axis[1])), W(sweep_reach<Join>(p->axis[2])),
+          C(p->channels), comb_(comb_of(p->axis[2])), inner_(whole(comb_, p->axis[2])), shares_(p), x_(x), y_(y),
+          run_(run) {
+        shared_ = backward ? D.longest() > 2 : D.overlap() > 1.2;
+        pairs_ = backward ? H.longest() > 2 : H.overlap() > 1.7;
+        twice_ = may_carry && carries_twice(p);
+        pairs_ = pairs_ && !twice_;
+        carries_ = twice_ || (may_carry && !pairs_ && carries_once(p));
+        vectors_ = twice_ ? 2 : pairs_ || carries_ ? kKeptVectors : sweep_vectors(comb_);
+        // Where the channels take several turns, the cells must still be near for the next one; backward there are few.
         const int64_t cell = C * static_cast<int64_t>(sizeof(S)), near = kSweepBytes / (cell * at_least_one(comb_.step));
-        tile_ = C <= vectors_ * L ? at_least_one(W.count) : std::clamp<int64_t>(near, 4, std::max<int64_t>(W.count, 4));
-        asks_ = shared_ || (C <= 64 && asks_ahead(p, D.longest() * H.longest()));
-        const int64_t windows = windows_in(p) * static_cast<int64_t>(sizeof(S));
-        past_ = writes_past(y, windows, cell, windows + cells_in(p) * static_cast<int64_t>(sizeof(S)));
+        const bool one_turn = backward || C <= vectors_ * L;
+        tile_ = one_turn ? at_least_one(W.count) : std::clamp<int64_t>(near, 4, std::max<int64_t>(W.count, 4));
+        asks_ = shared_ || (!backward && C <= 64 && asks_ahead(p, D.longest() * H.longest()));
+        const int64_t size = sizeof(S), cells = cells_in(p) * size, windows = windows_in(p) * size;
+        past_ = writes_past(y, backward ? cells : windows, cell, windows + cells, backward && !shared_);
     }
 
     Blocks blocks(int32_t threads) const {
@@ -54,22 +87,25 @@ public:
         } else {
             blocks.depths = 1;
         }
+        if (carries_) blocks.heights = std::min(blocks.heights, kCarryRows);
         blocks.refine(threads > 1 ? threads * 4 : 1, shared_);
+        if (twice_) blocks.depths += blocks.depths % 2;  // depths that are taken together stay together
         if (blocks.count() < threads * 2 && C >= 128) blocks.channels = 64;
         return blocks;
     }
 
-    void block(const Blocks::Block &b) const {
-        for (int64_t od = b.depth.lo; od < b.depth.hi; ++od)
-            for (int64_t oh = b.height.lo; oh < b.height.hi && !cancelled(run_);) {
-                const int64_t outs = pairs_ && oh % 2 == 0 && oh + 1 < b.height.hi ? 2 : 1;
-                for (int64_t o = 0; o < W.count; o += tile_) {
-                    const Range wide{o, std::min(W.count, o + tile_)};
-                    if (outs == 2) channels<2>(b, od, oh, wide);
-                    else channels<1>(b, od, oh, wide);
-                }
-                oh += outs;
-            }
+    int32_t useful_threads(int32_t threads) const {
+        const int64_t work = p_->batch * D.count * H.count * std::max(W.cells, W.count) * C;
+        return pool::useful_threads(work * at_least_one(D.longest()), threads);
+    }
+
+    // Elements of scratch memory of a thread.
+    int64_t scratch(int32_t threads) const { return carries_ ? blocks(threads).heights * carried_row() : 0; }
+
+    void block(const Blocks::Block &b, A *scratch) const {
+        if constexpr (may_carry)
+            if (carries_) twice_ ? carry_twice(b, scratch) : carry_once(b, scratch);
+        for (int64_t od = b.depth.lo; od < b.depth.hi && !carries_; ++od) plane(b, od);
         if (past_) settle();
     }
 
@@ -82,26 +118,135 @@ private:
         return inner;
     }
 
+    void plane(const Blocks::Block &b, int64_t od) const {
+        for (int64_t oh = b.height.lo; oh < b.height.hi && !cancelled(run_);) {
+            const int64_t outs = pairs_ && oh % 2 == 0 && oh + 1 < b.height.hi ? 2 : 1;
+            for (int64_t o = 0; o < W.count; o += tile_) {
+                const Range wide{o, std::min(W.count, o + tile_)};
+                if (outs == 2) channels<2>(b, od, oh, wide);
+                else channels<1>(b, od, oh, wide);
+            }
+            oh += outs;
+        }
+    }
+
+    // ---- what a depth shares with the next, kept in rows of scratch memory ----
+
+    // What a row of windows takes from the depth before and leaves to the next.
+    struct Carried {
+        A *row;
+        bool take, keep, give;  // give: write outputs
+        Range own, shared;      // planes: of this depth alone, and those to keep
+        const S *out = nullptr;
+    };
+    static bool fits(const vg_pool *p, int64_t rows) {
+        return rows * kCarryRows * p->axis[2].out * p->channels * static_cast<int64_t>(sizeof(A)) <= 1 << 18;
+    }
+    // Planes are shared with the next depth, but none with the one after.
+    static bool carries_once(const vg_pool *p) {
+        const Comb comb = comb_of(p->axis[0]);
+        return comb.taps > comb.step && comb.taps <= 2 * comb.step && fits(p, 1);
+    }
+    // Of three planes the next depth shares two.
+    static bool carries_twice(const vg_pool *p) {
+        const Comb comb = comb_of(p->axis[0]);
+        return comb.taps == 3 && comb.step == 1 && fits(p, 2);
+    }
+    int64_t carried_row() const { return W.count * C * (twice_ ? 2 : 1); }
+
+    // The planes that depth `od` shares with the next.
+    Range shared_after(int64_t od) const {
+        const int64_t end = od < 0 ? 0 : D.at(od).hi;
+        if (od < 0 || od + 1 >= D.count || D.at(od + 1).lo >= end) return {end, end};
+        return {D.at(od + 1).lo, end};
+    }
+    void carry_once(const Blocks::Block &b, A *scratch) const {
+        const Range before = shared_after(b.depth.lo - 1);
+        if (before.size() > 0) carry_rows(b, b.depth.lo, {scratch, false, true, false, {0, 0}, before});
+        for (int64_t od = b.depth.lo; od < b.depth.hi; ++od) {
+            const Range taken = shared_after(od - 1), kept = shared_after(od), all = D.at(od);
+            const Range own{taken.size() > 0 ? taken.hi : all.lo, kept.size() > 0 ? kept.lo : all.hi};
+            carry_rows(b, od, {scratch, taken.size() > 0, kept.size() > 0, true, own, kept});
+        }
+    }
+    // Two depths at a time, which bring two planes. Kept are what both give together and what the last one gives.
+    void carry_twice(const Blocks::Block &b, A *scratch) const {
+        const auto plane = [&](int64_t d) { return d >= 0 && d < D.cells ? Range{d, d + 1} : Range{0, 0}; };
+        const int64_t first = comb_of(p_->axis[0]).at(b.depth.lo);
+        carry_rows(b, b.depth.lo, {scratch, false, true, false, plane(first), plane(first + 1)});
+        for (int64_t od = b.depth.lo, d = first + 2; od < b.depth.hi; od += 2, d += 2)
+            carry_rows(b, od, {scratch, true, true, true, plane(d), plane(d + 1)});
+    }
+    void carry_rows(const Blocks::Block &b, int64_t od, Carried carried) const {
+        for (int64_t oh = b.height.lo; oh < b.height.hi && !cancelled(run_); ++oh, carried.row += carried_row()) {
+            carried.out = target(b.image, od, oh, 0);
+            channels<1>(b, od, oh, {0, W.count}, &carried);
+        }
+    }
+    template <class Taken, class Part>
+    inline __attribute__((always_inline)) void write_once(const Taken &rows, S *out, const vec<A> (&sum)[Taken::sums],
+                                                          A count, Part part) const {
+        constexpr int n = Taken::vectors;
+        A *row = rows.carried.row + (out - rows.carried.out);
+        vec<A> all[n];
+#pragma GCC unroll 8
+        for (int j = 0; j < n; ++j) {
+            all[j] = rows.carried.take ? Join::join(sum[j], get(row + j * L, part)) : sum[j];
+            if (rows.carried.keep) put(row + j * L, sum[n + j], part);
+            if constexpr (Join::divides) all[j] = all[j] / splat<A>(count);
+        }
+        if (rows.carried.give) write<n>(out, all, part);
+    }
+    template <class Taken, class Divisors, class Part>
+    inline __attribute__((always_inline)) void write_twice(const Taken &rows, S *out, const vec<A> (&sum)[Taken::sums],
+                                                           const Divisors &counts, Part part) const {
+        constexpr int n = Taken::vectors;
+        A *row = rows.carried.row + (out - rows.carried.out), *last = row + W.count * C;
+        vec<A> one[n], two[n];
+#pragma GCC unroll 8
+        for (int j = 0; j < n; ++j) {
+            const vec<A> both = Join::join(sum[j], sum[n + j]);
+            if (rows.carried.give) {
+                one[j] = Join::join(get(row + j * L, part), sum[j]);
+                two[j] = Join::join(get(last + j * L, part), both);
+                if constexpr (Join::divides) one[j] /= splat<A>(counts.of[0]), two[j] /= splat<A>(counts.of[1]);
+            }
+            put(row + j * L, both, part), put(last + j * L, sum[n + j], part);
+        }
+        if (!rows.carried.give) return;
+        write<n>(out, one, part);
+        const int64_t next = H.count * W.count * C;
+        if (rows.depth + 1 < D.count) write<n>(out + next, two, part);
+    }
+
     // The rows of one or two rows of windows, for n vectors of channels, and rows that will be wanted next. First come the
     // rows that both have.
-    template <int n, int outs>
+    template <int n, int outs_, bool carries = false>
     struct Rows {
-        static constexpr int vectors = n, sums = n * outs;
+        static constexpr int vectors = n, outs = outs_, parts = carries ? 2 : outs, sums = n * parts;
+        static constexpr bool carry = carries;
         struct List {
             const S *row[2 * kSweepRows];
+            A weight[Join::weighted ? 2 * kSweepRows : 1];
             int64_t count = 0;
-            void add(const S *one) { row[count++] = one; }
+            void add(const S *one, A share = 1) {
+                if constexpr (Join::weighted) weight[count] = share;
+                row[count++] = one;
+            }
         };
-        List both, own[outs], ahead;
+        List both, own[parts], ahead;
+        Carried carried{};
+        int64_t depth = 0;
 
         template <class Part>
         inline __attribute__((always_inline)) void join(int64_t at, vec<A> (&into)[sums], Part part) const {
             for (int64_t r = 0; r < ahead.count; ++r) {
+                const S *from = in_register(ahead.row[r] + at);
 #pragma GCC unroll 8
-                for (int j = 0; j < n; ++j) ask(ahead.row[r] + at + j * L);
+                for (int j = 0; j < n; ++j) ask(from + j * L);
             }
             join(both, at, into, 0, part);
-            if constexpr (outs == 2) {
+            if constexpr (parts == 2) {
 #pragma GCC unroll 8
                 for (int j = 0; j < n; ++j) into[n + j] = into[j];
                 join(own[1], at, into, n, part);
@@ -112,24 +257,52 @@ private:
         static inline __attribute__((always_inline)) void join(const List &list, int64_t at, vec<A> (&into)[sums],
                                                                int to, Part part) {
             for (int64_t r = 0; r < list.count; ++r) {
+                const S *from = in_register(list.row[r] + at);
 #pragma GCC unroll 8
-                for (int j = to; j < to + n; ++j)
-                    into[j] = Join::join(into[j], get(list.row[r] + at + (j - to) * L, part));
+                for (int j = to; j < to + n; ++j) {
+                    const vec<A> v = get(from + (j - to) * L, part);
+                    if constexpr (Join::weighted) into[j] = Join::join(into[j], v * splat<A>(list.weight[r]));
+                    else into[j] = Join::join(into[j], v);
+                }
             }
         }
     };
     // All channels of some outputs of a row, as many vectors at a time as there are registers.
     template <int outs>
-    void channels(const Blocks::Block &b, int64_t od, int64_t oh, Range wide) const {
+    void channels(const Blocks::Block &b, int64_t od, int64_t oh, Range wide, const Carried *carried = nullptr) const {
         int64_t c = b.channel.lo;
-        const auto all = [&]<int n>(std::integral_constant<int, n>) {
-            for (; vectors_ >= n && c + n * L <= b.channel.hi; c += n * L) row<outs, n>(b, od, oh, wide, c, All{});
+        const auto some = [&]<int n>(std::integral_constant<int, n>, auto part) {
+            if constexpr (may_carry && outs == 1 && n <= kKeptVectors)
+                if (carried) return carrying<n>(b, od, oh, wide, c, *carried, part);
+            row<outs, n>(b, od, oh, wide, c, part);
+        };
+        const auto all = [&]<int n>(std::integral_constant<int, n> vectors) {
+            for (; vectors_ >= n && c + n * L <= b.channel.hi; c += n * L) some(vectors, All{});
         };
         if constexpr (outs == 1) all(std::integral_constant<int, kSweepVectors>{});
         if constexpr (outs == 1 || kKeptVectors == 4) all(std::integral_constant<int, 4>{});
         all(std::integral_constant<int, 2>{});
         all(std::integral_constant<int, 1>{});
-        if (c < b.channel.hi) row<outs, 1>(b, od, oh, wide, c, Some{static_cast<int>(b.channel.hi - c)});
+        if (c < b.channel.hi) some(std::integral_constant<int, 1>{}, Some{static_cast<int>(b.channel.hi - c)});
+    }
+    template <int n, class Part>
+    void carrying(const Blocks::Block &b, int64_t od, int64_t oh, Range wide, int64_t c, const Carried &carried,
+                  Part part) const {
+        Rows<n, 1, true> rows;
+        rows.carried = carried, rows.depth = od;
+        const Range rh = H.at(oh);
+        for (int64_t d = carried.shared.lo; d < carried.shared.hi; ++d)
+            for (int64_t h = rh.lo; h < rh.hi; ++h) (twice_ ? rows.own[1] : rows.both).add(source(b.image, d, h, c));
+        for (int64_t d = carried.own.lo; d < carried.own.hi; ++d)
+            for (int64_t h = rh.lo; h < rh.hi; ++h) rows.own[0].add(source(b.image, d, h, c));
+        add_next(rows, b, od, oh, c);
+        outputs(rows, od, oh, wide, target(b.image, od, oh, c), part);
+    }
+    template <class Taken>
+    void add_next(Taken &rows, const Blocks::Block &b, int64_t od, int64_t oh, int64_t c) const {
+        const Next next = asks_ ? wanted_next(b, od, oh, Taken::outs) : Next{};
+        for (int64_t d = next.depth.lo; d < next.depth.hi; ++d)
+            for (int64_t h = next.height.lo; h < next.height.hi; ++h) rows.ahead.add(source(b.image, d, h, c));
     }
 
     template <int outs, int n, class Part>
@@ -137,16 +310,16 @@ private:
         const Range rd = D.at(od), both = in_both(oh);
         Rows<n, outs> rows;
         for (int64_t d = rd.lo; d < rd.hi; ++d)
-            for (int64_t h = both.lo; h < both.hi; ++h) rows.both.add(source(b.image, d, h, c));
+            for (int64_t h = both.lo; h < both.hi; ++h) rows.both.add(source(b.image, d, h, c), weight(d, h));
         for (int64_t k = 0; k < outs; ++k)
             for (int64_t d = rd.lo; d < rd.hi; ++d)
                 for (int64_t h = H.at(oh + k).lo; h < H.at(oh + k).hi; ++h)
-                    if (h < both.lo || h >= both.hi) rows.own[k].add(source(b.image, d, h, c));
-        const Next next = asks_ ? wanted_next(b, od, oh, outs) : Next{};
-        for (int64_t d = next.depth.lo; d < next.depth.hi; ++d)
-            for (int64_t h = next.height.lo; h < next.height.hi; ++h) rows.ahead.add(source(b.image, d, h, c));
-        outputs<outs>(rows, od, oh, wide, target(b.image, od, oh, c), part);
+                    if (h < both.lo || h >= both.hi) rows.own[k].add(source(b.image, d, h, c), weight(d, h));
+        add_next(rows, b, od, oh, c);
+        if constexpr (backward) spread<outs>(rows, wide, target(b.image, od, oh, c), part);
+        else outputs(rows, od, oh, wide, target(b.image, od, oh, c), part);
     }
+    A weight(int64_t d, int64_t h) const { return backward ? shares_.of_row(d, h) : A(1); }
     // The rows that windows at `oh` share with those beside them, above or below: these are joined first, whether or not
     // both are taken together, so that a sum is the same wherever the volume is cut.
     Range in_both(int64_t oh) const {
@@ -160,11 +333,12 @@ private:
     };
     // Where depths share planes, each brings in the new ones of the next, as far as it goes itself.
     Next wanted_next(const Blocks::Block &b, int64_t od, int64_t oh, int outs) const {
-        const Range rd = D.at(od), rh = H.at(oh);
-        if (!shared_) return oh + outs < b.height.hi ? Next{rd, H.at(oh + outs)} : Next{};
-        if (od + 1 >= b.depth.hi || D.at(od + 1).size() == 0) return {};
+        const Range rh = H.at(oh);
+        if (!shared_) return oh + outs < b.height.hi ? Next{D.at(od), H.at(oh + outs)} : Next{};
+        const int64_t depths = twice_ ? 2 : 1, after = od + depths, last = std::min(after + depths, b.depth.hi) - 1;
+        if (after >= b.depth.hi || D.at(after).size() == 0) return {};
         const int64_t first = oh == b.height.lo ? rh.lo : std::max(rh.lo, H.at(oh - 1).hi);
-        return {{rd.hi, D.at(od + 1).hi}, {first, H.at(oh + outs - 1).hi}};
+        return {{D.at(after - 1).hi, D.at(last).hi}, {first, H.at(oh + outs - 1).hi}};
     }
     const S *source(int64_t image, int64_t d, int64_t h, int64_t c) const {
         return x_ + ((image * D.cells + d) * H.cells + h) * W.cells * C + c;
@@ -173,33 +347,34 @@ private:
         return y_ + ((image * D.count + od) * H.count + oh) * W.count * C + c;
     }
 
-    // By what the sums of one or two rows of windows are divided.
-    template <int outs>
+    // By what the sums are divided.
+    template <int parts>
     struct Counts {
-        A of[outs];
+        A of[parts];
     };
-    template <int outs>
-    Counts<outs> counts_of(int64_t od, int64_t oh, int64_t o) const {
-        Counts<outs> counts;
-        for (int k = 0; k < outs; ++k) {
+    template <class Taken>
+    Counts<Taken::parts> counts_of(int64_t od, int64_t oh, int64_t o) const {
+        Counts<Taken::parts> counts;
+        for (int k = 0; k < Taken::parts; ++k) {
             const vg_span *axis = p_->axis;
-            const A rows = static_cast<A>(Join::divides ? extent(axis[0], od) * extent(axis[1], oh + k) : 1);
+            const int64_t d = Taken::carry ? std::min(od + k, D.count - 1) : od, h = Taken::carry ? oh : oh + k;
+            const A rows = static_cast<A>(Join::divides ? extent(axis[0], d) * extent(axis[1], h) : 1);
             counts.of[k] = std::max(rows * static_cast<A>(Join::divides ? extent(axis[2], o) : 1), A(1));
         }
         return counts;
     }
     // Windows along the width: the inner ones in a run, the others one by one.
-    template <int outs, class Taken, class Part>
+    template <class Taken, class Part>
     void outputs(const Taken &rows, int64_t od, int64_t oh, Range wide, S *out, Part part) const {
         const Range inner{std::max(wide.lo, inner_.lo), std::min(wide.hi, inner_.hi)};
         for (int64_t o = wide.lo; o < wide.hi; ++o) {
             if (o == inner.lo && inner.size() > 0) {
-                inside(rows, inner, out + o * C, counts_of<outs>(od, oh, o), part);
+                inside(rows, inner, out + o * C, counts_of<Taken>(od, oh, o), part);
                 o = inner.hi;
                 if (o >= wide.hi) return;
             }
             const Range rw = W.at(o);
-            run<0, 0>(rows, rw.lo, rw.size(), 0, 1, out + o * C, counts_of<outs>(od, oh, o), part);
+            run<0, 0>(rows, rw.lo, rw.size(), 0, 1, out + o * C, counts_of<Taken>(od, oh, o), part);
         }
     }
     template <class Taken, class Divisors, class Part>
@@ -221,28 +396,96 @@ private:
         for (int k = 0; k < kept; ++k) column(rows, (cell + k) * C, old[k], part);
         for (int64_t o = 0; o < windows; ++o, cell += step, out += C) {
             vec<A> sum[sums], fresh[sums];
+#pragma GCC unroll 8
             for (int j = 0; j < sums; ++j) sum[j] = splat<A>(Join::identity);
 #pragma GCC unroll 4
-            for (int k = 0; k < kept; ++k)
+            for (int k = 0; k < kept; ++k) {
+#pragma GCC unroll 8
                 for (int j = 0; j < sums; ++j) {
                     sum[j] = Join::join(sum[j], old[k][j]);
                     if (k >= known_step) old[k - known_step][j] = old[k][j];
                 }
+            }
             const int64_t end = known ? known : taps;
 #pragma GCC unroll 4
             for (int64_t k = kept > 0 ? kept : 0; k < end; ++k) {
                 column(rows, (cell + k) * C, fresh, part);
+#pragma GCC unroll 8
                 for (int j = 0; j < sums; ++j) {
                     sum[j] = Join::join(sum[j], fresh[j]);
                     if (kept > 0 && k >= known_step) old[kept > 0 ? k - known_step : 0][j] = fresh[j];
                 }
             }
+            if constexpr (Taken::carry) {
+                if (twice_) write_twice(rows, out, sum, counts, part);
+                else write_once(rows, out, sum, counts.of[0], part);
+                continue;
+            }
+            if constexpr (Join::divides) {
+#pragma GCC unroll 8
+                for (int j = 0; j < sums; ++j) sum[j] = sum[j] / splat<A>(counts.of[j / n]);
+            }
+            write<n>(out, sum, part);
+        }
+    }
+    // Backward: cells along the width. Those from the start of a window to that of the next share its column.
+    template <int outs, class Taken, class Part>
+    void spread(const Taken &rows, Range wide, S *out, Part part) const {
+        const int64_t taps = comb_.taps, step = comb_.step;
+        constexpr std::integral_constant<int64_t, 3> three;
+        if (taps == 3 && step == 1) return cells<2>(rows, three, std::integral_constant<int64_t, 1>{}, wide, out, part);
+        if constexpr (outs == 1) {
+            if (taps == 3 && step == 2)
+                return cells<1>(rows, three, std::integral_constant<int64_t, 2>{}, wide, out, part);
+            if (taps <= step) return cells<0>(rows, taps, step, wide, out, part);
+        }
+        cells<kSweepTaps - 1>(rows, taps, step, wide, out, part);
+    }
+    template <int kept, class Taken, class Taps, class Step, class Part>
+    void cells(const Taken &rows, Taps taps, Step step, Range wide, S *out, Part part) const {
+        constexpr int sums = Taken::sums, n = Taken::vectors;
+        vec<A> old[kept > 0 ? kept : 1][sums];  // columns, the last one first
+        int64_t window = (wide.lo - comb_.start) / step;  // the last that starts no later than the first cell
+        if (comb_.at(window) > wide.lo) --window;
+        for (int k = 0; k < kept; ++k) window_column(rows, window - 1 - k, old[k], part);
+        for (int64_t first = comb_.at(window); first < wide.hi; first += step, ++window) {
+            vec<A> fresh[sums];
+            window_column(rows, window, fresh, part);
+            const auto cell = [&](int64_t phase) __attribute__((always_inline)) {
+                if (first + phase < wide.lo || first + phase >= wide.hi) return;
+                vec<A> sum[sums];
+#pragma GCC unroll 8
+                for (int j = 0; j < sums; ++j) {
+                    sum[j] = phase < taps ? fresh[j] : vec<A>{};
+                    for (int k = 0; k < kept; ++k)
+                        if ((k + 1) * step + phase < taps) sum[j] += old[k][j];
+                }
+                write<n>(out + (first + phase) * C, sum, part);
+            };
+            cell(0);
+            for (int64_t phase = 1; phase < step; ++phase) cell(phase);
+#pragma GCC unroll 8
             for (int j = 0; j < sums; ++j) {
-                const vec<A> all = Join::divides ? sum[j] / splat<A>(counts.of[j / n]) : sum[j];
-                write(out + j / n * W.count * C + j % n * L, all, part);
+                for (int k = kept - 1; k > 0; --k) old[k][j] = old[k - 1][j];
+                if (kept > 0) old[0][j] = fresh[j];
             }
         }
     }
+    // Zero for a window that does not exist.
+    template <class Taken, class Part>
+    inline __attribute__((always_inline)) void window_column(const Taken &rows, int64_t window,
+                                                             vec<A> (&into)[Taken::sums], Part part) const {
+        if (window < 0 || window >= W.cells) {
+#pragma GCC unroll 8
+            for (int j = 0; j < Taken::sums; ++j) into[j] = vec<A>{};
+            return;
+        }
+        column(rows, window * C, into, part);
+        if (window >= shares_.even().lo && window < shares_.even().hi) return;
+#pragma GCC unroll 8
+        for (int j = 0; j < Taken::sums; ++j) into[j] *= splat<A>(shares_.correction(window));
+    }
+
     template <class Taken, class Part>
     static inline __attribute__((always_inline)) void column(const Taken &rows, int64_t at, vec<A> (&into)[Taken::sums],
                                                              Part part) {
@@ -251,11 +494,17 @@ private:
         rows.join(at, into, part);
     }
 
-    template <class Part>
-    void write(S *out, vec<A> v, Part part) const {
+    // The sums of one or two rows, n vectors each.
+    template <int n, int sums, class Part>
+    inline __attribute__((always_inline)) void write(S *out, const vec<A> (&sum)[sums], Part part) const {
         if constexpr (__is_same(Part, All))
-            if (past_) return put_past(out, v);
-        put(out, v, part);
+            if (past_) {
+#pragma GCC unroll 8
+                for (int j = 0; j < sums; ++j) put_past(out + j / n * W.count * C + j % n * L, sum[j]);
+                return;
+            }
+#pragma GCC unroll 8
+        for (int j = 0; j < sums; ++j) put(out + j / n * W.count * C + j % n * L, sum[j], part);
     }
 
     const vg_pool *p_;
@@ -263,10 +512,13 @@ private:
     const int64_t C;
     const Comb comb_;
     const Range inner_;     // windows that lie wholly inside along the width
+    const Shares<A> shares_;
     int64_t vectors_;       // of channels at a time
     int64_t tile_;          // outputs along the width at a time
     bool shared_;           // depths share planes
     bool pairs_;            // two rows of windows at a time
+    bool carries_;          // keeps what a depth shares with the next
+    bool twice_;            // and takes two depths at a time
     bool asks_;             // brings in rows before they are wanted
     const S *x_;
     S *y_;
@@ -275,11 +527,20 @@ private:
 };
 
 template <class S, class Join>
+int64_t sweep_scratch(const vg_pool *p, int32_t threads) {
+    const Sweep<S, Join> sweep(p, nullptr, nullptr, nullptr);
+    threads = sweep.useful_threads(threads);
+    return sweep.scratch(threads) * threads * static_cast<int64_t>(sizeof(sum_t<S>));
+}
+
+template <class S, class Join>
 int32_t sweep(const vg_pool *p, const S *x, S *y, const vg_run *run) {
     const Sweep<S, Join> sweep(p, x, y, run);
-    const int64_t work = p->batch * p->axis[0].out * p->axis[1].out * p->axis[2].size * p->channels;
-    const int32_t threads = useful_threads(work * at_least_one(cells_of(p->axis[0]).longest()), run->threads);
-    return each_block(sweep.blocks(threads), threads, run, [&](const Blocks::Block &b, int) { sweep.block(b); });
+    const int32_t threads = sweep.useful_threads(run->threads);
+    const int64_t scratch = sweep.scratch(threads);
+    return each_block(sweep.blocks(threads), threads, run, [&](const Blocks::Block &b, int worker) {
+        sweep.block(b, static_cast<sum_t<S> *>(run->scratch) + worker * scratch);
+    });
 }
 
 }  // namespace VG_NAMESPACE::pool

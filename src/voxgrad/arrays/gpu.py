@@ -7,13 +7,15 @@ A call whose tensors live on a GPU is answered there, with an array of the same 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from marshal import dumps
+from operator import itemgetter
 from typing import Any
 
 from voxgrad.arrays.fast import MISS, is_plain
 from voxgrad.arrays.intake import host_spec
+from voxgrad.arrays.limits import check_size, limit_in_force
 from voxgrad.catalog import dtypes
 from voxgrad.catalog import problem as door
 from voxgrad.catalog.model import Op, Spec
@@ -86,95 +88,100 @@ def plan_on_gpu(op: Op, arguments: Mapping[str, Any]) -> GpuPlan:
             specs[item.name] = Spec(dtypes.named(name), tuple(tensor.shape))
     _check_devices(tensors, faults)
     faults.raise_if_any()
-    attrs = {attr.name: arguments[attr.name] for attr in op.attrs if attr.name in arguments}
-    semantics = current_semantics()
-    return GpuPlan(op, _problem(op, specs, attrs, semantics), kind, tuple(tensors), semantics)
+    problem = kept(op).problem(op, arguments, tensors, specs)
+    check_size(op.name, problem.output_bytes, faults, lambda: _free_memory(tensors[0].device))
+    faults.raise_if_any()
+    return GpuPlan(op, problem, kind, tuple(tensors), current_semantics())
 
 
-_KEPT: dict[Any, Problem] = {}
+def _free_memory(device: Any) -> int:
+    """Bytes that torch could still hand out on a device."""
+    cuda = sys.modules["torch"].cuda
+    return int(cuda.mem_get_info(device)[0]) + int(cuda.memory_reserved(device)) - int(cuda.memory_allocated(device))
+
+
 _MOST = 1024
 
 
-def _problem(op: Op, specs: Mapping[str, Spec], attrs: Mapping[str, Any], semantics: str) -> Problem:
-    """The problem of a call: the same object for the same call, since kernels keep what they prepared by object."""
-    try:
-        # With their types: 1.0 and True are equal to 1, but no sizes.
-        given = tuple(
-            (name, tuple(value), *map(type, value)) if isinstance(value, (list, tuple)) else (name, value, type(value))
-            for name, value in attrs.items()
-        )
-        key = (op.name, semantics, tuple(specs.values()), given)
-        found = _KEPT.get(key)
-    except TypeError:  # An attribute of a kind that cannot be a key, a NumPy array say.
-        return door.parse(op, specs, attrs, semantics)
-    if found is None:
-        found = door.parse(op, specs, attrs, semantics)
-        if len(_KEPT) >= _MOST:
-            _KEPT.clear()
-        _KEPT[key] = found
-    return found
+class Kept:
+    """The problems of an op's calls so far, each under what tells its call from others.
 
-
-class Short:
-    """The short way for a call of an op like one before, on torch tensors: same shapes, types and attributes.
-
-    It skips validation, whose result is known, and runs the same kernel.
+    A call like one before need not be validated again, and runs on the same object, by which kernels keep what they
+    have prepared.
     """
 
     def __init__(self, op: Op):
         self.tensors = tuple(item.name for item in op.inputs if not item.host)
-        self.ready: dict[Any, Problem] = {}
+        self._problems: dict[Any, Problem] = {}
+        self._others: dict[tuple[str, ...], Callable[[Mapping[str, Any]], Any]] = {}
+        self._torch: Any = None
+        self._run: Any = None
 
-    def key(self, arguments: Mapping[str, Any]) -> Any:
-        """What tells calls apart; None where the short way is not for a call."""
-        tensor = getattr(sys.modules.get("torch"), "Tensor", None)
-        device, key, rest = None, [], []
-        for name, value in arguments.items():
-            if name not in self.tensors:
-                rest.append((name, value))
-                continue
-            # A subclass may mean something else by an operation, and a gradient is refused the long way.
-            if type(value) is not tensor or not value.is_cuda or value.requires_grad:
-                return None
-            device = device or value.device
-            if value.device != device:
-                return None
-            key.append((name, value.dtype, value.shape))
+    def key(self, arguments: Mapping[str, Any], tensors: Sequence[Any]) -> Any:
+        """What tells calls apart; None where their attributes do not."""
+        names = tuple(arguments)
+        others = self._others.get(names)
+        if others is None:
+            rest = [name for name in names if name not in self.tensors]
+            others = self._others[names] = itemgetter(*rest) if rest else lambda _: ()
+        key: tuple[Any, ...] = ()
+        for tensor in tensors:
+            key = (tensor.dtype, tensor.shape, key)
         try:
             # Bytes tell 1 from True and 1.0, which are equal as values.
-            return current_semantics(), tuple(key), dumps(rest, 2)
+            return current_semantics(), names, dumps(others(arguments), 2), key
         except ValueError:
             return None
 
+    def problem(
+        self, op: Op, arguments: Mapping[str, Any], tensors: Sequence[Any], specs: Mapping[str, Spec]
+    ) -> Problem:
+        """The problem of a call: the same object for the same call."""
+        key = self.key(arguments, tensors)
+        found = self._problems.get(key)
+        if found is None:
+            attrs = {attr.name: arguments[attr.name] for attr in op.attrs if attr.name in arguments}
+            found = door.parse(op, specs, attrs, current_semantics())
+            plain = all(is_plain(value) for name, value in arguments.items() if name not in self.tensors)
+            if key is not None and plain:
+                if len(self._problems) >= _MOST:
+                    self._problems.clear()
+                self._problems[key] = found
+        return found
+
+    def open(self, torch: Any, run: Callable[..., Any]) -> None:
+        """Let calls on torch's tensors take the short way, to `run`."""
+        self._torch, self._run = torch, run
+
     def call(self, arguments: Mapping[str, Any]) -> Any:
-        """The result of a call whose like went the long way, else MISS."""
-        problem = self.ready.get(self.key(arguments)) if self.ready else None
+        """The result of a call on torch's tensors whose like went the long way, else MISS."""
+        torch = self._torch
+        if torch is None or limit_in_force() is not None:
+            return MISS
+        tensors: list[Any] = []
+        for name in self.tensors:
+            value: Any = arguments.get(name)
+            # A subclass may mean something else by an operation, and a gradient is refused the long way.
+            if type(value) is not torch.Tensor or not value.is_cuda or value.requires_grad:
+                return MISS
+            if tensors and value.get_device() != tensors[0].get_device():
+                return MISS
+            tensors.append(value)
+        problem = self._problems.get(self.key(arguments, tensors))
         if problem is None:
             return MISS
-        torch = sys.modules["torch"]
-        from voxgrad.kernels.cuda import dispatch
-
         try:
-            return dispatch.run(problem, *(arguments[name] for name in self.tensors))
+            return self._run(problem, *tensors)
         except torch.cuda.OutOfMemoryError:
             return MISS
 
-    def remember(self, arguments: Mapping[str, Any], problem: Problem) -> None:
-        """Keep a call that went the long way, if its attributes are what a key tells apart."""
-        key = self.key(arguments)
-        plain = all(is_plain(value) for name, value in arguments.items() if name not in self.tensors)
-        if key is not None and plain:
-            if len(self.ready) >= _MOST:
-                self.ready.clear()
-            self.ready[key] = problem
+
+_kept: dict[str, Kept] = {}
 
 
-_short: dict[str, Short] = {}
-
-
-def short(op: Op) -> Short:
+def kept(op: Op) -> Kept:
     """The calls of an op that went the long way."""
-    return _short.setdefault(op.name, Short(op))
+    return _kept.setdefault(op.name, Kept(op))
 
 
 def execute_on_gpu(op: Op, arguments: Mapping[str, Any]) -> Any:
@@ -192,7 +199,7 @@ def execute_on_gpu(op: Op, arguments: Mapping[str, Any]) -> Any:
         wanted = f"fit into the memory of {plan.tensors[0].device}"
         faults.add("VG020", "output", wanted=wanted, got=f"a result of {plan.problem.output_bytes:,} bytes")
         raise faults.error() from None
-    short(op).remember(arguments, plan.problem)
+    kept(op).open(torch, dispatch.run)
     return _back(result, plan.kind)
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextvars import ContextVar, Token
 from pathlib import Path
 from types import TracebackType
@@ -42,10 +43,10 @@ class limits:  # noqa: N801 - used like a function, as a context manager
         _limit.reset(self._tokens.pop())
 
 
-def current_limit() -> int:
-    """The limit in force, in bytes."""
+def current_limit(free: Callable[[], int] | None = None) -> int:
+    """The limit in force, in bytes; without one, what `free` says of the memory of another device than the host."""
     limit = limit_in_force()
-    return free_memory() if limit is None else limit
+    return (free or free_memory)() if limit is None else limit
 
 
 def free_memory() -> int:
@@ -65,11 +66,11 @@ def free_memory() -> int:
     return max(0, min(free, default=2**63 - 1))
 
 
-def check_size(op: str, wanted: int, faults: Faults) -> None:
-    """Note a fault if a result of `wanted` bytes passes the limit."""
+def check_size(op: str, wanted: int, faults: Faults, free: Callable[[], int] | None = None) -> None:
+    """Note a fault if a result of `wanted` bytes passes the limit. `free` is as in `current_limit`."""
     if wanted <= UNCHECKED and limit_in_force() is None:
         return
-    limit = current_limit()
+    limit = current_limit(free)
     if wanted > limit:
         remedy = "Check the sizes for a typo, or raise the limit with vg.limits(bytes=...)."
         faults.add(

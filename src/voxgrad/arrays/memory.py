@@ -25,13 +25,16 @@ SMALLEST = 2**20
 
 _HUGE = 2**21
 
+# Shared memory, the default, has no huge pages, and processes that forked would write into each other's results.
+_PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+
 
 class _Region:
     """Pages of memory, aligned to the size of a huge page."""
 
     def __init__(self, size: int):
         self.size = size
-        self.pages = mmap.mmap(-1, size + _HUGE)
+        self.pages = mmap.mmap(-1, size + _HUGE, **_PRIVATE)
         if hasattr(mmap, "MADV_HUGEPAGE"):
             self.pages.madvise(mmap.MADV_HUGEPAGE)
         base = ctypes.addressof(ctypes.c_char.from_buffer(self.pages))
@@ -65,9 +68,12 @@ def empty(shape: tuple[int, ...], numpy_type: np.dtype[Any]) -> Array:
 
 
 def _region_for(size: int) -> _Region:
-    """A waiting region that is large enough and at most a quarter too large, or a fresh one."""
+    """A waiting region that is large enough and at most a quarter too large, or a fresh one.
+
+    Of several, the one that was given back last: some of it may still be in the caches.
+    """
     with _lock:
-        fitting = [region for region in _waiting if size <= region.size <= size + size // 4 + _HUGE]
+        fitting = [region for region in reversed(_waiting) if size <= region.size <= size + size // 4 + _HUGE]
         if fitting:
             best = min(fitting, key=lambda region: region.size)
             _waiting.remove(best)

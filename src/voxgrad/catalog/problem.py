@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from voxgrad.catalog import attributes, geometry
@@ -20,7 +21,7 @@ FILTER_SHAPE = "[depth, height, width, in_channels, out_channels]"
 MAX_ELEMENTS = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Problem:
     """All that a kernel needs to know: integers and flags.
 
@@ -47,12 +48,12 @@ class Problem:
         """Bytes of the result."""
         return math.prod(self.output_shape) * self.output_dtype.itemsize
 
-    @property
+    @cached_property
     def input_extent(self) -> tuple[int, ...]:
         """Shape of the large side: what a forward op reads."""
         return _join(self.batch, tuple(axis.size for axis in self.axes), self.in_channels, self.channels_last)
 
-    @property
+    @cached_property
     def output_extent(self) -> tuple[int, ...]:
         """Shape of the small side: what a forward op writes."""
         return _join(self.batch, tuple(axis.out for axis in self.axes), self.out_channels, self.channels_last)

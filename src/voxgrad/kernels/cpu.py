@@ -104,13 +104,15 @@ def library() -> ctypes.CDLL | None:
 
 
 def _use_isa(loaded: ctypes.CDLL, wanted: str) -> None:
-    if not wanted:
-        return
-    if wanted not in ISA_NAMES or not loaded.vg_use_isa(ISA_NAMES.index(wanted)):
+    if wanted not in ("", *ISA_NAMES) or not loaded.vg_use_isa(_isa_number(wanted)):
         best = ISA_NAMES[: loaded.vg_best_isa() + 1]
         raise InvalidArgumentError(
             Fault("VG003", "voxgrad", "VOXGRAD_ISA", f"be one of {', '.join(best)} on this CPU", repr(wanted))
         )
+
+
+def _isa_number(name: str) -> int:
+    return ISA_NAMES.index(name) if name else -1
 
 
 def isa_name() -> str:
@@ -119,17 +121,17 @@ def isa_name() -> str:
     return "none" if loaded is None else ISA_NAMES[loaded.vg_isa()]
 
 
-_isa = 0
-"""Changes with the instruction set, because the need for scratch memory does."""
+_isa = os.environ.get("VOXGRAD_ISA", "")
+"""The name that was asked for, if any: the need for scratch memory depends on it."""
 
 
 def use_isa(name: str) -> None:
-    """Use another instruction set from now on; VOXGRAD_ISA sets the first one."""
+    """Use another instruction set from now on, or with "" what suits each problem; VOXGRAD_ISA sets the first one."""
     global _isa, _scratch
     loaded = library()
     assert loaded is not None
     _use_isa(loaded, name)
-    _isa = ISA_NAMES.index(name)
+    _isa = name
     _scratch = _Scratch()
 
 
@@ -172,7 +174,7 @@ class Prepared:
     pointer: Any
     scratch: Any
     keep: tuple[Any, ...]
-    sizes: dict[tuple[int, int], int] = field(default_factory=dict)
+    sizes: dict[tuple[int, str], int] = field(default_factory=dict)
     """Bytes of scratch memory by number of threads and instruction set, once they were asked for."""
 
 

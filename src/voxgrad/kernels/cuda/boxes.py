@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -30,6 +31,7 @@ class Tiling:
     bk: int
     warps: int
     stages: int
+    across: bool = False
 
 
 def fits(problem: Problem, bk: int) -> bool:
@@ -136,6 +138,16 @@ def _constants(problem: Problem, tile: Tile) -> dict[str, Any]:
     return values | {"ACC": tl.float64 if problem.dtype.name == "float64" else tl.float32}
 
 
+def _product(problem: Problem, across: bool) -> dict[str, bool]:
+    """How the product of a kernel lies; what must settle is what tensor cores read from registers, see `conv_boxes`."""
+    return {"ACROSS": across, "SETTLE": not across and problem.dtype.itemsize < 8 and _has_warpgroups()}
+
+
+@lru_cache(maxsize=1)
+def _has_warpgroups() -> bool:
+    return bool(torch.cuda.is_available() and torch.cuda.get_device_capability()[0] == 9)
+
+
 def positions(problem: Problem, tiling: Tiling, outs: tuple[int, ...], turned: bool) -> Make:
     """The launch of `conv_boxes`: the forward convolution or the gradient of its input."""
     forward, axes = problem.kernel == "conv3d", problem.axes
@@ -151,7 +163,7 @@ def positions(problem: Problem, tiling: Tiling, outs: tuple[int, ...], turned: b
     scalars = (problem.batch, read[0], *written, *(axis.before for axis in axes), *outs, *tiles, columns)
     constants = _constants(problem, tile) | _blocks(tiling) | {
         "CI": ci, "CO": co, "FORWARD": forward, "FLAT": flat, "TURNED": turned, "BN": tiling.bn,
-    }  # fmt: skip
+    } | _product(problem, tiling.across)  # fmt: skip
     grid = (math.prod(tiles) * columns * problem.batch * phases,)
 
     def launch(how: Any, parts: int) -> Launch:
@@ -194,6 +206,7 @@ def pairs(problem: Problem, tiling: Tiling, outs: tuple[int, ...], turned: bool)
     unused = ("K_W", "S_W", "L_D", "L_H", "L_W")
     constants = {name: value for name, value in _constants(problem, tile).items() if name not in unused}
     constants |= _blocks(tiling) | {"CI": ci, "CO": co, "TURNED": turned, "BN": tiling.bn, "LATE": first != middle}
+    constants |= _product(problem, tiling.across)
     grid = (math.prod(tiles) * columns * problem.batch * axes[0].stride * axes[1].stride,)
     reading = (_read(problem, read, ci, 1, tile, tiling.bk, None), _filters(problem, tiling.bn, tiling.bk, turned))
     return Launch(kernels.conv_box_pairs, grid, scalars, constants, reading)
@@ -211,6 +224,7 @@ def stack(problem: Problem, tiling: Tiling, outs: tuple[int, ...], turned: bool)
     unused = ("BH", "K_H", "S_D", "S_H", "S_W", "L_H")
     constants = {name: value for name, value in _constants(problem, tile).items() if name not in unused}
     constants |= _blocks(tiling) | {"CI": ci, "CO": co, "FORWARD": forward, "TURNED": turned, "BN": co}
+    constants |= {"SETTLE": _product(problem, False)["SETTLE"]}
     reading = (_read(problem, read, ci, 1, tile, tiling.bk, None), _filters(problem, co, tiling.bk, turned))
     return Launch(kernels.conv_box_stack, (math.prod(tiles) * problem.batch,), scalars, constants, reading)
 
@@ -237,7 +251,7 @@ def rows(problem: Problem, tiling: Tiling, outs: tuple[int, ...]) -> Make:
     scalars = (problem.batch, *written, *_leads(problem), *outs, *tiles, step)
     unused = ("K_W", "S_D", "S_H", "S_W", "L_W")
     constants = {name: value for name, value in _constants(problem, tile).items() if name not in unused}
-    constants |= _blocks(tiling) | {"CI": ci, "CO": co, "BN": co}
+    constants |= _blocks(tiling) | {"CI": ci, "CO": co, "BN": co, "SETTLE": _product(problem, False)["SETTLE"]}
     grid = (math.prod(tiles) * problem.batch,)
     inner = problem.axes[0].window * problem.axes[1].window * ci
 
@@ -255,6 +269,20 @@ def side_by_side(problem: Problem, w: torch.Tensor) -> torch.Tensor:
     if problem.kernel == "conv3d":
         return w.permute(0, 1, 3, 2, 4).contiguous()
     return w.permute(0, 1, 4, 2, 3).flip(0, 1, 3).contiguous()
+
+
+def _in_one_piece(tile: Tile, outs: tuple[int, ...]) -> bool:
+    """Does a box of outputs lie in memory without gaps?"""
+    wide, high = tile[2] == outs[2], tile[1] == outs[1]
+    return (tile[1] == 1 or wide) and (tile[0] == 1 or (wide and high))
+
+
+def _gradient(problem: Problem, parts: int, tile: Tile, block: int, *, lines: bool) -> Boxes:
+    """The gradient of the outputs as boxes of positions or, where these are pieces of memory, as a matrix."""
+    outs, channels = _outs(problem.axes), problem.out_channels
+    if lines:
+        return Boxes((parts * problem.batch * math.prod(outs), channels), (math.prod(tile), block))
+    return _read(problem, outs, channels, parts, tile, block, None)
 
 
 def filters(problem: Problem, tiling: Tiling, placed: tuple[int, int], splits: int) -> Make:
@@ -276,12 +304,13 @@ def filters(problem: Problem, tiling: Tiling, placed: tuple[int, int], splits: i
         "CI": ci, "CO": co, "FLAT": flat, "BM": tiling.bm, "BN": tiling.bn, "num_warps": tiling.warps,
         "num_stages": tiling.stages,
     }  # fmt: skip
+    constants |= _product(problem, tiling.across and _in_one_piece(tile, outs))
     strides = (axes[0].stride, axes[1].stride, axes[2].stride)
     sizes = tuple(axis.size for axis in axes)
 
     def launch(how: Any, parts: int) -> Launch:
         source = _read(problem, sizes, ci, parts, tile, tiling.bm, strides if flat else None)
-        gradient = _read(problem, outs, co, parts, tile, tiling.bn, None)
+        gradient = _gradient(problem, parts, tile, tiling.bn, lines=constants["ACROSS"])
         grid = (taps * blocks * columns, splits)
         return Launch(kernels.filter_boxes, grid, scalars, constants | {"HOW": how}, (source, gradient))
 
@@ -302,11 +331,12 @@ def fan(problem: Problem, tiling: Tiling, placed: tuple[int, int], splits: int) 
     unused = ("BD", "K_D", "K_W", "S_W", "L_W")
     constants = {name: value for name, value in _constants(problem, tile).items() if name not in unused}
     constants |= {"CI": ci, "CO": co, "BN": tiling.bn, "num_warps": tiling.warps, "num_stages": tiling.stages}
+    constants |= _product(problem, tiling.across and _in_one_piece(tile, _outs(axes)))
     sizes, strides = tuple(axis.size for axis in axes), (axes[0].stride, axes[1].stride, 1)
 
     def launch(how: Any, parts: int) -> Launch:
         source = _read(problem, sizes, ci, parts, tile, ci, strides)
-        gradient = _read(problem, _outs(axes), co, parts, tile, tiling.bn, None)
+        gradient = _gradient(problem, parts, tile, tiling.bn, lines=constants["ACROSS"])
         grid = (axes[0].window * columns, splits)
         return Launch(kernels.filter_fan, grid, scalars, constants | {"HOW": how}, (source, gradient))
 

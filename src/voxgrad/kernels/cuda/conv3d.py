@@ -25,6 +25,7 @@ from voxgrad.kernels.cuda.conv_gemm import (
     conv_filter_sums,
     conv_positions,
     conv_rows,
+    depth_sums,
     gather_taps,
     unfold_width,
 )  # fmt: skip
@@ -48,8 +49,9 @@ class Config:
     `kind` is the kernel: "taps" takes tap by tap ("whole" too, with float32 as it is), "rows" the three width taps of a
     row at once (stride 1), "strip" one row of taps of few channels per step, "direct" sums outer products without
     tensor cores. With "boxes" the copy engine fetches boxes of cells, in "box rows", "box stack" and "box pairs" for
-    several products at once; `tf32` lets those take float32 for less than it is. "unfold" writes the taps of a row as
-    channels first, where these are few.
+    several products at once; `tf32` lets those take float32 for less than it is, `across` turns their products over.
+    "unfold" writes the taps of a row as channels first, where these are few; "planes" carries what the taps of depth
+    make of few channels from plane to plane.
     """
 
     bm: int = 128
@@ -60,6 +62,7 @@ class Config:
     splits: int = 0
     kind: str = "taps"
     tf32: bool = False
+    across: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,34 +144,55 @@ Run = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], None]
 
 def conv3d(problem: Problem, x: torch.Tensor, w: torch.Tensor, config: Config) -> torch.Tensor:
     """y = correlation of x with the filter."""
-    y = x.new_empty(problem.output_extent)
-    if y.numel() and not problem.in_channels:
-        y.zero_()
-    elif y.numel():
-        taps, turned = filter_memory(w.contiguous() if problem.in_channels <= FEW_CHANNELS else w)
-        _forward(problem, config, x.dtype, x.device, turned)(x, taps, y)
-    return y
+    return prepared(problem, config, x.dtype, x.device)(x, w)
 
 
 def conv3d_input(problem: Problem, w: torch.Tensor, dy: torch.Tensor, config: Config) -> torch.Tensor:
     """dx = the transpose of `conv3d` in x, applied to dy."""
-    dx = dy.new_empty(problem.input_extent)
-    if not dy.numel() or not w.numel():
-        dx.zero_()
-    elif dx.numel():
-        taps, turned = filter_memory(w)
-        _input(problem, config, dy.dtype, dy.device, turned)(channels_last_copy(problem, dy), taps, dx)
-    return dx
+    return prepared(problem, config, dy.dtype, dy.device)(w, dy)
 
 
 def conv3d_filter(problem: Problem, x: torch.Tensor, dy: torch.Tensor, config: Config) -> torch.Tensor:
     """dw = the transpose of `conv3d` in the filter, applied to dy. Splits are added in a fixed order."""
-    dw = new_filter(problem, x)
-    if not x.numel() or not dy.numel():
-        dw.zero_()
-    elif dw.numel():
-        _filter(problem, config, x.dtype, x.device)(x, dy, dw)
-    return dw
+    return prepared(problem, config, x.dtype, x.device)(x, dy)
+
+
+@per_problem
+def prepared(problem: Problem, config: Config, dtype: torch.dtype, device: torch.device) -> Callable[..., torch.Tensor]:
+    """A convolution with everything but its tensors: what is worked out once is not on the way of a call."""
+    extents = problem.input_extent, problem.filter_shape, problem.output_extent
+    forward, back = problem.kernel == "conv3d", problem.kernel == "conv3d_input"
+    extent = extents[2 if forward else 0 if back else 1]
+    if not all(map(_count, extents)):
+        return lambda *tensors: tensors[0].new_zeros(extent)
+    make, few = _forward if forward else _input, problem.in_channels <= FEW_CHANNELS
+    if not forward and not back:
+        return _filter_call(problem, _filter(problem, config, dtype, device))
+    runs: list[Run | None] = [None, None]
+
+    def call(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+        w, data = (second, first) if forward else (first, second)
+        taps, turned = (w, False) if w.is_contiguous() else filter_memory(w.contiguous() if forward and few else w)
+        run = runs[turned]
+        if run is None:
+            run = runs[turned] = make(problem, config, dtype, device, turned)
+        out = data.new_empty(extent)
+        run(data, taps, out)
+        return out
+
+    return call
+
+
+def _filter_call(problem: Problem, run: Run) -> Callable[..., torch.Tensor]:
+    """A filter gradient into new memory, which lies as `new_filter` says."""
+    shape, strides = problem.filter_shape, new_filter(problem, torch.empty(0, device="meta")).stride()
+
+    def call(x: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
+        dw = torch.empty_strided(shape, strides, dtype=x.dtype, device=x.device)
+        run(x, dy, dw)
+        return dw
+
+    return call
 
 
 def filter_memory(w: torch.Tensor) -> tuple[torch.Tensor, bool]:
@@ -188,8 +212,8 @@ def new_filter(problem: Problem, like: torch.Tensor) -> torch.Tensor:
 
 @per_problem
 def _forward(problem: Problem, config: Config, dtype: torch.dtype, device: torch.device, turned: bool) -> Run:
-    few, split = problem.in_channels <= FEW_CHANNELS, _splitting(config)
-    strides = _strides(problem.input_extent, problem.channels_last, turned=not few)
+    as_it_lies = problem.in_channels <= FEW_CHANNELS or config.kind == "whole"
+    strides = _strides(problem.input_extent, problem.channels_last, turned=not as_it_lies)
     if config.kind == "direct":
         return _direct(problem, config, strides, dtype)
     if config.kind == "unfold":
@@ -199,31 +223,29 @@ def _forward(problem: Problem, config: Config, dtype: torch.dtype, device: torch
         return lambda x, w, y: run_boxes(channels_last_copy(problem, x), w, y)
     make = _rows if config.kind == "rows" else _positions
     launch = make(problem, config, strides, dtype, device, turned, forward=True)
-
-    def run(x: torch.Tensor, w: torch.Tensor, y: torch.Tensor) -> None:
-        source = x if few else channels_last_copy(problem, x)
-        launch(split(source), split(w), y)
-
-    return run
+    if config.kind == "whole":
+        return launch
+    if as_it_lies:
+        return lambda x, w, y: launch(thirds(x), thirds(w), y)
+    return lambda x, w, y: launch(thirds(channels_last_copy(problem, x)), thirds(w), y)
 
 
 @per_problem
 def _input(problem: Problem, config: Config, dtype: torch.dtype, device: torch.device, turned: bool) -> Run:
-    strides = _strides(problem.output_extent, problem.channels_last, turned=True)
-    few = problem.in_channels <= FEW_CHANNELS and problem.groups == 1 and config.kind != "whole"
-    if few and _products(problem) <= MOST_PRODUCTS:
-        return _input_of_few(problem, config, strides, dtype, device)
-    if config.kind in BOXES:
-        return _boxes(problem, config, dtype, turned)
+    whole = config.kind == "whole"
+    strides = _strides(problem.output_extent, problem.channels_last, turned=not whole)
     make = _rows if config.kind == "rows" else _positions
-    launch = make(problem, config, strides, dtype, device, turned, forward=False)
-    split = _splitting(config)
-    return lambda dy, w, dx: launch(split(dy), split(w), dx)
-
-
-def _splitting(config: Config) -> Callable[[torch.Tensor], torch.Tensor]:
-    """What a configuration does to its operands first."""
-    return (lambda x: x) if config.kind == "whole" else thirds
+    if whole:
+        return make(problem, config, strides, dtype, device, turned, forward=False)
+    few = problem.in_channels <= FEW_CHANNELS and problem.groups == 1
+    if few and _products(problem) <= MOST_PRODUCTS:
+        run = _input_of_few(problem, config, strides, dtype, device)
+    elif config.kind in BOXES:
+        run = _boxes(problem, config, dtype, turned)
+    else:
+        launch = make(problem, config, strides, dtype, device, turned, forward=False)
+        return lambda dy, w, dx: launch(thirds(channels_last_copy(problem, dy)), thirds(w), dx)
+    return lambda dy, w, dx: run(channels_last_copy(problem, dy), w, dx)
 
 
 def _boxes(problem: Problem, config: Config, dtype: torch.dtype, turned: bool) -> Run:
@@ -310,7 +332,7 @@ def _unfolded_filter(problem: Problem, config: Config, dtype: torch.dtype) -> Ru
 
 
 def _tiling(config: Config) -> boxes.Tiling:
-    return boxes.Tiling(config.bm, config.bn, config.bk, config.warps, config.stages)
+    return boxes.Tiling(config.bm, config.bn, config.bk, config.warps, config.stages, config.across)
 
 
 def _strides(shape: tuple[int, ...], channels_last: bool, *, turned: bool) -> tuple[int, int, int, int, int]:
@@ -447,6 +469,41 @@ def _products(problem: Problem) -> int:
     return rows * problem.axes[2].window * problem.in_channels
 
 
+@dataclass(frozen=True, slots=True)
+class _Lattice:
+    """What `_input_of_few` multiplies: the positions of dy with all taps at once, or with the taps of a row."""
+
+    once: bool
+    images: int
+    positions: int
+    phases: list[list[Phase]]
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    outs: tuple[int, ...]
+    steps: tuple[int, int]
+    taps: tuple[Axis, Axis, Axis]
+    """The taps that are columns, as windows over the products."""
+
+
+def _few_lattice(problem: Problem, s: tuple[int, ...]) -> _Lattice:
+    d, h, w = problem.axes
+    if math.prod(axis.window for axis in problem.axes) * problem.in_channels <= 32:
+        positions, point = problem.batch * d.out * h.out * w.out, [Phase(1, 0, 1, 0, 0, 1, 0)]
+        phases = [point, point, [Phase(1, 0, 1, 0, 0, positions, 0)]]
+        strides = (0, 0, 0, problem.out_channels, 1)
+        return _Lattice(
+            True, 1, positions, phases, (1, 1, positions), strides, (0, 0, 0, 1), (1, 1), problem.axes
+        )  # fmt: skip
+    plane = h.size * w.out
+    phases = [input_phases(d), input_phases(h), [Phase(1, 0, 1, 0, 0, w.out, 0)]]
+    taps = (Axis(d.size, d.size, 1), Axis(h.size, h.size, 1), w)
+    outs = (d.size * plane, plane, w.out, 1)
+    return _Lattice(
+        False, problem.batch, problem.batch * d.size * plane, phases, (d.out, h.out, w.out), s, outs,
+        (d.stride, h.stride), taps,
+    )  # fmt: skip
+
+
 def _input_of_few(
     problem: Problem, config: Config, s: tuple[int, ...], dtype: torch.dtype, device: torch.device
 ) -> Run:
@@ -457,40 +514,27 @@ def _input_of_few(
     """
     if config.kind == "boxes":
         return _input_in_rows(problem, config, dtype)
-    axes, ci, co = problem.axes, problem.in_channels, problem.out_channels
-    once = math.prod(axis.window for axis in axes) * ci <= 32
-    point = [Phase(1, 0, 1, 0, 0, 1, 0)]
-    out_w = axes[2].out
-    strides: tuple[int, ...] = s
-    if once:
-        positions = problem.batch * math.prod(axis.out for axis in axes)
-        phases, sizes = [point, point, [Phase(1, 0, 1, 0, 0, positions, 0)]], (1, 1, positions)
-        strides, outs, steps, images, taps = (0, 0, 0, co, 1), (0, 0, 0, 1), [1, 1, 1], 1, axes
-    else:
-        extents = (axes[0].size, axes[1].size, out_w)
-        positions = problem.batch * math.prod(extents)
-        phases = [input_phases(axes[0]), input_phases(axes[1]), [Phase(1, 0, 1, 0, 0, out_w, 0)]]
-        sizes = (axes[0].out, axes[1].out, out_w)
-        outs = (math.prod(extents), extents[1] * out_w, out_w, 1)
-        steps, images = [axes[0].stride, axes[1].stride, 1], problem.batch
-        taps = (Axis(axes[0].size, axes[0].size, 1), Axis(axes[1].size, axes[1].size, 1), axes[2])
-    columns = math.prod(axis.window for axis in taps) * ci
-    table, count, largest = _table(phases, device)
+    if config.kind == "planes":
+        return _input_in_planes(problem, config, dtype)
+    lattice, co = _few_lattice(problem, s), problem.out_channels
+    once, positions, images = lattice.once, lattice.positions, lattice.images
+    columns = math.prod(axis.window for axis in lattice.taps) * problem.in_channels
+    table, count, largest = _table(lattice.phases, device)
     parts, blocks = _parts(dtype), triton.cdiv(columns, config.bn)
     scalars = (
-        images, *sizes, *strides, *outs, positions, columns * co, 1, co, _count(problem.filter_shape), columns,
-        1 if once else axes[1].window, 1, 0, 0, 0, blocks, count,
+        images, *lattice.sizes, *lattice.strides, *lattice.outs, positions, columns * co, 1, co,
+        _count(problem.filter_shape), columns, 1 if once else problem.axes[1].window, 1, 0, 0, 0, blocks, count,
     )  # fmt: skip
     # Read once, dy is taken apart on the way; read for every row of taps, that is done before.
     constants = {
         "src_part": 0 if once or parts == 1 else _count(problem.output_extent), "CI": co, "STEP_D": 1, "STEP_H": 1,
-        "STEP_W": 1, "OUT_D": steps[0], "OUT_H": steps[1], "OUT_W": 1, "BM": config.bm, "BN": config.bn,
-        "BK": config.bk, "PARTS": parts, "STRIP": 0, "ACC": sum_type(dtype),
+        "STEP_W": 1, "OUT_D": lattice.steps[0], "OUT_H": lattice.steps[1], "OUT_W": 1, "BM": config.bm,
+        "BN": config.bn, "BK": config.bk, "PARTS": parts, "STRIP": 0, "ACC": sum_type(dtype),
         "BIG": positions * columns >= 2**31 or _big(problem), "num_warps": config.warps, "num_stages": config.stages,
     }  # fmt: skip
     grid = (triton.cdiv(largest * images, config.bm) * blocks * count,)
     product = Launch(conv_positions, grid, scalars, constants)
-    gather = _gather(problem, taps, positions, dtype)
+    gather = _gather(problem, lattice.taps, positions, dtype)
     acc = torch.float64 if dtype == torch.float64 else torch.float32
 
     def run(dy: torch.Tensor, w: torch.Tensor, dx: torch.Tensor) -> None:
@@ -519,6 +563,36 @@ def _input_in_rows(problem: Problem, config: Config, dtype: torch.dtype) -> Run:
     return both
 
 
+def _input_in_planes(problem: Problem, config: Config, dtype: torch.dtype) -> Run:
+    """`_input_of_few` with the taps of a plane as columns; those of depth are summed on the way along it."""
+    (d, h, w), co = problem.axes, problem.out_channels
+    columns, plane, chunk = h.window * w.window * problem.in_channels, h.out * w.out, min(32, d.size)
+    positions = problem.batch * d.size * plane
+    tiles, chunks = triton.cdiv(plane, config.bm), triton.cdiv(d.size, chunk)
+    scalars = (d.size, d.out, co, plane, d.before, positions, tiles, chunks)
+    constants = {
+        "COLUMNS": columns, "K_D": d.window, "PARTS": _parts(dtype), "ACC": sum_type(dtype), "BM": config.bm,
+        "BN": config.bn, "BK": config.bk, "CHUNK": chunk, "num_warps": config.warps, "num_stages": config.stages,
+    }  # fmt: skip
+    product = Launch(depth_sums, (problem.batch * tiles * chunks,), scalars, constants)
+    gather = _gather(problem, (Axis(d.size, d.size, 1), h, w), positions, dtype)
+    acc = torch.float64 if dtype == torch.float64 else torch.float32
+
+    def run(dy: torch.Tensor, taps: torch.Tensor, dx: torch.Tensor) -> None:
+        z = torch.empty((columns, positions), dtype=acc, device=dy.device)
+        product(dy, taps.contiguous(), z)
+        gather(z, dx)
+
+    return run
+
+
+def fits_planes(problem: Problem) -> bool:
+    """Can "planes" do the input gradient of few channels? Up to 3 taps deep with stride 1, 16 columns, 64 channels."""
+    deep, columns = problem.axes[0], problem.axes[1].window * problem.axes[2].window * problem.in_channels
+    plain = deep.stride == deep.dilation == 1 and deep.window <= 3 and problem.groups == 1
+    return plain and columns <= 16 and problem.out_channels <= 64 and _products(problem) <= MOST_PRODUCTS
+
+
 def _gather(problem: Problem, taps: tuple[Axis, Axis, Axis], positions: int, dtype: torch.dtype) -> Launch:
     """Every cell adds the products of the taps that fall on it."""
     d, h, w = problem.axes
@@ -540,18 +614,21 @@ def _filter(problem: Problem, config: Config, dtype: torch.dtype, device: torch.
         return _filter_boxes(problem, config, dtype)
     if config.kind == "unfold":
         return _unfolded_filter(problem, config, dtype)
+    whole = config.kind == "whole"
     few = problem.in_channels <= FEW_CHANNELS
     make = _filter_rows if config.kind == "rows" else _filter_sums
     kernel, splits, rows, co = make(problem, config, dtype, few)
-    launch = launched(kernel, dtype, terms=_terms(problem), tf32=config.tf32, whole=config.kind == "whole")
+    launch = launched(kernel, dtype, terms=_terms(problem), tf32=config.tf32, whole=whole)
+    if whole and splits == 1:
+        return launch
     groups = problem.groups
     acc = torch.float64 if dtype == torch.float64 else torch.float32
     add = _adding(problem, rows, co, splits, dtype)
 
     def run(x: torch.Tensor, dy: torch.Tensor, dw: torch.Tensor) -> None:
-        source = x if few else channels_last_copy(problem, x)
+        source = x if few or whole else channels_last_copy(problem, x)
         sums = torch.empty((groups, splits, rows, co), dtype=acc, device=x.device)
-        launch(source, channels_last_copy(problem, dy), sums)
+        launch(source, dy if whole else channels_last_copy(problem, dy), sums)
         add(sums, dw)
 
     return run
@@ -607,18 +684,20 @@ def _sum_block(splits: int, rows: int, columns: int) -> dict[str, int]:
 
 def _filter_sums(problem: Problem, config: Config, dtype: torch.dtype, few: bool) -> tuple[Make, int, int, int]:
     """The partial sums of all splits: the launch, splits, filter rows and columns of one group."""
-    groups, axes = problem.groups, problem.axes
+    groups, axes, whole = problem.groups, problem.axes, config.kind == "whole"
     ci, co = problem.in_channels // groups, problem.out_channels // groups
-    s = _strides(problem.input_extent, problem.channels_last, turned=not few)
-    y = _strides(problem.output_extent, problem.channels_last, turned=True)
+    s = _strides(problem.input_extent, problem.channels_last, turned=not few and not whole)
+    y = _strides(problem.output_extent, problem.channels_last, turned=not whole)
     rows = math.prod(axis.window for axis in axes) * ci
     positions = problem.batch * math.prod(axis.out for axis in axes)
     columns = triton.cdiv(co, config.bn)
     blocks = triton.cdiv(rows, config.bm) * columns
     splits, per_split = _split(positions, blocks * groups, config)
+    # One split of a tiny problem writes the gradient itself.
+    placed = _placed(problem, rows, co) if whole and splits == 1 else (co, 1, splits * rows * co)
     scalars = (
         *(axis.size for axis in axes), *s, *y, _count(problem.input_extent), _count(problem.output_extent), positions,
-        per_split, rows, co, *(axis.before for axis in axes), ci * s[4], co, splits * rows * co, columns,
+        per_split, rows, co, *(axis.before for axis in axes), ci * s[4], co * y[4], *placed, columns,
     )  # fmt: skip
     windows = {name: value for name, value in _window_constants(problem).items() if name != "K_D"}
     windows["KH"], windows["KW"] = windows.pop("K_H"), windows.pop("K_W")

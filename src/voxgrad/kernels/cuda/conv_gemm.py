@@ -139,7 +139,8 @@ def conv_positions(src, w, out, table, positions, D, H, W, s_n, s_d, s_h, s_w, s
 
 @triton.jit
 def conv_filter_sums(x, dy, sums, guard, D, H, W, s_n, s_d, s_h, s_w, s_c, y_n, y_d, y_h, y_w, y_c, x_part, y_part,
-                     positions, per_split, rows, CO, b_d, b_h, b_w, group_x, group_y, group_sums, column_blocks,
+                     positions, per_split, rows, CO, b_d, b_h, b_w, group_x, group_y, sums_row, sums_column,
+                     group_sums, column_blocks,
                      CI: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, S_D: tl.constexpr, S_H: tl.constexpr,
                      S_W: tl.constexpr, L_D: tl.constexpr, L_H: tl.constexpr, L_W: tl.constexpr, OD: tl.constexpr,
                      OH: tl.constexpr, OW: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
@@ -198,8 +199,8 @@ def conv_filter_sums(x, dy, sums, guard, D, H, W, s_n, s_d, s_h, s_w, s_c, y_n, 
             b2 = tl.load(b_at + 2 * y_part, mask=b_mask, other=0.0)
         acc, low = products(tl.trans(a), tl.trans(a1), tl.trans(a2), b, b1, b2, acc, low, HOW)
     acc = whole(acc, low, guard, HOW)
-    at = sums + split.to(tl.int64) * rows * CO + (j[:, None] * CO + co[None, :])
-    tl.store(at, acc, mask=(j < rows)[:, None] & (co < CO)[None, :])
+    at = sums + split.to(tl.int64) * rows * CO + (j[:, None] * sums_row + co[None, :] * sums_column)
+    tl.store(at, acc.to(sums.dtype.element_ty), mask=(j < rows)[:, None] & (co < CO)[None, :])
 
 
 @triton.jit
@@ -252,6 +253,51 @@ def gather_taps(z, dx, z_row, D, H, W, OD, OH, OW, b_d, b_h, b_w, CI, tiles_h, t
                     acc += tl.load(z + at + (e_h // S_H * OW + e_w // S_W), mask=mask, other=0.0)
     at = dx + image * d_n + d.to(tl.int64) * d_d + c * d_c + (h * d_h + w * d_w)
     tl.store(at, acc.to(dx.dtype.element_ty), mask=(h < H) & (w < W))
+
+
+@triton.jit
+def depth_sums(dy, w, z, D, OD, CO, plane, b_d, z_row, tiles, chunks, COLUMNS: tl.constexpr, K_D: tl.constexpr,
+               PARTS: tl.constexpr, ACC: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+               CHUNK: tl.constexpr):  # fmt: skip
+    """z[column, image, d, position] = sum over taps of depth of dy[image, d + b_d - tap, position] @ w[tap, column].
+
+    Columns are the taps of a plane and few channels. A program walks along depth: it multiplies a plane of dy with the
+    filters of all taps of depth at once, and carries what the next cells get of it.
+    """
+    tile = tl.program_id(0) % tiles
+    chunk = tl.program_id(0) // tiles % chunks
+    image = (tl.program_id(0) // tiles // chunks).to(tl.int64)
+    m = tile * BM + tl.arange(0, BM)
+    k = tl.arange(0, BK)
+    n = tl.arange(0, 4 * BN)
+    column = tl.arange(0, BN)
+    inside = (m < plane)[:, None] & (k < CO)[None, :]
+    own = (m < plane)[:, None] & (column < COLUMNS)[None, :]
+    taps = w + ((n // BN * COLUMNS + n % BN) * CO)[None, :] + k[:, None]
+    b = tl.load(taps, mask=((n // BN < K_D) & (n % BN < COLUMNS))[None, :] & (k < CO)[:, None], other=0.0)
+    if PARTS == 3:
+        b, b1, b2 = three(b)
+    src = dy + image * OD * plane * CO + (m[:, None] * CO + k[None, :])
+    to = z + image * D * plane + (column.to(tl.int64) * z_row)[None, :] + m[:, None]
+    next1 = tl.zeros([BM, BN], ACC)
+    next2 = next1
+    for i in range(1 - K_D, CHUNK):
+        d = chunk * CHUNK + i
+        o = d + b_d + m * 0
+        read = inside & ((o >= 0) & (o < OD))[:, None]
+        a = tl.load(src + (d + b_d).to(tl.int64) * plane * CO, mask=read, other=0.0)
+        if PARTS == 3:
+            a, a1, a2 = three(a)
+            made = parts_dot(a, a1, a2, b, b1, b2, tl.zeros([BM, 4 * BN], ACC))
+        else:
+            made = dot(a, b, tl.zeros([BM, 4 * BN], ACC))
+        even, odd = made.reshape(BM, 2, 2, BN).permute(0, 3, 1, 2).split()
+        first, third = even.split()
+        second, _ = odd.split()
+        written = own & ((i + m * 0 >= 0) & (d + m * 0 < D))[:, None]
+        tl.store(to + d.to(tl.int64) * plane, next1 + first, mask=written)
+        next1 = next2 + second
+        next2 = third
 
 
 @triton.jit

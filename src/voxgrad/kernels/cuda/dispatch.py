@@ -25,24 +25,21 @@ _FILTERS = {"conv3d": 1, "conv3d_input": 0}
 def run(problem: Problem, *tensors: torch.Tensor) -> torch.Tensor:
     """The result of a problem for the op's tensor inputs in order, all on one device."""
     pool = _POOLS.get(problem.kernel)
-    if pool is not None:
-        return pool(problem, *map(_plain, tensors))
-    return tune.run(problem, *_plain_data(problem, tensors))
+    for tensor in tensors:
+        if not tensor.is_contiguous():
+            tensors = _plain(problem, tensors)
+            break
+    return tune.run(problem, tensors) if pool is None else pool(problem, *tensors)
 
 
-def _plain(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor without gaps."""
-    return tensor if tensor.is_contiguous() else tensor.contiguous()
-
-
-def _plain_data(problem: Problem, tensors: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+def _plain(problem: Problem, tensors: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
     """The data without gaps, but a filter as it lies, for that may be how a convolution wants it."""
     at = _FILTERS.get(problem.kernel)
-    return tuple(tensor if index == at else _plain(tensor) for index, tensor in enumerate(tensors))
+    return tuple(tensor if index == at else tensor.contiguous() for index, tensor in enumerate(tensors))
 
 
 def describe(problem: Problem, *tensors: torch.Tensor) -> str:
     """Which kernel runs a problem, in words. A convolution is measured for that if it was not before."""
     if problem.kernel in _POOLS:
         return "Triton"
-    return str(tune.choose(problem, _plain_data(problem, tensors)))
+    return str(tune.choose(problem, _plain(problem, tensors)))

@@ -38,9 +38,13 @@ def launched(make: Make, dtype: torch.dtype, *, terms: int, tf32: bool = False, 
              whole: bool = False) -> Callable[..., None]:  # fmt: skip
     """A kernel on (first operand, second operand, result), in the parts that sums of `terms` products want.
 
-    `reads` is how often the kernel takes the second operand. Its last tensor is the guard. `whole` takes nothing apart.
+    `reads` is how often the kernel takes the second operand. Its last tensor is the guard. `whole` takes nothing apart,
+    and needs nothing aligned.
     """
-    if dtype != torch.float32 or whole:
+    if whole:
+        plain = make(kernels.ONE, 1)
+        return lambda a, b, out: plain(a, b, out, out)
+    if dtype != torch.float32:
         one = make(kernels.ONE, 1)
         return lambda a, b, out: one(aligned(a), *(aligned(b),) * reads, out, out)
     if tf32:

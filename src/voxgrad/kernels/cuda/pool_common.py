@@ -10,7 +10,7 @@ layout needs a transposing copy. A program owns a tile of rows (h, w) times chan
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -36,26 +36,26 @@ class Pool:
     windows: tuple[int, int, int]
     strides: tuple[int, int, int]
     befores: tuple[int, int, int]
+    overlaps: bool = field(init=False)
+    """Can a cell belong to more than one window?"""
+    covers: bool = field(init=False)
+    """Does every cell belong to a window (of a pool without overlap)?"""
+
+    def __post_init__(self) -> None:
+        """Work out once what every call asks."""
+        axes = list(zip(self.sizes, self.outs, self.windows, self.strides, self.befores, strict=True))
+        overlaps = any(window > stride for _, _, window, stride, _ in axes)
+        covers = all(
+            window == stride and before >= 0 and out * stride - before >= size
+            for size, out, window, stride, before in axes
+        )
+        object.__setattr__(self, "overlaps", overlaps)
+        object.__setattr__(self, "covers", covers)
 
     @property
     def plane_fits(self) -> bool:
         """True where offsets inside one depth plane fit 32 bits."""
         return max(self.sizes[1] * self.sizes[2], self.outs[1] * self.outs[2]) * self.channels < 2**31
-
-    @property
-    def overlaps(self) -> bool:
-        """True where a cell can belong to more than one window."""
-        return any(window > stride for window, stride in zip(self.windows, self.strides, strict=True))
-
-    @property
-    def covers(self) -> bool:
-        """True where every cell belongs to a window (of a pool without overlap)."""
-        return all(
-            window == stride and before >= 0 and out * stride - before >= size
-            for size, out, window, stride, before in zip(
-                self.sizes, self.outs, self.windows, self.strides, self.befores, strict=True
-            )
-        )
 
     @property
     def lattice(self) -> tuple[int, int, int]:

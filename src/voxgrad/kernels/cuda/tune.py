@@ -24,7 +24,7 @@ from voxgrad._version import __version__
 from voxgrad.catalog.problem import Problem
 from voxgrad.kernels.cuda import boxes, cudnn
 from voxgrad.kernels.cuda import conv3d as ours
-from voxgrad.kernels.cuda.conv3d import FEW_CHANNELS, Config, fits_rows, fits_rows_of_taps, fits_unfolding
+from voxgrad.kernels.cuda.conv3d import FEW_CHANNELS, Config, fits_planes, fits_rows, fits_rows_of_taps, fits_unfolding
 from voxgrad.kernels.cuda.cudnn import allows_tf32
 from voxgrad.kernels.cuda.launch import per_problem
 
@@ -32,9 +32,12 @@ WORTH_MEASURING = 1e9
 """Floating-point operations from which a problem is worth a measurement."""
 
 TINY = 1e8
-"""Operations up to which float32 is multiplied as it is: taking it apart takes launches of its own."""
+"""Operations up to which a convolution is one launch: copies, parts and splits take launches of their own."""
 
-_KERNELS = 2
+_ONE_SPLIT = 1024
+"""Positions up to which a tiny filter gradient is one sum."""
+
+_KERNELS = 3
 """Counts up when kernels change, so that choices measured with others are not kept."""
 
 _LAUNCHES = 200_000
@@ -54,38 +57,53 @@ class Choice:
             text = "cuDNN" + self.engine.removeprefix("cudnn")
         else:
             c = self.config
-            text = f"voxgrad Triton {c.kind} {c.bm}x{c.bn}x{c.bk}, {c.warps} warps, {c.stages} stages"
+            tile = f"{c.bm}x{c.bn}x{c.bk}" + (" across" if c.across else "")
+            text = f"voxgrad Triton {c.kind} {tile}, {c.warps} warps, {c.stages} stages"
         return text + (f", {self.milliseconds:.3f} ms when measured" if self.milliseconds else "")
 
 
-def run(problem: Problem, *tensors: torch.Tensor) -> torch.Tensor:
+Call = Callable[..., torch.Tensor]
+"""A convolution of tensors of one type on one device."""
+
+
+def run(problem: Problem, tensors: tuple[torch.Tensor, ...]) -> torch.Tensor:
     """A convolution with the chosen kernel."""
-    return run_choice(choose(problem, tensors), problem, tensors)
-
-
-def run_choice(choice: Choice, problem: Problem, tensors: tuple[torch.Tensor, ...]) -> torch.Tensor:
-    """A convolution with a given choice."""
-    if choice.config is not None:
-        made: torch.Tensor = getattr(ours, problem.kernel)(problem, *tensors, choice.config)
-        return made
-    may = cudnn.switches(tensors[0].dtype, deterministic=choice.engine != "cudnn")
-    result: torch.Tensor = getattr(cudnn, problem.kernel)(problem, *tensors, may)
-    return result
+    return _ready(problem, tensors)[1](*tensors)
 
 
 def choose(problem: Problem, tensors: tuple[torch.Tensor, ...]) -> Choice:
     """The choice for a problem: overridden, remembered, on disk, measured, or by rule."""
+    return _ready(problem, tensors)[0]
+
+
+def _ready(problem: Problem, tensors: tuple[torch.Tensor, ...]) -> tuple[Choice, Call]:
+    """The choice for a problem in these circumstances, and the call that runs it."""
     forced = os.environ.get("VOXGRAD_CUDA_ENGINE", "")
-    slot = _slot(problem, tensors[0].device, allows_tf32(), forced)
+    slot = _slot(problem, tensors[0].get_device(), allows_tf32(), forced)
     if not slot:
-        slot.append(_decide(problem, tensors, forced))
+        choice = _decide(problem, tensors, forced)
+        slot.append((choice, call_of(choice, problem, tensors[0])))
     return slot[0]
 
 
 @per_problem
-def _slot(problem: Problem, device: torch.device, tf32: bool, forced: str) -> list[Choice]:
+def _slot(problem: Problem, device: int, tf32: bool, forced: str) -> list[tuple[Choice, Call]]:
     """The place where the choice for these circumstances is kept."""
     return []
+
+
+def call_of(choice: Choice, problem: Problem, like: torch.Tensor) -> Call:
+    """What runs a choice on tensors like the given one."""
+    if choice.config is not None:
+        return ours.prepared(problem, choice.config, like.dtype, like.device)
+    may = cudnn.switches(like.dtype, deterministic=choice.engine != "cudnn")
+    function: Call = getattr(cudnn, problem.kernel)
+    return lambda *tensors: function(problem, *tensors, may)
+
+
+def run_choice(choice: Choice, problem: Problem, tensors: tuple[torch.Tensor, ...]) -> torch.Tensor:
+    """A convolution with a given choice."""
+    return call_of(choice, problem, tensors[0])(*tensors)
 
 
 def _decide(problem: Problem, tensors: tuple[torch.Tensor, ...], forced: str) -> Choice:
@@ -129,7 +147,7 @@ def _fastest(problem: Problem, tensors: tuple[torch.Tensor, ...], options: list[
         try:
             if option.engine == "cudnn" and not _repeats(option, problem, tensors):
                 continue
-            timed.append((_time(partial(run_choice, option, problem, tensors)), option))
+            timed.append((_time(partial(call_of(option, problem, tensors[0]), *tensors)), option))
         except (RuntimeError, triton.runtime.errors.OutOfResources):
             continue  # A tile that this device has no room for, or a problem that cuDNN refuses.
     if not timed:
@@ -205,14 +223,16 @@ def candidates(problem: Problem, dtype: torch.dtype) -> list[Choice]:
     half = dtype in (torch.float16, torch.bfloat16)
     columns = problem.in_channels if problem.kernel == "conv3d_input" else problem.out_channels
     wide = problem.in_channels > FEW_CHANNELS and columns > 32 and all(axis.stride == 1 for axis in problem.axes)
-    cudnn_first = (half or (allows_tf32() and dtype == torch.float32)) and wide
+    tiny = operations(problem) < TINY
+    cudnn_first = (half or (allows_tf32() and dtype == torch.float32)) and wide and not tiny
     # cuDNN may be asked for anything, and is then watched, or for what it itself calls deterministic.
     return [theirs, Choice("cudnn"), *mine] if cudnn_first else [*mine, theirs, Choice("cudnn")]
 
 
 def _configs(problem: Problem, dtype: torch.dtype) -> list[Config]:
-    if dtype == torch.float32 and operations(problem) < TINY:
-        return [Config(32, 32, 32, 4, 2, 0, "whole")]
+    if operations(problem) < TINY:
+        positions = problem.batch * math.prod(axis.out for axis in problem.axes)
+        return [Config(32, 32, 32, 4, 2, int(positions <= _ONE_SPLIT), "whole")]
     few = problem.in_channels <= FEW_CHANNELS and problem.groups == 1
     if problem.kernel == "conv3d_filter":
         return _filter_configs(problem, dtype, few)
@@ -238,12 +258,15 @@ def _box_configs(problem: Problem, dtype: torch.dtype, columns: int) -> list[Con
     if boxes.fits_stack(problem) and columns <= 32:
         made.append(Config(128, columns, min(32, deep), 4, 2, 0, "box stack"))
     if boxes.fits_pairs(problem):
-        made += [Config(bm, bn, bk, w, s, 0, "box pairs") for bm, bn, bk, w, s in _PAIRS[_width(columns)] if bk <= deep]
+        made += [
+            Config(bm, bn, bk, warps, stages, 0, "box pairs", across=across)
+            for bm, bn, bk, warps, stages, across in _PAIRS[_width(columns)] if bk <= deep
+        ]  # fmt: skip
     single = dtype == torch.float32
-    for bm, bn, bk, warps, stages in _BOXES[_family(dtype)][_width(columns)]:
+    for bm, bn, bk, warps, stages, across in _BOXES[_family(dtype)][_width(columns)]:
         block = min(bk, deep) if bk <= 64 else bk
         if block >= 16 and boxes.fits(problem, block):
-            made.append(Config(bm, bn, block, warps, stages, 0, "boxes", single and allows_tf32()))
+            made.append(Config(bm, bn, block, warps, stages, 0, "boxes", single and allows_tf32(), across))
     if single and columns <= 32 and boxes.fits_rows(problem):
         made.append(Config(128, columns, min(32, deep), 4, 3, 0, "box rows", allows_tf32()))
     return list(dict.fromkeys(made))
@@ -258,16 +281,21 @@ def _few_configs(problem: Problem, dtype: torch.dtype) -> list[Config]:
         plain = [Config(128, 32, deep, 4, 3), Config(64, 32, deep, 4, 2)]
         boxed = [(256, 32, 32, 8, 4), (256, 32, 64, 8, 3)]
         many = taps > 32 and dtype != torch.float64
+        block = max(16, triton.next_power_of_2(problem.out_channels))
+        planes = [Config(128, 16, block, 4, 3, 0, "planes"), Config(64, 16, block, 4, 3, 0, "planes")]
         return [
+            *(planes if fits_planes(problem) else []),
             *(Config(*tile, 0, "boxes", tf32) for tile in boxed if many and fits_rows_of_taps(problem, tile[2])),
             *plain,
         ]
     if taps <= 64:
         return [Config(128, min(32, columns), 32, 4, 1, 0, "direct"), Config(64, columns, 32, 4, 3, 0, "strip")]
     strips = [Config(bm, columns, 32, warps, 3, 0, "strip") for bm, warps in ((128, 4), (64, 4))]
-    unfolded = [(128, columns, 32, 4, 4), (256, columns, 32, 8, 3)]
+    # Of 16 bits the product is turned over, where it has the rows for that.
+    across = columns >= 64 and dtype.itemsize == 2
+    unfolded = [(128, columns, 32, 4, 4), (256, columns, 32, 4 if across else 8, 3)]
     fits = dtype != torch.float64 and fits_unfolding(problem, 32)
-    return [*(Config(*tile, 0, "unfold", tf32) for tile in unfolded if fits), *strips]
+    return [*(Config(*tile, 0, "unfold", tf32, across) for tile in unfolded if fits), *strips]
 
 
 def _filter_configs(problem: Problem, dtype: torch.dtype, few: bool) -> list[Config]:
@@ -302,13 +330,14 @@ def _filter_box_configs(problem: Problem, dtype: torch.dtype, few: bool, columns
         fits = dtype != torch.float64 and fits_unfolding(problem, 64)
         # Two float32 sums per tap and number: boxes of half the size leave more room for them.
         bk, most = (64, (3, 4)) if dtype.itemsize == 2 else (32, (2, 4))
-        return [Config(bn, bn, bk, 4, 2, max(1, n * 132 // blocks), "unfold", tf32) for n in most if fits]
-    for bm, bn, bk, warps, stages in _FILTER_BOXES["pair" if tf32 else _family(dtype)]:
+        across = bn >= 64
+        return [Config(bn, bn, bk, 4, 2, max(1, n * 132 // blocks), "unfold", tf32, across) for n in most if fits]
+    for bm, bn, bk, warps, stages, across in _FILTER_BOXES["pair" if tf32 else _family(dtype)]:
         if problem.in_channels % bm or columns <= bn // 2 or not boxes.fits(problem, bk):
             continue
         blocks = taps * (problem.in_channels // bm) * triton.cdiv(columns, bn)
         scales = {max(1, n * 132 // blocks) for n in (1, 2, 4)}
-        made += [Config(bm, bn, bk, warps, stages, splits, "boxes", tf32) for splits in sorted(scales)]
+        made += [Config(bm, bn, bk, warps, stages, splits, "boxes", tf32, across) for splits in sorted(scales)]
     return made
 
 
@@ -348,33 +377,39 @@ _TILES = {
         128: [(128, 64, 16, 4, 3), (32, 128, 32, 4, 3), (64, 64, 16, 4, 3)],
     },
 }
+# Tile, warps, stages, and whether the product is turned over.
 _BOXES = {
     "half": {
-        32: [(256, 32, 64, 8, 3), (256, 32, 32, 4, 4)],
-        64: [(256, 64, 64, 8, 3), (256, 64, 32, 4, 4)],
-        128: [(128, 128, 64, 8, 4), (128, 128, 128, 8, 3)],
+        32: [(256, 32, 64, 8, 3, False), (256, 32, 32, 4, 4, False)],
+        64: [(256, 64, 32, 4, 4, True), (128, 64, 64, 4, 4, True)],
+        128: [(128, 128, 64, 4, 4, True), (256, 128, 64, 8, 3, True), (128, 128, 64, 8, 4, True)],
     },
     "single": {
-        32: [(256, 32, 32, 8, 4), (128, 32, 32, 4, 4)],
-        64: [(128, 64, 64, 8, 3), (128, 64, 32, 4, 4)],
-        128: [(128, 64, 64, 8, 3), (128, 128, 32, 8, 4)],
+        32: [(256, 32, 32, 8, 4, False), (128, 32, 32, 4, 4, False)],
+        64: [(128, 64, 64, 8, 3, False), (128, 64, 32, 4, 4, True)],
+        128: [(128, 64, 64, 8, 3, False), (128, 64, 64, 4, 3, True), (128, 128, 32, 8, 4, True)],
     },
     "double": {
-        32: [(64, 32, 16, 4, 4)],
-        64: [(64, 64, 16, 4, 3)],
-        128: [(64, 64, 16, 4, 3), (32, 128, 16, 4, 3)],
+        32: [(64, 32, 16, 4, 4, False)],
+        64: [(64, 64, 16, 4, 3, False)],
+        128: [(64, 64, 16, 4, 3, False), (32, 128, 16, 4, 3, False)],
     },
 }
 _PAIRS = {
-    32: [(128, 32, 64, 4, 2)],
-    64: [(128, 64, 64, 8, 2), (128, 64, 64, 8, 3)],
+    32: [(128, 32, 64, 4, 2, False)],
+    64: [(128, 64, 64, 4, 2, True), (128, 64, 64, 4, 3, True)],
     128: [],
 }
 _FILTER_BOXES = {
-    "half": [(128, 128, 64, 8, 4), (128, 128, 128, 8, 3), (64, 64, 64, 4, 4)],
-    "single": [(128, 128, 32, 8, 4), (64, 128, 64, 4, 3)],
-    "pair": [(128, 128, 64, 8, 3), (128, 64, 64, 8, 3)],
-    "double": [(64, 64, 16, 4, 3), (64, 64, 32, 4, 3)],
+    "half": [
+        (128, 128, 64, 4, 4, True),
+        (128, 128, 64, 8, 4, True),
+        (64, 64, 128, 4, 3, True),
+        (64, 64, 64, 4, 4, True),
+    ],
+    "single": [(64, 64, 64, 4, 3, True), (128, 128, 32, 8, 4, False), (64, 128, 64, 4, 3, False)],
+    "pair": [(64, 64, 64, 4, 3, True), (128, 64, 64, 4, 3, True)],
+    "double": [(64, 64, 16, 4, 3, False), (64, 64, 32, 4, 3, False), (128, 64, 16, 4, 3, False)],
 }
 _FILTER_TILES = {
     "half": {

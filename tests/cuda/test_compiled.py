@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What only compiled kernels show: products on tensor cores that read registers are waited for before the next load.
+
+Triton loads the left operand of the next step while products of this one may still read it. The interpreter, which
+does one thing after the other, cannot show that, and a GPU shows it in one run of many.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("torch", reason="the GPU kernels need torch")
+pytest.importorskip("triton", reason="the GPU kernels need Triton")
+
+# torch and Triton are installed by `python3 run test --parity`.
+pytestmark = pytest.mark.parity
+
+
+def test_no_register_is_loaded_while_a_product_reads_it() -> None:
+    """Upright products read registers, and every loop with such a product waits; products turned over read none."""
+    command = [sys.executable, "-W", "ignore", "-m", "tests.cuda.compiled"]
+    made = subprocess.run(command, env={**os.environ, "TRITON_INTERPRET": "0"}, capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    lines = [line.split(",") for line in made.stdout.splitlines()]
+    assert len(lines) == 7
+    for name, products, loops, waiting in lines:
+        assert (products == "0") == name.endswith("True"), name
+        assert loops == waiting, name
