@@ -54,22 +54,23 @@ def launches() -> Iterator[tuple[str, Launch, int]]:
     yield "pairs False", boxes.pairs(made, boxes.Tiling(128, 32, 64, 4, 2), outs, False), 3
 
 
-def compiled(launch: Launch, tensors: int) -> str:
-    """The kernel in PTX, as Triton would compile it for this launch."""
+def compiled(launch: Launch, tensors: int, kinds: tuple[str, ...] = ()) -> str:
+    """The kernel in PTX, as Triton would compile it for this launch; tensors are bfloat16, or of these kinds."""
     signature: dict[str, str] = {}
     constants: dict[str, Any] = {}
     for place, name in enumerate(launch.kernel.arg_names):
         if place < len(launch.boxes):
             signature[name] = f"tensordesc<bf16{list(launch.boxes[place].block)}>"
         elif place < tensors:
-            signature[name] = "*bf16"
+            signature[name] = f"*{kinds[place]}" if kinds else "*bf16"
         else:
             value = (*launch.scalars, *[None] * 99)[place - tensors]
             fixed = value is None or value == 1
             signature[name] = "constexpr" if fixed else "i32"
             if fixed:
                 constants[name] = launch.constants[name] if value is None else 1
-    options = {name: launch.constants[name] for name in ("num_warps", "num_stages")}
+    wanted = ("num_warps", "num_stages", "maxnreg")
+    options = {name: launch.constants[name] for name in wanted if name in launch.constants}
     made = triton.compile(
         ASTSource(launch.kernel, signature, constants, {}), target=GPUTarget("cuda", 90, 32), options=options
     )

@@ -20,13 +20,26 @@ pytest.importorskip("triton", reason="the GPU kernels need Triton")
 pytestmark = pytest.mark.parity
 
 
-def test_no_register_is_loaded_while_a_product_reads_it() -> None:
-    """Upright products read registers, and every loop with such a product waits; products turned over read none."""
-    command = [sys.executable, "-W", "ignore", "-m", "tests.cuda.compiled"]
+def lines_of(module: str) -> list[list[str]]:
+    """What a module of this folder prints, which compiles kernels instead of interpreting them."""
+    command = [sys.executable, "-W", "ignore", "-m", f"tests.cuda.{module}"]
     made = subprocess.run(command, env={**os.environ, "TRITON_INTERPRET": "0"}, capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
-    lines = [line.split(",") for line in made.stdout.splitlines()]
+    return [line.split(",") for line in made.stdout.splitlines()]
+
+
+def test_no_register_is_loaded_while_a_product_reads_it() -> None:
+    """Upright products read registers, and every loop with such a product waits; products turned over read none."""
+    lines = lines_of("compiled")
     assert len(lines) == 7
     for name, products, loops, waiting in lines:
         assert (products == "0") == name.endswith("True"), name
         assert loops == waiting, name
+
+
+def test_gradients_of_maxima_compile_in_every_type() -> None:
+    """The interpreter takes steps where compiled kernels have assembly: that must compile, and decides bit by bit."""
+    lines = lines_of("compiled_pools")
+    assert len(lines) == 8
+    for kind, _last, _name, decided in lines:
+        assert (int(decided) > 0) == (kind != "fp64"), kind

@@ -145,8 +145,6 @@ def gather_any(x, y, best, dy, dx, bound, D, H, W, C, OD, OH, OW, bd, bh, bw, ti
     tl.store(dx + cell, acc.to(dx.dtype.element_ty), mask=rows)
 
 
-from voxgrad.kernels.cuda import pool_stages
-WALK = True
 _ALL = 1 << 30
 """A chunk as long as the depth: few programs, for kernels that most often have nothing to do."""
 
@@ -202,11 +200,12 @@ def _stage_lanes(pool: Pool, size: int) -> Lanes:
     """Lanes of the search axis by axis, as measured on an H200."""
     last, small, width = pool.channels > 1, size == 2, max(16, 4 * size)
     if last:
-        lanes = choose_lanes(pool, size, 2, 32 if small else 64, width=width, across=4, whole=True)
-        return _with(lanes, size, registers=136 if small else 128)
+        across = 8 if small else 4
+        lanes = choose_lanes(pool, size, 2, 64, width=width, threads=256, across=across, whole=True)
+        return _with(lanes, size, registers=128)
     if small:
         return _with(choose_lanes(pool, size, 2, 64), size, stages=3, registers=128)
-    return _with(choose_lanes(pool, size, 1, 32, width=width), size, registers=80)
+    return _with(choose_lanes(pool, size, 1, 64, width=width), size, registers=96)
 
 
 def _back_lanes(pool: Pool, size: int) -> Lanes:
@@ -215,10 +214,10 @@ def _back_lanes(pool: Pool, size: int) -> Lanes:
     if last and small:
         return _with(choose_lanes(pool, size, 2, 64, across=4, whole=True), size, registers=128)
     if last:
-        return _with(choose_lanes(pool, size, 4, 64, width=width, across=8, whole=True), size, stages=2, registers=128)
+        return _with(choose_lanes(pool, size, 4, 64, width=width, across=4, whole=True), size, stages=2, registers=128)
     if small:
-        return _with(choose_lanes(pool, size, 1, 32), size, registers=80)
-    return _with(choose_lanes(pool, size, 1, 64, width=width, threads=256), size, registers=64)
+        return _with(choose_lanes(pool, size, 4, 64), size, registers=128)
+    return _with(choose_lanes(pool, size, 2, 64, width=width), size, registers=80)
 
 
 def _is_staged(pool: Pool) -> bool:
@@ -270,15 +269,12 @@ def _back_plan(problem: Problem, dtype: torch.dtype, paired: bool) -> Launch:
     depth, height, width = pool.sizes
     acc = compute_type(dtype)
     kind = _PAIRS[dtype] if paired else acc
-    if WALK and not lanes.line:
-        grid, ints, constants = laid_out(pool, replace(lanes, rows=1), width, depth, steps(height, lanes.rows))
-        return Launch(pool_stages.stage_gather_w, grid, ints, constants | {"KIND": kind, "ACC": acc, "R": lanes.rows, "EVEN": height % lanes.rows == 0})
-    places = 1 if lanes.line else lanes.rows
-    grid, ints, constants = laid_out(pool, replace(lanes, rows=1), height, depth, steps(width, places))
+    groups = (height, depth, width) if lanes.line else (width, depth, steps(height, lanes.rows))
+    grid, ints, constants = laid_out(pool, replace(lanes, rows=1), *groups)
     constants |= {"KIND": kind, "ACC": acc, "R": lanes.rows}
     if lanes.line:
         return Launch(stage_gather_lines, grid, ints, constants)
-    return Launch(stage_gather, grid, ints, constants | {"EVEN": width % lanes.rows == 0})
+    return Launch(stage_gather, grid, ints, constants | {"EVEN": height % lanes.rows == 0})
 
 
 @per_problem

@@ -48,7 +48,7 @@ def _number(words: list[str], kind: Any, n: int) -> str:
 
 @triton.constexpr_function
 def _rows_assembly(kind: Any, count: int, first: bool, second: bool, third: bool) -> str:
-    """What `count` numbers got from three depths, given on to up to three rows: outputs by row, then code, words, sums."""
+    """What numbers got from three depths, given on to up to three rows: outputs by row, then code, words, sums."""
     outs = count * (first + second + third)
     each = 2 if kind in (tl.bfloat16, tl.float16) else count
     words = [f"${outs + 1 + at}" for at in range(3 * each)]
@@ -57,7 +57,7 @@ def _rows_assembly(kind: Any, count: int, first: bool, second: bool, third: bool
     text = "{ .reg .pred p<6>; .reg .b32 t; .reg .f32 s, a; "
     for n in range(count):
         text += _ask(f"${outs}", n, bits)
-        text += _number(words[:each], kind, n) + f"selp.f32 s, 0.0, a, p0; "
+        text += _number(words[:each], kind, n) + "selp.f32 s, 0.0, a, p0; "
         text += _number(words[each : 2 * each], kind, n) + "@p1 add.f32 s, s, a; "
         text += _number(words[2 * each :], kind, n) + "@p2 add.f32 s, s, a; "
         for at, takes in enumerate(takes for takes, wanted in (("@!p3", first), ("@p4", second)) if wanted):
@@ -123,7 +123,7 @@ def _numbers(words, KIND: tl.constexpr):
 
 
 @triton.jit
-def _rows_by_steps(code, given, first, second, COUNT: tl.constexpr, KIND: tl.constexpr):
+def _rows_by_steps(code, given, first, second, THIRD: tl.constexpr, COUNT: tl.constexpr, KIND: tl.constexpr):
     """`give_rows` in steps."""
     EACH: tl.constexpr = len(given) // 3
     below = _numbers(given[:EACH], KIND)
@@ -140,7 +140,8 @@ def _rows_by_steps(code, given, first, second, COUNT: tl.constexpr, KIND: tl.con
             firsts = firsts + (tl.where(_asked(code, 8, n), first[n], first[n] + won),)
         if len(second) > 0:
             seconds = seconds + (tl.where(_asked(code, 16, n), second[n] + won, second[n]),)
-        thirds = thirds + (tl.where(_asked(code, 32, n), won, 0.0),)
+        if THIRD:
+            thirds = thirds + (tl.where(_asked(code, 32, n), won, 0.0),)
     return firsts, seconds, thirds
 
 
@@ -153,7 +154,7 @@ def give_rows(code, given, first, second, THIRD: tl.constexpr, COUNT: tl.constex
     for the third.
     """
     if by_steps(ACC):
-        firsts, seconds, thirds = _rows_by_steps(code, given, first, second, COUNT, KIND)
+        firsts, seconds, thirds = _rows_by_steps(code, given, first, second, THIRD, COUNT, KIND)
     else:
         A: tl.constexpr = len(first)
         B: tl.constexpr = len(first) + len(second)
@@ -170,27 +171,20 @@ def give_rows(code, given, first, second, THIRD: tl.constexpr, COUNT: tl.constex
 
 
 @triton.constexpr_function
-def _cells_assembly(first: bool, second: bool, third: bool) -> str:
-    """What rows won, given on to up to three cells: outputs by cell, then code, won, sums."""
-    outs = 4 * (first + second + third)
-    text = f"{{ .reg .pred p<4>; .reg .b32 t, c; .reg .f32 a; shr.u32 c, ${outs}, 4; "
+def _cells_assembly() -> str:
+    """What rows won, given on to three cells: outputs by cell, then code, won, the sums of the first two."""
+    text = "{ .reg .pred p<4>; .reg .b32 t, c; .reg .f32 a; shr.u32 c, $12, 4; "
     for n in range(4):
-        won, held = f"${outs + 1 + n}", outs + 5 + n
-        text += _ask("c", n, (2, 3))
-        if first:
-            text += f"mov.f32 a, ${held}; @!p2 add.f32 a, a, {won}; mov.f32 ${n}, a; "
-        if second:
-            at = 4 * first + n
-            text += f"mov.f32 a, ${held + 4 * first}; @p2 add.f32 a, a, {won}; "
-            text += f"@p3 mov.f32 a, ${held + 4 * first}; mov.f32 ${at}, a; "
-        if third:
-            text += f"selp.f32 ${outs - 4 + n}, {won}, 0.0, p3; "
+        won, first, second = f"${13 + n}", f"${17 + n}", f"${21 + n}"
+        text += _ask("c", n, (2, 3)) + f"mov.f32 a, {first}; @!p2 add.f32 a, a, {won}; mov.f32 ${n}, a; "
+        text += f"mov.f32 a, {second}; @p2 add.f32 a, a, {won}; @p3 mov.f32 a, {second}; mov.f32 ${4 + n}, a; "
+        text += f"selp.f32 ${8 + n}, {won}, 0.0, p3; "
     return text + "}"
 
 
 @triton.jit
-def give_cells(code, won, first, second, THIRD: tl.constexpr, ACC: tl.constexpr):
-    """What rows won, given on to cells: like `give_rows`."""
+def give_cells(code, won, first, second, ACC: tl.constexpr):
+    """What rows won, given on to cells: the sums of their first and second ones, and what there is for the third."""
     firsts = ()
     seconds = ()
     thirds = ()
@@ -198,22 +192,16 @@ def give_cells(code, won, first, second, THIRD: tl.constexpr, ACC: tl.constexpr)
         for n in tl.static_range(4):
             late = _asked(code, 64, n)
             last = _asked(code, 128, n)
-            if len(first) > 0:
-                firsts = firsts + (tl.where(late, first[n], first[n] + won[n]),)
-            if len(second) > 0:
-                seconds = seconds + (tl.where(last, second[n], tl.where(late, second[n] + won[n], second[n])),)
+            firsts = firsts + (tl.where(late, first[n], first[n] + won[n]),)
+            seconds = seconds + (tl.where(late & (last == 0), second[n] + won[n], second[n]),)
             thirds = thirds + (tl.where(last, won[n], 0.0),)
     else:
-        A: tl.constexpr = len(first)
-        B: tl.constexpr = len(first) + len(second)
-        N: tl.constexpr = B + (4 if THIRD else 0)
         made = tl.inline_asm_elementwise(
-            _cells_assembly(A > 0, B > A, THIRD), _operands(N, 4, "f", B), (code,) + won + first + second, _sums(N),
-            True, 1,
-        )  # fmt: skip
-        firsts = made[:A]
-        seconds = made[A:B]
-        thirds = made[B:]
+            _cells_assembly(), _operands(12, 0, "r", 12), (code,) + won + first + second, _sums(12), True, 1
+        )
+        firsts = made[0:4]
+        seconds = made[4:8]
+        thirds = made[8:12]
     return firsts, seconds, thirds
 
 
@@ -234,25 +222,18 @@ def _line_assembly() -> str:
 def give_line(code, won, ends, end_code, Q: tl.constexpr, ACC: tl.constexpr):
     """The cells of a line of quads after what their rows won, and the two rows next to the line."""
     if by_steps(ACC):
-        early = ()
-        same = ()
-        late = ()
-        for n in tl.static_range(4):
-            early = early + (tl.where(_asked(code, 64, n), 0.0, won[n]),)
-            same = same + (tl.where(_asked(code, 64, n) & (_asked(code, 128, n) == 0), won[n], 0.0),)
-            late = late + (tl.where(_asked(code, 128, n), won[n], 0.0),)
+        none = (tl.zeros_like(won[0]),) * 4
+        firsts, seconds, thirds = give_cells(code, won, none, none, ACC)
         cells = (
-            same[0] + early[1],
-            same[1] + late[0] + early[2],
-            same[2] + late[1] + early[3],
-            same[3] + late[2],
+            seconds[0] + firsts[1],
+            seconds[1] + thirds[0] + firsts[2],
+            seconds[2] + thirds[1] + firsts[3],
+            seconds[3] + thirds[2],
         )
-        to_left = early[0]
-        to_right = late[3]
+        to_left = firsts[0]
+        to_right = thirds[3]
     else:
-        made = tl.inline_asm_elementwise(
-            _line_assembly(), _operands(6, 0, "r", 4), (code,) + won, _sums(6), True, 1
-        )
+        made = tl.inline_asm_elementwise(_line_assembly(), _operands(6, 0, "r", 4), (code,) + won, _sums(6), True, 1)
         cells = made[0:4]
         to_left = made[4]
         to_right = made[5]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ruff: noqa: N803, RUF005 - Triton: capitals are constants, branches on them no expressions, tuples are added
+# ruff: noqa: N803, RUF005, SIM108 - Triton: capitals are constants, branches on them no expressions, tuples are added
 # mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False
 # mypy: disallow-untyped-calls=False, disallow-untyped-decorators=False
 # mypy: disable-error-code="assignment, misc, var-annotated"
@@ -25,8 +25,19 @@ import triton.language as tl
 
 from voxgrad.kernels.cuda.pool_common import level
 from voxgrad.kernels.cuda.pool_lanes import span, spot, word_columns, word_taps
-from voxgrad.kernels.cuda.pool_quads import give_cells, give_line, give_rows, load_quad, put_quad
-from voxgrad.kernels.cuda.pool_words import TWICE, as_word, carried, largest, nothing_like, packed, paired, unlike, waiting_for, words
+from voxgrad.kernels.cuda.pool_quads import by_steps, give_cells, give_line, give_rows, load_quad, put_quad
+from voxgrad.kernels.cuda.pool_words import (
+    TWICE,
+    as_word,
+    carried,
+    largest,
+    nothing_like,
+    packed,
+    paired,
+    unlike,
+    waiting_for,
+    words,
+)
 
 
 @triton.jit
@@ -50,14 +61,16 @@ def _unless(value, out, KIND: tl.constexpr):
 
 
 @triton.jit
-def with_bit(code, other, BIT: tl.constexpr):
+def _with_bit(code, other, BIT: tl.constexpr):
     """A code with this bit of every byte from another."""
     ALL: tl.constexpr = BIT * 0x01010101
     return (code & ~ALL) | (other & ALL)
 
 
 @triton.jit
-def _plane_winners(x, rows, at, top_out, fixed, KIND: tl.constexpr, R: tl.constexpr, X: tl.constexpr, LINE: tl.constexpr):
+def _plane_winners(
+    x, rows, at, top_out, fixed, KIND: tl.constexpr, R: tl.constexpr, X: tl.constexpr, LINE: tl.constexpr
+):
     """Of one plane and R rows of places: the maximum of 3 x 3 cells, and the winners of its row and of the plane."""
     tops = ()
     cells = ()
@@ -136,7 +149,7 @@ def stage_winners(x, y, codes, flag, D, H, W, C, OD, OH, OW, bd, bh, units, tile
             odd |= unlike(best, given, KIND).to(tl.int32) & tl.where(h < H, -1, 0)
             miss = unlike(best, top0[r], KIND)
             code = packed(_joined_bits(code1[r], miss, unlike(best, top1[r], KIND), 1 | 2, 1 | 4, KIND), X, KIND)
-            whole = with_bit(with_bit(pending[r], code, 1), thirds[r], 4)
+            whole = _with_bit(_with_bit(pending[r], code, 1), thirds[r], 4)
             keep = (h < H) & (level(d, unit) > first)
             tl.store(quads + ((d - 1).to(tl.int64) * quad_pitch + quad_rows[r]), whole, mask=keep)
             next_pending = next_pending + (code,)
@@ -147,8 +160,9 @@ def stage_winners(x, y, codes, flag, D, H, W, C, OD, OH, OW, bd, bh, units, tile
         pending = next_pending
     if first + CHUNK >= D:
         for r in tl.static_range(R):
-            whole = with_bit(pending[r], thirds[r], 4) | 0x01010101
-            tl.store(quads + (tl.maximum(D - 1, 0).to(tl.int64) * quad_pitch + quad_rows[r]), whole, mask=group * R + r < H)
+            whole = _with_bit(pending[r], thirds[r], 4) | 0x01010101
+            to = tl.maximum(D - 1, 0).to(tl.int64) * quad_pitch + quad_rows[r]
+            tl.store(quads + to, whole, mask=group * R + r < H)
     if tl.max(tl.max((odd != 0).to(tl.int32), axis=1), axis=0) > 0:
         tl.store(flag, 1)
 
@@ -164,91 +178,38 @@ def _windows_of(source, at, d, D, pitch, Q: tl.constexpr, KIND: tl.constexpr):
 
 
 @triton.jit
-def _spread(codes, won, R: tl.constexpr, ACC: tl.constexpr):
-    """The R cells between the places of a row after what the row won there."""
-    cells = ()
+def _of_each_load(given):
+    """One word of each plane of windows."""
+    made = ()
+    for n in tl.static_range(3):
+        made = made + (given[n * len(given) // 3],)
+    return made
+
+
+@triton.jit
+def _rows_at(quads, dy, rows, there, column, d, D, pitch, Q: tl.constexpr, R: tl.constexpr, EVEN: tl.constexpr,
+             KIND: tl.constexpr):  # fmt: skip
+    """The codes of R + 2 rows in one column, what their windows have to give, and a word of each load but the first."""
+    owns = ()
+    given = ()
+    loads = ()
     for j in tl.static_range(R + 2):
-        before = cells[j - 2] if j > 1 else ()
-        same = cells[j - 1] if j > 0 and j <= R else ()
-        before, same, behind = give_cells(codes[j], won[j], before, same, j < R, ACC)
-        cells = (cells[: j - 2] + (before,) if j > 1 else ()) + ((same,) if j > 0 and j <= R else ()) + (behind,)
-    return cells[:R]
+        at = rows[j] + column
+        words = _windows_of(dy, at, d, D, pitch, Q, KIND)
+        k = at + tl.arange(0, Q)[None, :]
+        if EVEN and j > 0 and j <= R:
+            own = tl.load(quads + k)
+        else:  # Rows that are not there give nothing.
+            own = tl.load(quads + k, mask=there[j], other=0x08080808)
+        if j > 0:
+            loads = loads + _of_each_load(words) + (own,)
+        owns = owns + (own,)
+        given = given + (words,)
+    return owns, given, loads
 
 
 @triton.jit
 def stage_gather(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks, KD: tl.constexpr,
-                 KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
-                 BEFORE: tl.constexpr, KIND: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr, X: tl.constexpr,
-                 L: tl.constexpr, ACROSS: tl.constexpr, STAGES: tl.constexpr, CHUNK: tl.constexpr, LINE: tl.constexpr,
-                 WHOLE: tl.constexpr, EVEN: tl.constexpr):  # fmt: skip
-    """dx from the winners of all stages, channels last. A lane is R places of one depth and walks along height.
-
-    EVEN says that lanes have all their places or none.
-    """
-    if tl.load(flag) != 0:
-        return
-    image, chunk, tc, d, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)
-    Q: tl.constexpr = X // 4
-    pitch = H * W * C
-    at_d = tl.minimum(d, D - 1).to(tl.int64) * pitch
-    dx += image * D * pitch + at_d
-    quads = (codes + image * D * pitch + at_d).to(tl.pointer_type(tl.int32), bitcast=True)
-    dy += image * D * pitch
-    columns, there = span(unit * R - 1, R + 2, W, C // 4)
-    nothing = nothing_like(unit)
-    none = tl.zeros([L, Q], ACC)
-    done = ()
-    cells = ()
-    for _j in tl.static_range(R + 2):
-        done = done + ((none, none, none, none),)
-        cells = cells + (tl.zeros([L, Q], tl.int32),)
-    soon = done
-    first = chunk * CHUNK
-    start = tl.maximum(first - 1, 0)
-    for i in tl.range(tl.minimum(first + CHUNK + 1, H) - start, num_stages=STAGES):
-        h = start + i
-        row = h * W * (C // 4) + tc * Q
-        given = ()
-        owns = ()
-        later = ()
-        for j in tl.static_range(R + 2):
-            at = columns[j] + row
-            given = given + (_windows_of(dy, at, d, D, pitch, Q, KIND),)
-            k = at + tl.arange(0, Q)[None, :]
-            if EVEN and j > 0 and j <= R:
-                own = tl.load(quads + k)
-            else:  # Places that are not there give nothing.
-                own = tl.load(quads + k, mask=there[j], other=0x08080808)
-            owns = owns + (own,)
-            if j > 0:
-                for n in tl.static_range(3):
-                    later = later + (given[j][n * len(given[j]) // 3],)
-                later = later + (own,)
-        if STAGES == 1:
-            owns = (waiting_for(owns[0], later, nothing),) + owns[1:]
-        won = ()
-        next_done = ()
-        next_soon = ()
-        for j in tl.static_range(R + 2):
-            row_won, now, then = give_rows(owns[j], given[j], done[j], soon[j], True, 4, KIND, ACC)
-            won = won + (row_won,)
-            next_done = next_done + (now,)
-            next_soon = next_soon + (then,)
-        made = _spread(cells, won, R, ACC)
-        for r in tl.static_range(R):
-            keep = there[r + 1] & (d < D) & (level(h, unit) > first)
-            put_quad(dx, columns[r + 1] + row - W * (C // 4), made[r], keep, Q)
-        done = next_done
-        soon = next_soon
-        cells = owns
-    if first + CHUNK >= H:
-        made = _spread(cells, done, R, ACC)
-        for r in tl.static_range(R):
-            put_quad(dx, columns[r + 1] + (H - 1) * W * (C // 4) + tc * Q, made[r], there[r + 1] & (d < D), Q)
-
-
-@triton.jit
-def stage_gather_w(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks, KD: tl.constexpr,
                  KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
                  BEFORE: tl.constexpr, KIND: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr, X: tl.constexpr,
                  L: tl.constexpr, ACROSS: tl.constexpr, STAGES: tl.constexpr, CHUNK: tl.constexpr, LINE: tl.constexpr,
@@ -278,24 +239,9 @@ def stage_gather_w(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, units, t
     for i in tl.range(tl.minimum(first + CHUNK + 1, W) - start, num_stages=STAGES):
         w = start + i
         column = w * (C // 4) + tc * Q
-        given = ()
-        owns = ()
-        for j in tl.static_range(R + 2):
-            at = rows[j] + column
-            given = given + (_windows_of(dy, at, d, D, pitch, Q, KIND),)
-            k = at + tl.arange(0, Q)[None, :]
-            if EVEN and j > 0 and j <= R:
-                own = tl.load(quads + k)
-            else:  # Rows that are not there give nothing.
-                own = tl.load(quads + k, mask=there[j], other=0x08080808)
-            owns = owns + (own,)
-        later = ()
-        for j in tl.static_range(1, R + 2):
-            for n in tl.static_range(3):
-                later = later + (given[j][n * len(given[j]) // 3],)
-            later = later + (owns[j],)
-        if STAGES == 1:
-            owns = (waiting_for(owns[0], later, nothing),) + owns[1:]
+        owns, given, loads = _rows_at(quads, dy, rows, there, column, d, D, pitch, Q, R, EVEN, KIND)
+        if STAGES == 1 and not by_steps(ACC):
+            owns = (waiting_for(owns[0], loads, nothing),) + owns[1:]
         won = ()
         for j in tl.static_range(R + 2):
             above = won[j - 2] if j > 1 else ()
@@ -305,7 +251,7 @@ def stage_gather_w(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, units, t
         next_done = ()
         next_soon = ()
         for r in tl.static_range(R):
-            cell, now, later = give_cells(owns[r + 1], won[r], done[r], soon[r], True, ACC)
+            cell, now, later = give_cells(owns[r + 1], won[r], done[r], soon[r], ACC)
             keep = there[r + 1] & (d < D) & (level(w, unit) > first)
             put_quad(dx, rows[r + 1] + column - C // 4, cell, keep, Q)
             next_done = next_done + (now,)
@@ -318,14 +264,37 @@ def stage_gather_w(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, units, t
 
 
 @triton.jit
+def _line_at(codes, dy, h, unit, units, d, D, H, pitch, Q: tl.constexpr, KIND: tl.constexpr, ACC: tl.constexpr):
+    """The codes of lines in row h, what their windows have to give, and both of the two places next to a line.
+
+    A row past the end gives nothing, nor does a place that is not there.
+    """
+    row = tl.minimum(h, H - 1) * units + unit
+    real = level(h, unit) < H
+    quads = codes.to(tl.pointer_type(tl.int32), bitcast=True)
+    own = tl.load(quads + (row * Q + tl.arange(0, Q)[None, :]), mask=real, other=0x09090909)
+    has_left = unit > 0
+    has_right = unit < units - 1
+    left = tl.where(has_left, row * (4 * Q) - 1, row * (4 * Q))
+    right = tl.where(has_right, row * (4 * Q) + 4 * Q, row * (4 * Q))
+    end_own = tl.load(codes + left, mask=has_left & real, other=9).to(tl.int32)
+    end_own |= tl.load(codes + right, mask=has_right & real, other=9).to(tl.int32) << 8
+    ends = ()
+    for j in tl.static_range(3):
+        plane = dy + tl.minimum(tl.maximum(d + 1 - j, 0), D - 1).to(tl.int64) * pitch
+        ends = ends + (tl.load(plane + left).to(ACC), tl.load(plane + right).to(ACC))
+    return own, _windows_of(dy, row * Q, d, D, pitch, Q, KIND), end_own, ends
+
+
+@triton.jit
 def stage_gather_lines(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks,
                        KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr,
                        SW: tl.constexpr, BEFORE: tl.constexpr, KIND: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr,
                        X: tl.constexpr, L: tl.constexpr, ACROSS: tl.constexpr, STAGES: tl.constexpr,
                        CHUNK: tl.constexpr, LINE: tl.constexpr, WHOLE: tl.constexpr):  # fmt: skip
-    """dx from the winners of all stages, one channel. A lane is a line of one depth and walks along height, R rows each.
+    """dx from the winners of all stages, one channel. A lane is a line of one depth and walks along height.
 
-    Of short rows several lie next to each other in memory, which likes to be asked for them together.
+    It takes R rows at a time: short rows lie next to each other, and memory likes to be asked for them together.
     """
     if tl.load(flag) != 0:
         return
@@ -336,16 +305,12 @@ def stage_gather_lines(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, unit
     at_d = tl.minimum(d, D - 1).to(tl.int64) * pitch
     dx += image * D * pitch + at_d
     codes += image * D * pitch + at_d
-    quads = codes.to(tl.pointer_type(tl.int32), bitcast=True)
     dy += image * D * pitch
     nothing = nothing_like(unit)
     none = tl.zeros([L, Q], ACC)
     done = (none, none, none, none)
     soon = done
     cells = tl.zeros([L, Q], tl.int32)
-    # The places next to the line, left and right, as two numbers of a quad; one that is not there gives nothing.
-    has_left = unit > 0
-    has_right = unit < units - 1
     end_done = (tl.zeros([L, 1], ACC), tl.zeros([L, 1], ACC))
     end_soon = end_done
     end_cells = tl.zeros([L, 1], tl.int32)
@@ -353,44 +318,23 @@ def stage_gather_lines(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, unit
     last = tl.minimum(first + CHUNK, H)
     start = tl.maximum(first - 1, 0)
     for i in tl.range((last - start + R) // R, num_stages=STAGES):
-        given = ()
-        owns = ()
-        end_given = ()
-        end_owns = ()
-        later = ()
+        lines = ()
+        loads = ()
         for r in tl.static_range(R):
-            h = start + i * R + r
-            row = tl.minimum(h, H - 1) * units + unit
-            # A row past the end gives nothing.
-            real = level(h, unit) < H
-            own = tl.load(quads + (row * Q + tl.arange(0, Q)[None, :]), mask=real, other=0x09090909)
-            words = _windows_of(dy, row * Q, d, D, pitch, Q, KIND)
-            left = tl.where(has_left, row * X - 1, row * X)
-            right = tl.where(has_right, row * X + X, row * X)
-            end_own = tl.load(codes + left, mask=has_left & real, other=9).to(tl.int32)
-            end_own |= tl.load(codes + right, mask=has_right & real, other=9).to(tl.int32) << 8
-            ends = ()
-            for j in tl.static_range(3):
-                plane = dy + tl.minimum(tl.maximum(d + 1 - j, 0), D - 1).to(tl.int64) * pitch
-                ends = ends + (tl.load(plane + left).to(ACC), tl.load(plane + right).to(ACC))
-                later = later + (words[j * len(words) // 3],)
+            line = _line_at(codes, dy, start + i * R + r, unit, units, d, D, H, pitch, Q, KIND, ACC)
+            loads = loads + _of_each_load(line[1]) + line[3] + (line[2],)
             if r > 0:
-                later = later + (own,)
-            later = later + ends + (end_own,)
-            given = given + (words,)
-            owns = owns + (own,)
-            end_given = end_given + (ends,)
-            end_owns = end_owns + (end_own,)
-        if STAGES == 1:
-            owns = (waiting_for(owns[0], later, nothing),) + owns[1:]
+                loads = loads + (line[0],)
+            lines = lines + (line,)
         for r in tl.static_range(R):
-            h = start + i * R + r
-            won, done, soon = give_rows(owns[r], given[r], done, soon, True, 4, KIND, ACC)
-            end_won, end_done, end_soon = give_rows(
-                end_owns[r], end_given[r], end_done, end_soon, True, 2, ACC, ACC
-            )
+            own, given, end_own, end_given = lines[r]
+            if r == 0 and STAGES == 1 and not by_steps(ACC):
+                own = waiting_for(own, loads, nothing)
+            won, done, soon = give_rows(own, given, done, soon, True, 4, KIND, ACC)
+            end_won, end_done, end_soon = give_rows(end_own, end_given, end_done, end_soon, True, 2, ACC, ACC)
             made = give_line(cells, won, end_won, end_cells, Q, ACC)
+            h = start + i * R + r
             keep = (d < D) & (level(h, unit) > first) & (level(h, unit) <= last)
             put_quad(dx, ((h - 1) * units + unit) * Q, made, keep, Q)
-            cells = owns[r]
-            end_cells = end_owns[r]
+            cells = own
+            end_cells = end_own

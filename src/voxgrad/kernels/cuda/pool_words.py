@@ -163,12 +163,10 @@ def waiting_for(word, loads, nothing):
 
     `nothing` is zero, and the compiler does not know that.
     """
-    if not INTERPRETED:
-        all_of = loads[0].to(tl.int32, bitcast=True)
-        for n in tl.static_range(1, len(loads)):
-            all_of = all_of | loads[n].to(tl.int32, bitcast=True)
-        word |= all_of & nothing
-    return word
+    all_of = loads[0].to(tl.int32, bitcast=True)
+    for n in tl.static_range(1, len(loads)):
+        all_of = all_of | loads[n].to(tl.int32, bitcast=True)
+    return word | (all_of & nothing)
 
 
 @triton.jit
@@ -188,12 +186,6 @@ def carried(some, STAGES: tl.constexpr):
     for n in tl.static_range(len(some)):
         made = made + (opaque(some[n]) if STAGES > 1 else some[n],)
     return made
-
-
-@triton.jit
-def all_bits(truth):
-    """All bits where true, else none: a mask for words. Were it known to be one truth, it would take up a predicate."""
-    return opaque(tl.where(truth, -1, 0))
 
 
 @triton.jit
@@ -228,11 +220,10 @@ def _bytes_of(word, later):
 def packed(small, X: tl.constexpr, KIND: tl.constexpr):
     """Small numbers, X words of a lane, as bytes, four to a word."""
     L: tl.constexpr = small.shape[0]
+    even, odd = tl.split(tl.reshape(small, [L, X // 2, 2]))
     if paired(KIND):
-        even, odd = tl.split(tl.reshape(small, [L, X // 2, 2]))
         made = _bytes_of(even, odd)
     else:
-        even, odd = tl.split(tl.reshape(small, [L, X // 2, 2]))
         low, high = tl.split(tl.reshape(even + odd * 256, [L, X // 4, 2]))
         made = low + high * 65536
     return made
@@ -242,9 +233,7 @@ def packed(small, X: tl.constexpr, KIND: tl.constexpr):
 def put_bytes(target, at, small, keep, mask, X: tl.constexpr, KIND: tl.constexpr):
     """Store small numbers, X words from column `at` on, as bytes, where `keep` (lanes) and, of singles, `mask` say."""
     if paired(KIND):
-        L: tl.constexpr = small.shape[0]
-        even, odd = tl.split(tl.reshape(small, [L, X // 2, 2]))
         to = target.to(tl.pointer_type(tl.int32), bitcast=True)
-        tl.store(to + (at // 2 + tl.arange(0, X // 2)[None, :]), _bytes_of(even, odd), mask=keep)
+        tl.store(to + (at // 2 + tl.arange(0, X // 2)[None, :]), packed(small, X, KIND), mask=keep)
     else:
         tl.store(target + (at + tl.arange(0, X)[None, :]), small.to(tl.uint8), mask=keep & mask)
