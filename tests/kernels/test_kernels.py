@@ -72,17 +72,15 @@ def test_rows_of_several_tiles(op: Op, width: int, isa: str) -> None:
 @pytest.mark.parametrize("dtype", FLOATING, ids=str)
 @pytest.mark.parametrize("op", ["AvgPool3D", "AvgPool3DGrad", "MaxPool3D"])
 def test_windows_of_every_step(op: str, dtype: DType, isa: str) -> None:
-    """Windows and steps of every size along the width, gaps and leftover cells too, with channels that fill vectors."""
+    """Windows and steps of every size, gaps and leftover cells too, with channels that fill vectors."""
     random = np.random.default_rng(5)
+    shapes = ((16, 11, "SAME", 2, 2), (40, 13, "VALID", 3, 1), (72, 9, "SAME", 3, 2), (16, 7, "SAME", 3, 1))
     for window in range(1, 6):
         for step in range(1, 6):
-            for channels, width, padding in ((16, 11, "SAME"), (40, 13, "VALID"), (72, 9, "SAME")):
-                attrs: dict[str, Any] = {
-                    "ksize": [1, 2, 3, window, 1],
-                    "strides": [1, 2, 1, step, 1],
-                    "padding": padding,
-                }
-                x = random.integers(-3, 4, (1, 3, 5, width, channels)).astype(numpy_type(dtype))
+            for channels, width, padding, taps, stride in shapes:
+                attrs: dict[str, Any] = {"ksize": [1, taps, 3, window, 1], "strides": [1, stride, 1, step, 1]}
+                attrs["padding"] = padding
+                x = random.integers(-3, 4, (1, 5, 5, width, channels)).astype(numpy_type(dtype))
                 call = {"input": x} | attrs
                 if op == "AvgPool3DGrad":
                     call = {"orig_input_shape": list(x.shape), "grad": vg.raw_ops.MaxPool3D(input=x, **attrs)} | attrs

@@ -100,9 +100,15 @@ FilterPlan filter_plan(const Correlation &c) {
 
     const int64_t cell = p.spacing * pieces(p.in_part, p.spacing) * size;
     const int64_t slice = (p.spacing < 16 ? far_bytes : near_bytes) / (p.pair * lanes<A> * size);
-    choose_block(c, {1, 1, 1}, static_cast<double>(slice), cell, p);
-    deepen(c, slice, cell, p);
-    p.blocks = c.batch * p.grid[0] * p.grid[1] * p.grid[2];
+    // Taps in the padding are left out for all of a slice, so slices of a single plane leave out most. But then blocks are
+    // large, and there should be several for each thread.
+    const auto cut = [&](bool flat) {
+        choose_block(c, {1, 1, 1}, static_cast<double>(slice), cell, p, flat);
+        deepen(c, slice, cell, p);
+        p.blocks = c.batch * p.grid[0] * p.grid[1] * p.grid[2];
+        return p.blocks * p.chunks >= enough_tasks / 2;
+    };
+    if (p.spacing == 16 || !cut(true)) cut(false);
     p.rows = taps * p.in_part;
     p.sums = p.swapped ? taps * pieces(p.in_part, 16) * 16 * c.out : p.rows * p.out_part * lanes<A>;
     p.segments = clamp(enough_tasks / p.chunks, 1, most(1, p.blocks));

@@ -203,8 +203,10 @@ inline int64_t slab_cells(const Correlation &c, const int64_t block[3]) {
 }
 
 // Grows the block in the given steps until the slab is as large as the cache likes or the block has enough voxels:
-// first along the width, then height and depth by turns, as long lines are copied fastest and cubes overlap least.
-inline void choose_block(const Correlation &c, const int64_t (&step)[3], double voxels, int64_t bytes_per_cell, Cut &cut) {
+// first along the width, then height and depth by turns, as long lines are copied fastest and cubes overlap least; a flat
+// block grows along the depth last.
+inline void choose_block(const Correlation &c, const int64_t (&step)[3], double voxels, int64_t bytes_per_cell, Cut &cut,
+                         bool flat = false) {
     int64_t *b = cut.block, count[3];
     for (int a = 0; a < 3; ++a) b[a] = step[a], count[a] = c.line(a, 0).count;
     const auto grow = [&](int a) {
@@ -216,7 +218,7 @@ inline void choose_block(const Correlation &c, const int64_t (&step)[3], double 
     };
     while (grow(2)) {
     }
-    while (b[0] < b[1] ? grow(0) || grow(1) : grow(1) || grow(0)) {
+    while (!flat && b[0] < b[1] ? grow(0) || grow(1) : grow(1) || grow(0)) {
     }
     for (int a = 0; a < 3; ++a) {
         cut.grid[a] = pieces(count[a], b[a]);

@@ -360,7 +360,7 @@ template <template <class> class JoinOf>
 int64_t reduce_scratch(const vg_pool *p, int32_t threads) {
     return with_float(p->dtype, [&](auto t) -> int64_t {
         using S = typename decltype(t)::type;
-        if (sweeps<JoinOf<S>>(p)) return 0;
+        if (sweeps<JoinOf<S>>(p)) return sweep_scratch<S, JoinOf<S>>(p, threads);
         using A = sum_t<S>;
         const ReducePlan plan = plan_reduce(p, JoinOf<S>::weighted, sizeof(S), lanes<A>, threads);
         return plan.scratch_elements() * static_cast<int64_t>(sizeof(A)) * plan.threads;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Average and max pooling with windows of few rows, and the gradient of the average, without scratch memory: for some
-// channels at a time, the cells of a column (all depths and heights of a window) are joined as they are loaded, and
-// columns that the next window shares stay in registers. Backward the windows over a cell take the place of the cells
-// of a window; cells are written in their order, which caches and memory like best.
+// Average and max pooling with windows of few rows, and the gradient of the average: for some channels at a time, the
+// cells of a column (all depths and heights of a window) are joined as they are loaded, and columns that the next window
+// shares stay in registers. What planes that the next depth shares give waits in scratch memory: so a cell is loaded
+// fewer times, and from fewer rows at once (rows a power of two apart take the same places of the first-level cache).
+// Backward the windows over a cell take the place of the cells of a window; cells are written in their order, which
+// caches and memory like best.
 #pragma once
 
 #include "pool_join.hpp"
@@ -11,6 +13,7 @@ namespace VG_NAMESPACE::pool {
 
 inline constexpr int64_t kSweepRows = 16, kSweepTaps = 4;
 inline constexpr int64_t kSweepBytes = 8 << 10;  // of a row
+inline constexpr int64_t kCarryRows = 8;         // rows of windows whose shared planes are kept for the next depth
 // Vectors of channels at a time: fewer where columns are kept, which take registers, too.
 inline constexpr int kSweepVectors = VG_VECTOR_BYTES >= 32 ? 8 : 4, kKeptVectors = VG_VECTOR_BYTES == 64 ? 4 : 2;
 inline int64_t sweep_vectors(const Comb &comb) {
@@ -31,6 +34,12 @@ Reach sweep_reach(const vg_span &axis) {
     return Join::weighted ? windows_of(axis) : cells_of(axis);
 }
 
+// How many turns the channels may take. Where vectors are short, other ways are slower, too.
+template <class Join>
+int64_t sweep_turns(const Comb &comb) {
+    return VG_VECTOR_BYTES == 32 && (Join::weighted || comb.taps > 2 * comb.step) ? 4 : 2;
+}
+
 // Whether this way is open and the best: regular windows of few rows, channels that fill vectors and take few turns.
 template <class Join>
 bool sweeps(const vg_pool *p) {
@@ -38,7 +47,8 @@ bool sweeps(const vg_pool *p) {
     const Comb comb = comb_of(p->axis[2]);
     const int64_t rows = sweep_reach<Join>(p->axis[0]).longest() * sweep_reach<Join>(p->axis[1]).longest();
     return comb.taps > 0 && sweep_reach<Join>(p->axis[2]).longest() <= kSweepTaps && rows > 0 && rows <= kSweepRows &&
-           p->channels <= 2 * sweep_vectors(comb) * lane_count && !prefers_flat(comb, p->channels, lane_count);
+           p->channels <= sweep_turns<Join>(comb) * sweep_vectors(comb) * lane_count &&
+           !prefers_flat(comb, p->channels, lane_count);
 }
 
 template <class S, class Join>
@@ -46,6 +56,7 @@ class Sweep {
     using A = sum_t<S>;
     static constexpr int L = lanes<A>;
     static constexpr bool backward = Join::weighted;
+    static constexpr bool may_carry = !backward && VG_VECTOR_BYTES == 64;  // others have too few registers
 
 public:
     Sweep(const vg_pool *p, const S *x, S *y, const vg_run *run)
@@ -54,7 +65,10 @@ public:
           run_(run) {
         shared_ = backward ? D.longest() > 2 : D.overlap() > 1.2;
         pairs_ = backward ? H.longest() > 2 : H.overlap() > 1.7;
-        vectors_ = pairs_ ? kKeptVectors : sweep_vectors(comb_);
+        twice_ = may_carry && carries_twice(p);
+        pairs_ = pairs_ && !twice_;
+        carries_ = twice_ || (may_carry && !pairs_ && carries_once(p));
+        vectors_ = twice_ ? 2 : pairs_ || carries_ ? kKeptVectors : sweep_vectors(comb_);
         // Where the channels take several turns, the cells must still be near for the next one; backward there are few.
         const int64_t cell = C * static_cast<int64_t>(sizeof(S)), near = kSweepBytes / (cell * at_least_one(comb_.step));
         const bool one_turn = backward || C <= vectors_ * L;
@@ -73,7 +87,9 @@ public:
         } else {
             blocks.depths = 1;
         }
+        if (carries_) blocks.heights = std::min(blocks.heights, kCarryRows);
         blocks.refine(threads > 1 ? threads * 4 : 1, shared_);
+        if (twice_) blocks.depths += blocks.depths % 2;  // depths that are taken together stay together
         if (blocks.count() < threads * 2 && C >= 128) blocks.channels = 64;
         return blocks;
     }
@@ -83,17 +99,13 @@ public:
         return pool::useful_threads(work * at_least_one(D.longest()), threads);
     }
 
-    void block(const Blocks::Block &b) const {
-        for (int64_t od = b.depth.lo; od < b.depth.hi; ++od)
-            for (int64_t oh = b.height.lo; oh < b.height.hi && !cancelled(run_);) {
-                const int64_t outs = pairs_ && oh % 2 == 0 && oh + 1 < b.height.hi ? 2 : 1;
-                for (int64_t o = 0; o < W.count; o += tile_) {
-                    const Range wide{o, std::min(W.count, o + tile_)};
-                    if (outs == 2) channels<2>(b, od, oh, wide);
-                    else channels<1>(b, od, oh, wide);
-                }
-                oh += outs;
-            }
+    // Elements of scratch memory of a thread.
+    int64_t scratch(int32_t threads) const { return carries_ ? blocks(threads).heights * carried_row() : 0; }
+
+    void block(const Blocks::Block &b, A *scratch) const {
+        if constexpr (may_carry)
+            if (carries_) twice_ ? carry_twice(b, scratch) : carry_once(b, scratch);
+        for (int64_t od = b.depth.lo; od < b.depth.hi && !carries_; ++od) plane(b, od);
         if (past_) settle();
     }
 
@@ -106,11 +118,113 @@ private:
         return inner;
     }
 
+    void plane(const Blocks::Block &b, int64_t od) const {
+        for (int64_t oh = b.height.lo; oh < b.height.hi && !cancelled(run_);) {
+            const int64_t outs = pairs_ && oh % 2 == 0 && oh + 1 < b.height.hi ? 2 : 1;
+            for (int64_t o = 0; o < W.count; o += tile_) {
+                const Range wide{o, std::min(W.count, o + tile_)};
+                if (outs == 2) channels<2>(b, od, oh, wide);
+                else channels<1>(b, od, oh, wide);
+            }
+            oh += outs;
+        }
+    }
+
+    // ---- what a depth shares with the next, kept in rows of scratch memory ----
+
+    // What a row of windows takes from the depth before and leaves to the next.
+    struct Carried {
+        A *row;
+        bool take, keep, give;  // give: write outputs
+        Range own, shared;      // planes: of this depth alone, and those to keep
+        const S *out = nullptr;
+    };
+    static bool fits(const vg_pool *p, int64_t rows) {
+        return rows * kCarryRows * p->axis[2].out * p->channels * static_cast<int64_t>(sizeof(A)) <= 1 << 18;
+    }
+    // Planes are shared with the next depth, but none with the one after.
+    static bool carries_once(const vg_pool *p) {
+        const Comb comb = comb_of(p->axis[0]);
+        return comb.taps > comb.step && comb.taps <= 2 * comb.step && fits(p, 1);
+    }
+    // Of three planes the next depth shares two.
+    static bool carries_twice(const vg_pool *p) {
+        const Comb comb = comb_of(p->axis[0]);
+        return comb.taps == 3 && comb.step == 1 && fits(p, 2);
+    }
+    int64_t carried_row() const { return W.count * C * (twice_ ? 2 : 1); }
+
+    // The planes that depth `od` shares with the next.
+    Range shared_after(int64_t od) const {
+        const int64_t end = od < 0 ? 0 : D.at(od).hi;
+        if (od < 0 || od + 1 >= D.count || D.at(od + 1).lo >= end) return {end, end};
+        return {D.at(od + 1).lo, end};
+    }
+    void carry_once(const Blocks::Block &b, A *scratch) const {
+        const Range before = shared_after(b.depth.lo - 1);
+        if (before.size() > 0) carry_rows(b, b.depth.lo, {scratch, false, true, false, {0, 0}, before});
+        for (int64_t od = b.depth.lo; od < b.depth.hi; ++od) {
+            const Range taken = shared_after(od - 1), kept = shared_after(od), all = D.at(od);
+            const Range own{taken.size() > 0 ? taken.hi : all.lo, kept.size() > 0 ? kept.lo : all.hi};
+            carry_rows(b, od, {scratch, taken.size() > 0, kept.size() > 0, true, own, kept});
+        }
+    }
+    // Two depths at a time, which bring two planes. Kept are what both give together and what the last one gives.
+    void carry_twice(const Blocks::Block &b, A *scratch) const {
+        const auto plane = [&](int64_t d) { return d >= 0 && d < D.cells ? Range{d, d + 1} : Range{0, 0}; };
+        const int64_t first = comb_of(p_->axis[0]).at(b.depth.lo);
+        carry_rows(b, b.depth.lo, {scratch, false, true, false, plane(first), plane(first + 1)});
+        for (int64_t od = b.depth.lo, d = first + 2; od < b.depth.hi; od += 2, d += 2)
+            carry_rows(b, od, {scratch, true, true, true, plane(d), plane(d + 1)});
+    }
+    void carry_rows(const Blocks::Block &b, int64_t od, Carried carried) const {
+        for (int64_t oh = b.height.lo; oh < b.height.hi && !cancelled(run_); ++oh, carried.row += carried_row()) {
+            carried.out = target(b.image, od, oh, 0);
+            channels<1>(b, od, oh, {0, W.count}, &carried);
+        }
+    }
+    template <class Taken, class Part>
+    inline __attribute__((always_inline)) void write_once(const Taken &rows, S *out, const vec<A> (&sum)[Taken::sums],
+                                                          A count, Part part) const {
+        constexpr int n = Taken::vectors;
+        A *row = rows.carried.row + (out - rows.carried.out);
+        vec<A> all[n];
+#pragma GCC unroll 8
+        for (int j = 0; j < n; ++j) {
+            all[j] = rows.carried.take ? Join::join(sum[j], get(row + j * L, part)) : sum[j];
+            if (rows.carried.keep) put(row + j * L, sum[n + j], part);
+            if constexpr (Join::divides) all[j] = all[j] / splat<A>(count);
+        }
+        if (rows.carried.give) write<n>(out, all, part);
+    }
+    template <class Taken, class Divisors, class Part>
+    inline __attribute__((always_inline)) void write_twice(const Taken &rows, S *out, const vec<A> (&sum)[Taken::sums],
+                                                           const Divisors &counts, Part part) const {
+        constexpr int n = Taken::vectors;
+        A *row = rows.carried.row + (out - rows.carried.out), *last = row + W.count * C;
+        vec<A> one[n], two[n];
+#pragma GCC unroll 8
+        for (int j = 0; j < n; ++j) {
+            const vec<A> both = Join::join(sum[j], sum[n + j]);
+            if (rows.carried.give) {
+                one[j] = Join::join(get(row + j * L, part), sum[j]);
+                two[j] = Join::join(get(last + j * L, part), both);
+                if constexpr (Join::divides) one[j] /= splat<A>(counts.of[0]), two[j] /= splat<A>(counts.of[1]);
+            }
+            put(row + j * L, both, part), put(last + j * L, sum[n + j], part);
+        }
+        if (!rows.carried.give) return;
+        write<n>(out, one, part);
+        const int64_t next = H.count * W.count * C;
+        if (rows.depth + 1 < D.count) write<n>(out + next, two, part);
+    }
+
     // The rows of one or two rows of windows, for n vectors of channels, and rows that will be wanted next. First come the
     // rows that both have.
-    template <int n, int outs>
+    template <int n, int outs_, bool carries = false>
     struct Rows {
-        static constexpr int vectors = n, sums = n * outs;
+        static constexpr int vectors = n, outs = outs_, parts = carries ? 2 : outs, sums = n * parts;
+        static constexpr bool carry = carries;
         struct List {
             const S *row[2 * kSweepRows];
             A weight[Join::weighted ? 2 * kSweepRows : 1];
@@ -120,7 +234,9 @@ private:
                 row[count++] = one;
             }
         };
-        List both, own[outs], ahead;
+        List both, own[parts], ahead;
+        Carried carried{};
+        int64_t depth = 0;
 
         template <class Part>
         inline __attribute__((always_inline)) void join(int64_t at, vec<A> (&into)[sums], Part part) const {
@@ -130,7 +246,7 @@ private:
                 for (int j = 0; j < n; ++j) ask(from + j * L);
             }
             join(both, at, into, 0, part);
-            if constexpr (outs == 2) {
+            if constexpr (parts == 2) {
 #pragma GCC unroll 8
                 for (int j = 0; j < n; ++j) into[n + j] = into[j];
                 join(own[1], at, into, n, part);
@@ -153,16 +269,40 @@ private:
     };
     // All channels of some outputs of a row, as many vectors at a time as there are registers.
     template <int outs>
-    void channels(const Blocks::Block &b, int64_t od, int64_t oh, Range wide) const {
+    void channels(const Blocks::Block &b, int64_t od, int64_t oh, Range wide, const Carried *carried = nullptr) const {
         int64_t c = b.channel.lo;
-        const auto all = [&]<int n>(std::integral_constant<int, n>) {
-            for (; vectors_ >= n && c + n * L <= b.channel.hi; c += n * L) row<outs, n>(b, od, oh, wide, c, All{});
+        const auto some = [&]<int n>(std::integral_constant<int, n>, auto part) {
+            if constexpr (may_carry && outs == 1 && n <= kKeptVectors)
+                if (carried) return carrying<n>(b, od, oh, wide, c, *carried, part);
+            row<outs, n>(b, od, oh, wide, c, part);
+        };
+        const auto all = [&]<int n>(std::integral_constant<int, n> vectors) {
+            for (; vectors_ >= n && c + n * L <= b.channel.hi; c += n * L) some(vectors, All{});
         };
         if constexpr (outs == 1) all(std::integral_constant<int, kSweepVectors>{});
         if constexpr (outs == 1 || kKeptVectors == 4) all(std::integral_constant<int, 4>{});
         all(std::integral_constant<int, 2>{});
         all(std::integral_constant<int, 1>{});
-        if (c < b.channel.hi) row<outs, 1>(b, od, oh, wide, c, Some{static_cast<int>(b.channel.hi - c)});
+        if (c < b.channel.hi) some(std::integral_constant<int, 1>{}, Some{static_cast<int>(b.channel.hi - c)});
+    }
+    template <int n, class Part>
+    void carrying(const Blocks::Block &b, int64_t od, int64_t oh, Range wide, int64_t c, const Carried &carried,
+                  Part part) const {
+        Rows<n, 1, true> rows;
+        rows.carried = carried, rows.depth = od;
+        const Range rh = H.at(oh);
+        for (int64_t d = carried.shared.lo; d < carried.shared.hi; ++d)
+            for (int64_t h = rh.lo; h < rh.hi; ++h) (twice_ ? rows.own[1] : rows.both).add(source(b.image, d, h, c));
+        for (int64_t d = carried.own.lo; d < carried.own.hi; ++d)
+            for (int64_t h = rh.lo; h < rh.hi; ++h) rows.own[0].add(source(b.image, d, h, c));
+        add_next(rows, b, od, oh, c);
+        outputs(rows, od, oh, wide, target(b.image, od, oh, c), part);
+    }
+    template <class Taken>
+    void add_next(Taken &rows, const Blocks::Block &b, int64_t od, int64_t oh, int64_t c) const {
+        const Next next = asks_ ? wanted_next(b, od, oh, Taken::outs) : Next{};
+        for (int64_t d = next.depth.lo; d < next.depth.hi; ++d)
+            for (int64_t h = next.height.lo; h < next.height.hi; ++h) rows.ahead.add(source(b.image, d, h, c));
     }
 
     template <int outs, int n, class Part>
@@ -175,11 +315,9 @@ private:
             for (int64_t d = rd.lo; d < rd.hi; ++d)
                 for (int64_t h = H.at(oh + k).lo; h < H.at(oh + k).hi; ++h)
                     if (h < both.lo || h >= both.hi) rows.own[k].add(source(b.image, d, h, c), weight(d, h));
-        const Next next = asks_ ? wanted_next(b, od, oh, outs) : Next{};
-        for (int64_t d = next.depth.lo; d < next.depth.hi; ++d)
-            for (int64_t h = next.height.lo; h < next.height.hi; ++h) rows.ahead.add(source(b.image, d, h, c));
+        add_next(rows, b, od, oh, c);
         if constexpr (backward) spread<outs>(rows, wide, target(b.image, od, oh, c), part);
-        else outputs<outs>(rows, od, oh, wide, target(b.image, od, oh, c), part);
+        else outputs(rows, od, oh, wide, target(b.image, od, oh, c), part);
     }
     A weight(int64_t d, int64_t h) const { return backward ? shares_.of_row(d, h) : A(1); }
     // The rows that windows at `oh` share with those beside them, above or below: these are joined first, whether or not
@@ -195,11 +333,12 @@ private:
     };
     // Where depths share planes, each brings in the new ones of the next, as far as it goes itself.
     Next wanted_next(const Blocks::Block &b, int64_t od, int64_t oh, int outs) const {
-        const Range rd = D.at(od), rh = H.at(oh);
-        if (!shared_) return oh + outs < b.height.hi ? Next{rd, H.at(oh + outs)} : Next{};
-        if (od + 1 >= b.depth.hi || D.at(od + 1).size() == 0) return {};
+        const Range rh = H.at(oh);
+        if (!shared_) return oh + outs < b.height.hi ? Next{D.at(od), H.at(oh + outs)} : Next{};
+        const int64_t depths = twice_ ? 2 : 1, after = od + depths, last = std::min(after + depths, b.depth.hi) - 1;
+        if (after >= b.depth.hi || D.at(after).size() == 0) return {};
         const int64_t first = oh == b.height.lo ? rh.lo : std::max(rh.lo, H.at(oh - 1).hi);
-        return {{rd.hi, D.at(od + 1).hi}, {first, H.at(oh + outs - 1).hi}};
+        return {{D.at(after - 1).hi, D.at(last).hi}, {first, H.at(oh + outs - 1).hi}};
     }
     const S *source(int64_t image, int64_t d, int64_t h, int64_t c) const {
         return x_ + ((image * D.cells + d) * H.cells + h) * W.cells * C + c;
@@ -208,33 +347,34 @@ private:
         return y_ + ((image * D.count + od) * H.count + oh) * W.count * C + c;
     }
 
-    // By what the sums of one or two rows of windows are divided.
-    template <int outs>
+    // By what the sums are divided.
+    template <int parts>
     struct Counts {
-        A of[outs];
+        A of[parts];
     };
-    template <int outs>
-    Counts<outs> counts_of(int64_t od, int64_t oh, int64_t o) const {
-        Counts<outs> counts;
-        for (int k = 0; k < outs; ++k) {
+    template <class Taken>
+    Counts<Taken::parts> counts_of(int64_t od, int64_t oh, int64_t o) const {
+        Counts<Taken::parts> counts;
+        for (int k = 0; k < Taken::parts; ++k) {
             const vg_span *axis = p_->axis;
-            const A rows = static_cast<A>(Join::divides ? extent(axis[0], od) * extent(axis[1], oh + k) : 1);
+            const int64_t d = Taken::carry ? std::min(od + k, D.count - 1) : od, h = Taken::carry ? oh : oh + k;
+            const A rows = static_cast<A>(Join::divides ? extent(axis[0], d) * extent(axis[1], h) : 1);
             counts.of[k] = std::max(rows * static_cast<A>(Join::divides ? extent(axis[2], o) : 1), A(1));
         }
         return counts;
     }
     // Windows along the width: the inner ones in a run, the others one by one.
-    template <int outs, class Taken, class Part>
+    template <class Taken, class Part>
     void outputs(const Taken &rows, int64_t od, int64_t oh, Range wide, S *out, Part part) const {
         const Range inner{std::max(wide.lo, inner_.lo), std::min(wide.hi, inner_.hi)};
         for (int64_t o = wide.lo; o < wide.hi; ++o) {
             if (o == inner.lo && inner.size() > 0) {
-                inside(rows, inner, out + o * C, counts_of<outs>(od, oh, o), part);
+                inside(rows, inner, out + o * C, counts_of<Taken>(od, oh, o), part);
                 o = inner.hi;
                 if (o >= wide.hi) return;
             }
             const Range rw = W.at(o);
-            run<0, 0>(rows, rw.lo, rw.size(), 0, 1, out + o * C, counts_of<outs>(od, oh, o), part);
+            run<0, 0>(rows, rw.lo, rw.size(), 0, 1, out + o * C, counts_of<Taken>(od, oh, o), part);
         }
     }
     template <class Taken, class Divisors, class Part>
@@ -275,6 +415,11 @@ private:
                     sum[j] = Join::join(sum[j], fresh[j]);
                     if (kept > 0 && k >= known_step) old[kept > 0 ? k - known_step : 0][j] = fresh[j];
                 }
+            }
+            if constexpr (Taken::carry) {
+                if (twice_) write_twice(rows, out, sum, counts, part);
+                else write_once(rows, out, sum, counts.of[0], part);
+                continue;
             }
             if constexpr (Join::divides) {
 #pragma GCC unroll 8
@@ -372,6 +517,8 @@ private:
     int64_t tile_;          // outputs along the width at a time
     bool shared_;           // depths share planes
     bool pairs_;            // two rows of windows at a time
+    bool carries_;          // keeps what a depth shares with the next
+    bool twice_;            // and takes two depths at a time
     bool asks_;             // brings in rows before they are wanted
     const S *x_;
     S *y_;
@@ -380,10 +527,20 @@ private:
 };
 
 template <class S, class Join>
+int64_t sweep_scratch(const vg_pool *p, int32_t threads) {
+    const Sweep<S, Join> sweep(p, nullptr, nullptr, nullptr);
+    threads = sweep.useful_threads(threads);
+    return sweep.scratch(threads) * threads * static_cast<int64_t>(sizeof(sum_t<S>));
+}
+
+template <class S, class Join>
 int32_t sweep(const vg_pool *p, const S *x, S *y, const vg_run *run) {
     const Sweep<S, Join> sweep(p, x, y, run);
     const int32_t threads = sweep.useful_threads(run->threads);
-    return each_block(sweep.blocks(threads), threads, run, [&](const Blocks::Block &b, int) { sweep.block(b); });
+    const int64_t scratch = sweep.scratch(threads);
+    return each_block(sweep.blocks(threads), threads, run, [&](const Blocks::Block &b, int worker) {
+        sweep.block(b, static_cast<sum_t<S> *>(run->scratch) + worker * scratch);
+    });
 }
 
 }  // namespace VG_NAMESPACE::pool
