@@ -133,8 +133,8 @@ template <class S, class A = sum_t<S>>
 void choose_tile(const Correlation &c, const int64_t count[3], Plan &p) {
     const int64_t height = most(1, count[1]), width = most(1, count[2]);
     p.direct = reads_in_place<S>(c);
-    // For a single tap, turning what lies in channels into lines pays for the fewest channels only.
-    const bool turns = !p.direct || c.taps() > 1 || c.out <= 4;
+    // For a single tap, turning what lies in channels into lines pays for the fewest channels only, and by whole squares.
+    const bool turns = !p.direct || c.taps() > 1 || (c.out <= 4 && c.in >= lanes<A>);
     p.narrow = c.in > 0 && c.out > 0 && count[2] > 0 && turns && !c.folded && prefers_narrow<A>(c, width);
     p.direct = p.direct && !p.narrow;
     if (p.narrow) {

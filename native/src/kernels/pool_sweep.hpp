@@ -14,13 +14,9 @@ namespace VG_NAMESPACE::pool {
 inline constexpr int64_t kSweepRows = 16, kSweepTaps = 4;
 inline constexpr int64_t kSweepBytes = 8 << 10;  // of a row
 inline constexpr int64_t kCarryRows = 8;         // rows of windows whose shared planes are kept for the next depth
-// Vectors of channels at a time: fewer where columns are kept, which take registers, too.
+// Vectors of channels at a time: fewer where several columns are kept, which take registers, too.
 inline constexpr int kSweepVectors = VG_VECTOR_BYTES >= 32 ? 8 : 4, kKeptVectors = VG_VECTOR_BYTES == 64 ? 4 : 2;
-inline int64_t sweep_vectors(const Comb &comb) {
-    const int64_t kept = (comb.taps - 1) / comb.step;
-    if (kept == 1) return VG_VECTOR_BYTES == 64 ? 8 : 4;
-    return kept > 1 ? kKeptVectors : kSweepVectors;
-}
+inline int64_t sweep_vectors(const Comb &comb) { return comb.taps > 2 * comb.step ? kKeptVectors : kSweepVectors; }
 
 // One address for several vectors: left alone, the compiler keeps an index for each of them and runs out of registers.
 template <class S>
