@@ -158,14 +158,17 @@ class Kept:
         torch = self._torch
         if torch is None or limit_in_force() is not None:
             return MISS
+        kind, device = torch.Tensor, -1
         tensors: list[Any] = []
         for name in self.tensors:
             value: Any = arguments.get(name)
             # A subclass may mean something else by an operation, and a gradient is refused the long way.
-            if type(value) is not torch.Tensor or not value.is_cuda or value.requires_grad:
+            if type(value) is not kind or not value.is_cuda or value.requires_grad:
                 return MISS
-            if tensors and value.get_device() != tensors[0].get_device():
+            index = value.get_device()
+            if index != device and tensors:
                 return MISS
+            device = index
             tensors.append(value)
         problem = self._problems.get(self.key(arguments, tensors))
         if problem is None:

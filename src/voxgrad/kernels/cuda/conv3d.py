@@ -29,7 +29,7 @@ from voxgrad.kernels.cuda.conv_gemm import (
     gather_taps,
     unfold_width,
 )  # fmt: skip
-from voxgrad.kernels.cuda.launch import Launch, per_problem
+from voxgrad.kernels.cuda.launch import Launch, empty, per_problem
 from voxgrad.kernels.cuda.parts import Make, aligned, launched, thirds
 
 MOST_PRODUCTS = 2**30
@@ -176,7 +176,7 @@ def prepared(problem: Problem, config: Config, dtype: torch.dtype, device: torch
         run = runs[turned]
         if run is None:
             run = runs[turned] = make(problem, config, dtype, device, turned)
-        out = data.new_empty(extent)
+        out = empty(data, extent)
         run(data, taps, out)
         return out
 
@@ -188,7 +188,7 @@ def _filter_call(problem: Problem, run: Run) -> Callable[..., torch.Tensor]:
     shape, strides = problem.filter_shape, new_filter(problem, torch.empty(0, device="meta")).stride()
 
     def call(x: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
-        dw = torch.empty_strided(shape, strides, dtype=x.dtype, device=x.device)
+        dw = empty(x, shape, strides)
         run(x, dy, dw)
         return dw
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import wraps
+from functools import lru_cache, reduce, wraps
+from operator import or_
 from typing import Any, TypeVar
 
 import torch
@@ -21,6 +22,29 @@ _core: Any = torch._C
 _stream: Any = getattr(_core, "_cuda_getCurrentRawStream", None)
 _device: Any = getattr(_core, "_cuda_getDevice", None)
 """The stream and the device that torch works on, as numbers: asked directly, as other ways take longer."""
+
+
+try:
+    from torch._C._dynamo.guards import _empty_strided_cuda as _at_once
+except ImportError:
+    _at_once = None
+"""Memory on the current device, as code that torch compiles asks for it: in a third of the time of other ways."""
+
+
+@lru_cache(maxsize=4096)
+def _dense(extent: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of a tensor without gaps."""
+    return tuple(math.prod(extent[axis + 1 :]) for axis in range(len(extent)))
+
+
+def empty(like: torch.Tensor, extent: tuple[int, ...], strides: tuple[int, ...] | None = None) -> torch.Tensor:
+    """Memory for a tensor of the type and on the device of another; without gaps, unless strides are given."""
+    laid = _dense(extent) if strides is None else strides
+    index = like.get_device()
+    if index >= 0 and _at_once is not None and index == _device():
+        made: torch.Tensor = _at_once(extent, laid, like.dtype)
+        return made
+    return torch.empty_strided(extent, laid, dtype=like.dtype, device=like.device)
 
 
 def _listeners(name: str) -> Any:
@@ -91,12 +115,8 @@ class Launch:
             with torch.cuda.device(index):
                 self(*tensors)
         else:
-            addresses, joined = [], 0
-            for tensor in tensors:
-                address = tensor.data_ptr()
-                addresses.append(address)
-                joined |= address
-            if joined & 15 or _entering or _leaving or not entry(addresses, _stream(index)):
+            addresses = [tensor.data_ptr() for tensor in tensors]
+            if reduce(or_, addresses) & 15 or _entering or _leaving or not entry(addresses, _stream(index)):
                 self._launch(index, tensors)
 
     def _launch(self, index: int, tensors: tuple[torch.Tensor, ...]) -> None:

@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 
 from voxgrad.catalog.problem import Problem
-from voxgrad.kernels.cuda.launch import Launch, per_problem
+from voxgrad.kernels.cuda.launch import Launch, empty, per_problem
 from voxgrad.kernels.cuda.pool_common import (
     UNROLLED_TAPS,
     Pool,
@@ -174,7 +174,7 @@ def avg_pool(problem: Problem, x: torch.Tensor) -> torch.Tensor:
 
 def avg_pool_grad(problem: Problem, dy: torch.Tensor) -> torch.Tensor:
     """The transpose of `avg_pool`, applied to a contiguous tensor."""
-    dx = dy.new_empty(problem.input_extent)
+    dx = empty(dy, problem.input_extent)
     if dx.numel():
         _plan(problem, dy.dtype)(dy, dx)
     return dx

@@ -21,7 +21,7 @@ import triton.language as tl
 
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.problem import Problem
-from voxgrad.kernels.cuda.launch import Launch, per_problem
+from voxgrad.kernels.cuda.launch import Launch, empty, per_problem
 from voxgrad.kernels.cuda.pool_common import (
     UNROLLED_TAPS,
     Pool,
@@ -238,6 +238,8 @@ def _compares_pairs(device: int) -> bool:
 
 def _paired(*tensors: torch.Tensor) -> bool:
     """Do the tensors hold numbers of 16 bits that lie so that two of them are a word, where that is of use?"""
+    if tensors[0].dtype not in _PAIRS:
+        return False
     index = tensors[0].device.index
     if not all(tensor.dtype in _PAIRS and tensor.data_ptr() % 4 == 0 for tensor in tensors):
         return False
@@ -340,11 +342,11 @@ def max_pool_grad(problem: Problem, x: torch.Tensor, y: torch.Tensor, dy: torch.
     """The gradient of every window to the first of its cells that equals y, or (near_ties) to all close to it."""
     pool = canonical(problem)
     if not pool.overlaps and not problem.near_ties:
-        dx = dy.new_empty(problem.input_extent) if pool.covers else dy.new_zeros(problem.input_extent)
+        dx = empty(dy, problem.input_extent) if pool.covers else dy.new_zeros(problem.input_extent)
         if dx.numel() and dy.numel():
             _give_plan(problem, x.dtype)(x, y, dy, dx)
         return dx
-    dx = dy.new_empty(problem.input_extent)
+    dx = empty(dy, problem.input_extent)
     if not dx.numel():
         return dx
     if problem.near_ties:
@@ -368,7 +370,7 @@ def max_pool_grad(problem: Problem, x: torch.Tensor, y: torch.Tensor, dy: torch.
 
 def max_pool_grad_grad(problem: Problem, x: torch.Tensor, y: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
     """Per window, the value of g at the first cell that equals y; 0 without one."""
-    out = g.new_empty(problem.output_extent)
+    out = empty(g, problem.output_extent)
     if out.numel():
         select = _select_plan(problem, x.dtype, _paired(x, y, g), True, 0, False)
         select(*((x, y, g, out, x) if select.kernel is sweep_winners else (x, y, g, out)))

@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 
 from voxgrad.catalog.problem import Problem
-from voxgrad.kernels.cuda.launch import Launch, per_problem
+from voxgrad.kernels.cuda.launch import Launch, empty, per_problem
 from voxgrad.kernels.cuda.pool_common import (
     UNROLLED_TAPS,
     Pool,
@@ -158,7 +158,7 @@ def _lanes(pool: Pool, size: int, maximum: bool) -> Lanes:
 
 def pool_windows(problem: Problem, x: torch.Tensor, *, maximum: bool) -> torch.Tensor:
     """The mean or the maximum of every window of a contiguous tensor."""
-    y = x.new_empty(problem.output_extent)
+    y = empty(x, problem.output_extent)
     if y.numel():
         _plan(problem, maximum, x.dtype)(x, y)
     return y
