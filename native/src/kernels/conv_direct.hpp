@@ -59,8 +59,9 @@ const vg::Kernels *with_half_vectors([[maybe_unused]] int64_t channels, [[maybe_
 // The same for a correlation. What it sums must be worth more than bringing in the data.
 template <class S, class A = sum_t<S>>
 const vg::Kernels *with_half_vectors(const Correlation &c) {
+    if (VG_VECTOR_BYTES != 64 || c.in < 5 || c.in * c.taps() < 32 || c.out == 0) return nullptr;
     const int64_t width = c.line(2, 0).count;
-    if (c.in < 5 || c.in * c.taps() < 32 || c.out == 0 || width == 0) return nullptr;
+    if (width == 0) return nullptr;
     const double by_width = filled_by_width<A>(c, width), by_channels = filled(c.out, lanes<A>);
     return with_half_vectors<A>(c.out, by_width > by_channels ? by_width : by_channels);
 }
