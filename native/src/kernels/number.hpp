@@ -75,6 +75,20 @@ inline vec<A> splat(A v) {
     return v - vec<A>{};  // v - 0 keeps the sign of zero, unlike v + 0
 }
 
+#if VG_VECTOR_BYTES == 64
+// Sixteen numbers of 16 bits as the upper halves of 32, and back: one instruction each, where shifting and widening or
+// narrowing take two or three.
+inline __m512i upper_halves(__m256i v) {
+    const __m512i from = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    return _mm512_maskz_permutexvar_epi16(0xaaaaaaaa, _mm512_slli_epi32(from, 16), _mm512_castsi256_si512(v));
+}
+inline __m256i of_upper_halves(__m512i v) {
+    const __m512i from = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 0x1f001d, 0x1b0019, 0x170015, 0x130011,  //
+                                          0xf000d, 0xb0009, 0x70005, 0x30001);
+    return _mm512_castsi512_si256(_mm512_permutexvar_epi16(from, v));
+}
+#endif
+
 // A full vector of storage elements, widened to their sum type.
 template <class S>
 inline vec<sum_t<S>> load(const S *p) {
@@ -88,7 +102,7 @@ inline vec<sum_t<S>> load(const S *p) {
         if constexpr (__is_same(S, f16)) {
             v = (vec<A>)_mm512_cvtph_ps(raw);
         } else {
-            v = (vec<A>)_mm512_slli_epi32(_mm512_cvtepu16_epi32(raw), 16);
+            v = (vec<A>)upper_halves(raw);
         }
 #elif VG_VECTOR_BYTES == 32
         const __m128i raw = _mm_loadu_si128(reinterpret_cast<const __m128i *>(p));

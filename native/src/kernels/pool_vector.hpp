@@ -57,7 +57,7 @@ inline vec<sum_t<S>> get(const S *p, Some part) {
     } else {
         const __m256i raw = _mm256_maskz_loadu_epi16(mask, p);
         if constexpr (__is_same(S, f16)) return (vec<A>)_mm512_cvtph_ps(raw);
-        return (vec<A>)_mm512_slli_epi32(_mm512_cvtepu16_epi32(raw), 16);
+        return (vec<A>)upper_halves(raw);
     }
 #elif VG_VECTOR_BYTES == 32
     if constexpr (__is_same(S, float)) {
@@ -78,8 +78,8 @@ inline __m256i to_bf16(vec<float> v) {
     const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
     const __m512i near = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
     const __mmask16 nan = _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q);
-    const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
-    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_mask_mov_epi32(near, nan, quiet), 16));
+    const __m512i all = _mm512_mask_or_epi32(near, nan, bits, _mm512_set1_epi32(0x400000));
+    return of_upper_halves(all);
 }
 #else
 inline __m128i to_bf16(vec<float> v) {
