@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ import torch.nn.functional as F  # noqa: N812 - its usual name
 from bench.rows import Row
 from voxgrad.arrays.plan import make_plan
 from voxgrad.catalog.registry import OPS
+from voxgrad.kernels.cpu import get_num_threads
 
 Array = np.ndarray[Any, Any]
 Call = tuple[Callable[[], Any], Callable[[Any], Array]]
@@ -21,7 +23,7 @@ ATEN = torch.ops.aten
 
 def torch_call(row: Row, call: dict[str, Any], *, last: bool) -> Call:
     """The row on NCDHW tensors whose memory is channels-last or channels-first."""
-    torch.set_num_threads(int(__import__("os").environ["OMP_NUM_THREADS"]))
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", get_num_threads())))
     axes = make_plan(OPS[row.op], call).problem.axes
     pads = [(axis.before, max(0, axis.start(axis.out - 1) + axis.window - axis.size)) for axis in axes]
     tensors = {
