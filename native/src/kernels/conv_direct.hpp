@@ -261,9 +261,8 @@ public:
         : c(c), p(p), x(x), w(w), packed(packed), y(y), filter(filter) {
         constexpr int64_t size = sizeof(S);
         const int64_t input = c.batch * c.from.batch * size, result = c.batch * c.to.batch * size;
-        // A single tap is bound by memory, and by less of it if the last cache keeps the result.
-        const bool stays = c.taps() == 1 && input + result <= vg::last_cache_bytes() / 3 * 2;
-        past_caches = !stays && goes_past(y, result, (c.to.space[2] | c.out) * size);
+        const int64_t unit = (c.to.space[2] | c.out) * size;
+        past_caches = c.taps() == 1 ? writes_past(y, result, unit, input + result) : goes_past(y, result, unit);
     }
 
     void operator()(int64_t task, Workspace<A> &space) const {

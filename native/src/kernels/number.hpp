@@ -9,6 +9,8 @@
 #include <immintrin.h>
 #endif
 
+#include "../machine.hpp"
+
 namespace VG_NAMESPACE {
 
 struct f16 {
@@ -89,6 +91,42 @@ inline __m256i of_upper_halves(__m512i v) {
 }
 #endif
 
+// A vector of 16-bit numbers in their own form, widened and rounded to nearest even. bfloat16 is the upper half of a float;
+// a NaN must not round to infinity.
+#if VG_VECTOR_BYTES == 64
+template <class S>
+inline vec<float> of_half(__m256i v) {
+    if constexpr (__is_same(S, f16)) return (vec<float>)_mm512_cvtph_ps(v);
+    return (vec<float>)upper_halves(v);
+}
+template <class S>
+inline __m256i to_half(vec<float> v) {
+    if constexpr (__is_same(S, f16)) return _mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const __m512i bits = (__m512i)v;
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i near = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+    const __mmask16 nan = _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q);
+    return of_upper_halves(_mm512_mask_or_epi32(near, nan, bits, _mm512_set1_epi32(0x400000)));
+}
+#elif VG_VECTOR_BYTES == 32
+template <class S>
+inline vec<float> of_half(__m128i v) {
+    if constexpr (__is_same(S, f16)) return (vec<float>)_mm256_cvtph_ps(v);
+    return (vec<float>)_mm256_slli_epi32(_mm256_cvtepu16_epi32(v), 16);
+}
+template <class S>
+inline __m128i to_half(vec<float> v) {
+    if constexpr (__is_same(S, f16)) return _mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const __m256i bits = (__m256i)v;
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i near = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+    const __m256i nan = (__m256i)_mm256_cmp_ps((__m256)v, (__m256)v, _CMP_UNORD_Q);
+    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+    const __m256i all = _mm256_srli_epi32(_mm256_blendv_epi8(near, quiet, nan), 16);
+    return _mm_packus_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+}
+#endif
+
 // A full vector of storage elements, widened to their sum type.
 template <class S>
 inline vec<sum_t<S>> load(const S *p) {
@@ -96,25 +134,15 @@ inline vec<sum_t<S>> load(const S *p) {
     if constexpr (sizeof(S) == sizeof(A)) {
         return *reinterpret_cast<const vec<A> *>(p);
     } else {
-        vec<A> v;
 #if VG_VECTOR_BYTES == 64
-        const __m256i raw = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(p));
-        if constexpr (__is_same(S, f16)) {
-            v = (vec<A>)_mm512_cvtph_ps(raw);
-        } else {
-            v = (vec<A>)upper_halves(raw);
-        }
+        return of_half<S>(_mm256_loadu_si256(reinterpret_cast<const __m256i *>(p)));
 #elif VG_VECTOR_BYTES == 32
-        const __m128i raw = _mm_loadu_si128(reinterpret_cast<const __m128i *>(p));
-        if constexpr (__is_same(S, f16)) {
-            v = (vec<A>)_mm256_cvtph_ps(raw);
-        } else {
-            v = (vec<A>)_mm256_slli_epi32(_mm256_cvtepu16_epi32(raw), 16);
-        }
+        return of_half<S>(_mm_loadu_si128(reinterpret_cast<const __m128i *>(p)));
 #else
+        vec<A> v;
         for (int i = 0; i < lanes<A>; ++i) v[i] = widen(p[i]);
-#endif
         return v;
+#endif
     }
 }
 
@@ -124,18 +152,11 @@ inline void store(S *p, vec<sum_t<S>> v) {
     if constexpr (sizeof(S) == sizeof(A)) {
         *reinterpret_cast<vec<A> *>(p) = v;
     } else {
-#if VG_VECTOR_BYTES >= 32
-        if constexpr (__is_same(S, f16)) {
 #if VG_VECTOR_BYTES == 64
-            _mm256_storeu_si256(reinterpret_cast<__m256i *>(p),
-                                _mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+        _mm256_storeu_si256(reinterpret_cast<__m256i *>(p), to_half<S>(v));
+#elif VG_VECTOR_BYTES == 32
+        _mm_storeu_si128(reinterpret_cast<__m128i *>(p), to_half<S>(v));
 #else
-            _mm_storeu_si128(reinterpret_cast<__m128i *>(p),
-                             _mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-#endif
-            return;
-        }
-#endif
         if constexpr (__is_same(S, bf16)) {
             typedef uint32_t wide __attribute__((vector_size(VG_VECTOR_BYTES)));
             typedef uint16_t half __attribute__((vector_size(VG_VECTOR_BYTES / 2), aligned(2), may_alias));
@@ -143,9 +164,10 @@ inline void store(S *p, vec<sum_t<S>> v) {
             const wide rounded = (bits + 0x7fffu + (high & 1u)) >> 16;
             const wide narrowed = (bits & 0x7fffffffu) > 0x7f800000u ? high | 0x40u : rounded;
             *reinterpret_cast<half *>(p) = __builtin_convertvector(narrowed, half);
-            return;
+        } else {
+            for (int i = 0; i < lanes<A>; ++i) narrow(v[i], p + i);
         }
-        for (int i = 0; i < lanes<A>; ++i) narrow(v[i], p + i);
+#endif
     }
 }
 
@@ -154,6 +176,13 @@ inline void store(S *p, vec<sum_t<S>> v) {
 inline bool goes_past(const void *result, int64_t bytes, int64_t unit) {
     const uintptr_t places = reinterpret_cast<uintptr_t>(result) | static_cast<uintptr_t>(unit);
     return VG_VECTOR_BYTES >= 32 && bytes >= 8 << 20 && places % VG_VECTOR_BYTES == 0;
+}
+
+// The same for what is bound by memory: not if all that is touched can stay in the last cache. Where it is mostly a result
+// that is written from its first element to its last, the cache keeps a part of it also if it is a little larger.
+inline bool writes_past(const void *result, int64_t bytes, int64_t unit, int64_t touched, bool in_order = false) {
+    const int64_t cache = vg::last_cache_bytes();
+    return goes_past(result, bytes, unit) && touched > (in_order ? cache / 4 * 5 : cache / 3 * 2);
 }
 // Stores a vector so. Before another thread may read it, `settle`.
 template <class A>

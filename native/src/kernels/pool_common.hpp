@@ -6,7 +6,6 @@
 #include <type_traits>
 
 #include "../../include/voxgrad.h"
-#include "../machine.hpp"
 #include "../threads.hpp"
 #include "number.hpp"
 
@@ -147,14 +146,6 @@ inline int64_t cells_in(const vg_pool *p) {
 }
 inline int64_t windows_in(const vg_pool *p) {
     return p->batch * p->axis[0].out * p->axis[1].out * p->axis[2].out * p->channels;
-}
-
-// Whether to store a result of `bytes` past the caches (number.hpp; there also what `unit` is): not if all that is
-// touched can stay in the last of them. Where it is mostly a result that is written from its first element to its last,
-// the cache keeps a part of it also if it is a little larger.
-inline bool writes_past(const void *result, int64_t bytes, int64_t unit, int64_t touched, bool in_order = false) {
-    const int64_t cache = vg::last_cache_bytes();
-    return goes_past(result, bytes, unit) && touched > (in_order ? cache / 4 * 5 : cache / 3 * 2);
 }
 
 // Whether to ask for the rows of cells that the next row of windows takes: the machine, which looks ahead along each

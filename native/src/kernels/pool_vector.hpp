@@ -55,9 +55,7 @@ inline vec<sum_t<S>> get(const S *p, Some part) {
     } else if constexpr (__is_same(S, double)) {
         return (vec<A>)_mm512_maskz_loadu_pd(mask, p);
     } else {
-        const __m256i raw = _mm256_maskz_loadu_epi16(mask, p);
-        if constexpr (__is_same(S, f16)) return (vec<A>)_mm512_cvtph_ps(raw);
-        return (vec<A>)upper_halves(raw);
+        return of_half<S>(_mm256_maskz_loadu_epi16(mask, p));
     }
 #elif VG_VECTOR_BYTES == 32
     if constexpr (__is_same(S, float)) {
@@ -70,43 +68,8 @@ inline vec<sum_t<S>> get(const S *p, Some part) {
     return load(whole);
 }
 
-#if VG_VECTOR_BYTES >= 32
-// bfloat16 keeps the upper half of a float, rounded to nearest even; a NaN must not round to infinity.
-#if VG_VECTOR_BYTES == 64
-inline __m256i to_bf16(vec<float> v) {
-    const __m512i bits = (__m512i)v;
-    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    const __m512i near = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
-    const __mmask16 nan = _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q);
-    const __m512i all = _mm512_mask_or_epi32(near, nan, bits, _mm512_set1_epi32(0x400000));
-    return of_upper_halves(all);
-}
-#else
-inline __m128i to_bf16(vec<float> v) {
-    const __m256i bits = (__m256i)v;
-    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-    const __m256i near = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
-    const __m256i nan = (__m256i)_mm256_cmp_ps((__m256)v, (__m256)v, _CMP_UNORD_Q);
-    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
-    const __m256i all = _mm256_srli_epi32(_mm256_blendv_epi8(near, quiet, nan), 16);
-    return _mm_packus_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
-}
-#endif
-#endif
-
 template <class S>
 inline void put(S *p, vec<sum_t<S>> v, All) {
-#if VG_VECTOR_BYTES == 64
-    if constexpr (__is_same(S, bf16)) {
-        _mm256_storeu_si256(reinterpret_cast<__m256i *>(p), to_bf16(v));
-        return;
-    }
-#elif VG_VECTOR_BYTES == 32
-    if constexpr (__is_same(S, bf16)) {
-        _mm_storeu_si128(reinterpret_cast<__m128i *>(p), to_bf16(v));
-        return;
-    }
-#endif
     store(p, v);
 }
 
@@ -118,10 +81,8 @@ inline void put(S *p, vec<sum_t<S>> v, Some part) {
         _mm512_mask_storeu_ps(p, mask, (__m512)v);
     } else if constexpr (__is_same(S, double)) {
         _mm512_mask_storeu_pd(p, mask, (__m512d)v);
-    } else if constexpr (__is_same(S, bf16)) {
-        _mm256_mask_storeu_epi16(p, mask, to_bf16(v));
     } else {
-        _mm256_mask_storeu_epi16(p, mask, _mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+        _mm256_mask_storeu_epi16(p, mask, to_half<S>(v));
     }
 #else
     S whole[lanes<sum_t<S>>];
@@ -133,14 +94,15 @@ inline void put(S *p, vec<sum_t<S>> v, Some part) {
 // Past the caches (number.hpp). `p` is aligned to the bytes it takes.
 template <class S>
 inline void put_past(S *p, vec<sum_t<S>> v) {
-    if constexpr (sizeof(S) == sizeof(sum_t<S>)) return store_past(p, v);
+    if constexpr (sizeof(S) == sizeof(sum_t<S>)) {
+        store_past(p, v);
+    } else {
 #if VG_VECTOR_BYTES == 64
-    if constexpr (__is_same(S, bf16)) return _mm256_stream_si256(reinterpret_cast<__m256i *>(p), to_bf16(v));
-    if constexpr (__is_same(S, f16))
-        return _mm256_stream_si256(reinterpret_cast<__m256i *>(p),
-                                   _mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+        _mm256_stream_si256(reinterpret_cast<__m256i *>(p), to_half<S>(v));
+#else
+        store(p, v);
 #endif
-    put(p, v, All{});
+    }
 }
 
 // `v` where it is larger, else `best`: a NaN in `v` never wins.
