@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The family on one GPU: ours against cuDNN (both layouts) and XLA, on the same tensors, in one run.
 
-    python bench/gpu.py --out bench/results/gpu.json           # everything
-    python bench/gpu.py --warm 0/14                            # compile a share of the kernels, time nothing
-    python bench/gpu.py --only MaxPool3DGrad,p3s2 --no-xla
-    python bench/gpu.py --only Conv3D --out bench/results/gpu.json --merge   # the other rows stay, with their dates
+    python -m bench.gpu --out bench/results/gpu.json           # everything
+    python -m bench.gpu --warm 0/14                            # compile a share of the kernels, time nothing
+    python -m bench.gpu --only MaxPool3DGrad,p3s2 --no-xla
+    python -m bench.gpu --only Conv3D --out bench/results/gpu.json --merge   # the other rows stay, with their dates
 
 A result is compared with a float64 (or torch) reference first; a wrong one has no time. Times are medians of
 triton.testing.do_bench. Ceilings are measured in the same run.
@@ -31,8 +31,11 @@ import torch.nn.functional as F  # noqa: N812
 import triton
 from triton.testing import do_bench
 
+from bench.rows import CONV, POOL, Row
+from voxgrad import raw_ops
 from voxgrad.catalog import dtypes, geometry
 from voxgrad.catalog.problem import Problem
+from voxgrad.catalog.registry import FAMILY
 from voxgrad.kernels.cuda import cudnn, dispatch, tune
 
 CONVS = {  # batch, sizes, in, out, window, stride
@@ -63,22 +66,13 @@ POOLS = {  # batch, sizes, channels, window, stride
     "p2s2_vid": (8, (16, 112, 112), 64, 2, 2),
     "p3s2_vid": (8, (16, 112, 112), 64, 3, 2),
 }
-OPS = {
-    "conv3d": "Conv3D",
-    "conv3d_input": "Conv3DBackpropInputV2",
-    "conv3d_filter": "Conv3DBackpropFilterV2",
-    "avg_pool": "AvgPool3D",
-    "avg_pool_grad": "AvgPool3DGrad",
-    "max_pool": "MaxPool3D",
-    "max_pool_grad": "MaxPool3DGrad",
-    "max_pool_grad_grad": "MaxPool3DGradGrad",
-}
+OPS = {op.kernel: op.name for op in FAMILY}
 TOLERANCE = {"bfloat16": 8e-3, "float16": 2e-3, "float32": 3e-6, "float32_tf32": 2e-3, "float64": 1e-12}
 TORCH = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float64": torch.float64}
 
 
 @dataclass
-class Row:
+class Timing:
     """One line of the table: op, type, shape; milliseconds by engine and layout."""
 
     op: str
@@ -301,18 +295,14 @@ def wall(call: Callable[[], Any]) -> float:
 
 def rows(only: list[str]) -> Iterator[tuple[str, str, str]]:
     """Kernel, type and shape of every row."""
-    listed = [
-        (kernel, dtype, shape) for kernel in list(OPS)[3:] for dtype in ("bfloat16", "float32") for shape in POOLS
-    ]
-    listed += [
-        (kernel, dtype, shape) for dtype, shapes in CONV_ROWS.items() for shape in shapes for kernel in list(OPS)[:3]
-    ]
+    listed = [(op.kernel, dtype, shape) for op in POOL for dtype in ("bfloat16", "float32") for shape in POOLS]
+    listed += [(op.kernel, dtype, shape) for dtype, shapes in CONV_ROWS.items() for shape in shapes for op in CONV]
     for row in listed:
         if all(any(part in (OPS[row[0]], *row) for part in word.split("|")) for word in only):
             yield row
 
 
-def measure(kernel: str, dtype: str, shape: str, with_xla: bool) -> Row:
+def measure(kernel: str, dtype: str, shape: str, with_xla: bool) -> Timing:
     """Check a row, then time it."""
     plain = TORCH.get(dtype, torch.float32)
     torch.set_float32_matmul_precision("high" if dtype == "float32_tf32" else "highest")
@@ -325,7 +315,7 @@ def measure(kernel: str, dtype: str, shape: str, with_xla: bool) -> Row:
         small *= value
     copies = 2 if kernel in ("max_pool_grad", "max_pool_grad_grad") else 1
     work = copies * (large + small) * size if pool else tune.operations(problem)
-    row = Row(OPS[kernel], dtype, shape, work, "GB/s" if pool else "TFLOP/s")
+    row = Timing(OPS[kernel], dtype, shape, work, "GB/s" if pool else "TFLOP/s")
     tensors = tensors_of(problem, plain)
     wanted = reference(problem, tensors)
     for last in (True, False) if pool else (True,):
@@ -346,7 +336,7 @@ def measure(kernel: str, dtype: str, shape: str, with_xla: bool) -> Row:
     return row
 
 
-def time_peers(row: Row, problem: Problem, tensors: list[torch.Tensor], with_xla: bool) -> None:
+def time_peers(row: Timing, problem: Problem, tensors: list[torch.Tensor], with_xla: bool) -> None:
     """Torch in both layouts, XLA in NDHWC."""
     tf32 = cudnn.switches(tensors[0].dtype, deterministic=False).tf32
     flags = torch.backends.cudnn.flags(enabled=True, benchmark=True, deterministic=False, allow_tf32=tf32)
@@ -382,26 +372,15 @@ def ceilings() -> dict[str, float]:
     return made
 
 
-def tiny_calls() -> dict[str, Callable[[], Any]]:
+def tiny_calls(device: str = "cuda") -> dict[str, Callable[[], Any]]:
     """Every raw op on a volume of 4^3 cells and 4 channels."""
-    import voxgrad as vg
-
-    pool = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 2, 2, 2, 1], "padding": "SAME"}
-    conv = {"strides": [1, 1, 1, 1, 1], "padding": "SAME"}
-    sizes, taps = [1, 4, 4, 4, 4], [3, 3, 3, 4, 4]
-    x, w = torch.randn(sizes, device="cuda"), torch.randn(taps, device="cuda")
-    y = vg.raw_ops.MaxPool3D(input=x, **pool)
-    given = {
-        "AvgPool3D": {"input": x, **pool},
-        "AvgPool3DGrad": {"orig_input_shape": sizes, "grad": y, **pool},
-        "MaxPool3D": {"input": x, **pool},
-        "MaxPool3DGrad": {"orig_input": x, "orig_output": y, "grad": y, **pool},
-        "MaxPool3DGradGrad": {"orig_input": x, "orig_output": y, "grad": x, **pool},
-        "Conv3D": {"input": x, "filter": w, **conv},
-        "Conv3DBackpropInputV2": {"input_sizes": sizes, "filter": w, "out_backprop": x, **conv},
-        "Conv3DBackpropFilterV2": {"input": x, "filter_sizes": taps, "out_backprop": x, **conv},
-    }
-    return {name: partial(getattr(vg.raw_ops, name), **arguments) for name, arguments in given.items()}
+    made: dict[str, Callable[[], Any]] = {}
+    for op in FAMILY:
+        taps, step = ((2, 2, 2), (2, 2, 2)) if op in POOL else ((3, 3, 3), (1, 1, 1))
+        given = Row(op.name, 1, (4, 4, 4), 4, 4, taps, step).call()
+        tensors = {name: torch.from_numpy(value).to(device) for name, value in given.items() if hasattr(value, "dtype")}
+        made[op.name] = partial(getattr(raw_ops, op.name), **given | tensors)
+    return made
 
 
 def launch_overhead() -> dict[str, float]:
