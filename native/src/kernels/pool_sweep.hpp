@@ -52,7 +52,7 @@ class Sweep {
     using A = sum_t<S>;
     static constexpr int L = lanes<A>;
     static constexpr bool backward = Join::weighted;
-    static constexpr bool may_carry = !backward && VG_VECTOR_BYTES == 64;  // others have too few registers
+    static constexpr bool may_carry = !backward && VG_VECTOR_BYTES >= 32;
 
 public:
     Sweep(const vg_pool *p, const S *x, S *y, const vg_run *run)
@@ -138,14 +138,15 @@ private:
     static bool fits(const vg_pool *p, int64_t rows) {
         return rows * kCarryRows * p->axis[2].out * p->channels * static_cast<int64_t>(sizeof(A)) <= 1 << 18;
     }
-    // Planes are shared with the next depth, but none with the one after.
+    // Planes are shared with the next depth, but none with the one after. Pays only with vectors of 64 bytes.
     static bool carries_once(const vg_pool *p) {
         const Comb comb = comb_of(p->axis[0]);
-        return comb.taps > comb.step && comb.taps <= 2 * comb.step && fits(p, 1);
+        return VG_VECTOR_BYTES == 64 && comb.taps > comb.step && comb.taps <= 2 * comb.step && fits(p, 1);
     }
-    // Of three planes the next depth shares two.
+    // Of three planes the next depth shares two. Shorter vectors must come in pairs to be worth it.
     static bool carries_twice(const vg_pool *p) {
         const Comb comb = comb_of(p->axis[0]);
+        if (VG_VECTOR_BYTES == 32 && p->channels < 2 * L) return false;
         return comb.taps == 3 && comb.step == 1 && fits(p, 2);
     }
     int64_t carried_row() const { return W.count * C * (twice_ ? 2 : 1); }
@@ -198,21 +199,21 @@ private:
                                                            const Divisors &counts, Part part) const {
         constexpr int n = Taken::vectors;
         A *row = rows.carried.row + (out - rows.carried.out), *last = row + W.count * C;
-        vec<A> one[n], two[n];
+        vec<A> both[n], one[n], two[n];
 #pragma GCC unroll 8
-        for (int j = 0; j < n; ++j) {
-            const vec<A> both = Join::join(sum[j], sum[n + j]);
-            if (rows.carried.give) {
+        for (int j = 0; j < n; ++j) both[j] = Join::join(sum[j], sum[n + j]);
+        if (rows.carried.give) {
+#pragma GCC unroll 8
+            for (int j = 0; j < n; ++j) {
                 one[j] = Join::join(get(row + j * L, part), sum[j]);
-                two[j] = Join::join(get(last + j * L, part), both);
+                two[j] = Join::join(get(last + j * L, part), both[j]);
                 if constexpr (Join::divides) one[j] /= splat<A>(counts.of[0]), two[j] /= splat<A>(counts.of[1]);
             }
-            put(row + j * L, both, part), put(last + j * L, sum[n + j], part);
+            write<n>(out, one, part);
+            if (rows.depth + 1 < D.count) write<n>(out + H.count * W.count * C, two, part);
         }
-        if (!rows.carried.give) return;
-        write<n>(out, one, part);
-        const int64_t next = H.count * W.count * C;
-        if (rows.depth + 1 < D.count) write<n>(out + next, two, part);
+#pragma GCC unroll 8
+        for (int j = 0; j < n; ++j) put(row + j * L, both[j], part), put(last + j * L, sum[n + j], part);
     }
 
     // The rows of one or two rows of windows, for n vectors of channels, and rows that will be wanted next. First come the
