@@ -248,41 +248,59 @@ def conv_peer(problem: Problem, tensors: list[torch.Tensor]) -> Callable[[], Any
 
 
 def xla(problem: Problem, tensors: list[torch.Tensor]) -> Callable[[], Any] | None:
-    """The JAX call for a pool row in NDHWC, on the same memory; None where there is no JAX."""
+    """The JAX call for a row in NDHWC, on the same memory; None where there is no JAX."""
     try:
         import jax
-        from jax import lax
     except ImportError:
         return None
-    data = [jax.dlpack.from_dlpack(tensor) for tensor in tensors]
-    window, strides = ((1, *values, 1) for values in _window(problem))
-    maximum = problem.kernel.startswith("max")
-
-    def pool(x: Any) -> Any:
-        # Plain Python numbers as start values: only then JAX recognises a maximum or a sum, which it can differentiate.
-        if maximum:
-            return lax.reduce_window(x, -float("inf"), lax.max, window, strides, "SAME")
-        return lax.reduce_window(x, 0.0, lax.add, window, strides, "SAME") / (problem.axes[0].window ** 3)
-
-    def call(*arrays: Any) -> Any:
-        if problem.kernel in ("avg_pool", "max_pool"):
-            return pool(arrays[0])
-        if problem.kernel == "avg_pool_grad":
-            zeros = jax.ShapeDtypeStruct(problem.input_extent, arrays[0].dtype)
-            return jax.linear_transpose(pool, zeros)(arrays[0])[0]
-        if problem.kernel == "max_pool_grad":
-            return jax.vjp(pool, arrays[0])[1](arrays[2])[0]
-        return jax.jvp(pool, (arrays[0],), (arrays[2],))[1]
-
-    compiled = jax.jit(call)
+    data = [jax.dlpack.from_dlpack(tensor.contiguous()) for tensor in tensors]
+    compiled = jax.jit(partial(xla_conv if problem.kernel.startswith("conv") else xla_pool, problem))
     compiled(*data).block_until_ready()
     return lambda: compiled(*data)
 
 
+def xla_conv(problem: Problem, *arrays: Any) -> Any:
+    """A convolution or one of its gradients, in JAX."""
+    import jax
+
+    def conv(x: Any, w: Any) -> Any:
+        strides = _window(problem)[1]
+        return jax.lax.conv_general_dilated(x, w, strides, "SAME", dimension_numbers=("NDHWC", "DHWIO", "NDHWC"))
+
+    if problem.kernel == "conv3d":
+        return conv(*arrays)
+    if problem.kernel == "conv3d_input":
+        like = jax.ShapeDtypeStruct(problem.input_extent, arrays[0].dtype)
+        return jax.linear_transpose(lambda x: conv(x, arrays[0]), like)(arrays[1])[0]
+    like = jax.ShapeDtypeStruct(problem.filter_shape, arrays[0].dtype)
+    return jax.linear_transpose(lambda w: conv(arrays[0], w), like)(arrays[1])[0]
+
+
+def xla_pool(problem: Problem, *arrays: Any) -> Any:
+    """A pool or one of its gradients, in JAX."""
+    import jax
+    from jax import lax
+
+    window, strides = ((1, *values, 1) for values in _window(problem))
+
+    def pool(x: Any) -> Any:
+        # Plain Python numbers as start values: only then JAX recognises a maximum or a sum, which it can differentiate.
+        if problem.kernel.startswith("max"):
+            return lax.reduce_window(x, -float("inf"), lax.max, window, strides, "SAME")
+        return lax.reduce_window(x, 0.0, lax.add, window, strides, "SAME") / (problem.axes[0].window ** 3)
+
+    if problem.kernel in ("avg_pool", "max_pool"):
+        return pool(arrays[0])
+    if problem.kernel == "avg_pool_grad":
+        zeros = jax.ShapeDtypeStruct(problem.input_extent, arrays[0].dtype)
+        return jax.linear_transpose(pool, zeros)(arrays[0])[0]
+    if problem.kernel == "max_pool_grad":
+        return jax.vjp(pool, arrays[0])[1](arrays[2])[0]
+    return jax.jvp(pool, (arrays[0],), (arrays[2],))[1]
+
+
 def wall(call: Callable[[], Any]) -> float:
     """Milliseconds per call of a library that launches on its own stream: the best of 5 batches of 10."""
-    import time
-
     times = []
     for _ in range(5):
         start = time.perf_counter()
@@ -332,7 +350,7 @@ def measure(kernel: str, dtype: str, shape: str, with_xla: bool) -> Timing:
         row.chosen[layout] = dispatch.describe(one, *mine)
         row.ours[layout] = do_bench(lambda one=one, mine=mine: dispatch.run(one, *mine), 10, 60, return_mode="median")
     del wanted
-    time_peers(row, problem, tensors, with_xla and pool)
+    time_peers(row, problem, tensors, with_xla)
     return row
 
 
