@@ -20,7 +20,9 @@ from triton.compiler import ASTSource
 
 from voxgrad.catalog import dtypes, geometry
 from voxgrad.catalog.problem import Problem
-from voxgrad.kernels.cuda import boxes, conv3d, conv_boxes
+from voxgrad.kernels.cuda import boxes
+from voxgrad.kernels.cuda.conv_common import data_strides
+from voxgrad.kernels.cuda.conv_parts import ONE
 from voxgrad.kernels.cuda.launch import Launch
 
 _PRODUCT = re.compile(r"wgmma\.mma_async\S* \{[^}]*\}, \{")
@@ -44,13 +46,13 @@ def launches() -> Iterator[tuple[str, Launch, int]]:
         for kernel in ("conv3d", "conv3d_input"):
             made = problem(kernel, 64, 64)
             tiling = boxes.Tiling(128, 64, 64, 4, 3, across)
-            outs = conv3d.data_strides(made.output_extent if kernel == "conv3d" else made.input_extent, True)
-            yield f"{kernel} {across}", boxes.positions(made, tiling, outs, False)(conv_boxes.ONE, 1), 4
+            outs = data_strides(made.output_extent if kernel == "conv3d" else made.input_extent, True)
+            yield f"{kernel} {across}", boxes.positions(made, tiling, outs, False)(ONE, 1), 4
         made = problem("conv3d_filter", 64, 64)
         tiling = boxes.Tiling(64, 64, 64, 4, 3, across)
-        yield f"conv3d_filter {across}", boxes.filters(made, tiling, (64, 1), 2)(conv_boxes.ONE, 1), 4
+        yield f"conv3d_filter {across}", boxes.filters(made, tiling, (64, 1), 2)(ONE, 1), 4
     made = problem("conv3d_input", 32, 64)
-    outs = conv3d.data_strides(made.input_extent, True)
+    outs = data_strides(made.input_extent, True)
     yield "pairs False", boxes.pairs(made, boxes.Tiling(128, 32, 64, 4, 2), outs, False), 3
 
 

@@ -18,7 +18,8 @@ from voxgrad import reference  # noqa: E402
 from voxgrad.catalog import dtypes, problem  # noqa: E402
 from voxgrad.catalog.model import Spec  # noqa: E402
 from voxgrad.catalog.registry import OPS  # noqa: E402
-from voxgrad.kernels.cuda import boxes, conv3d, parts, tune  # noqa: E402
+from voxgrad.kernels.cuda import boxes, conv3d, conv_few, conv_taps, parts, tune  # noqa: E402
+from voxgrad.kernels.cuda.conv_common import Config  # noqa: E402
 
 # torch and Triton are installed by `python3 run test --parity`. NumPy warns inside the interpreter.
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
@@ -39,8 +40,8 @@ TYPES = {
     "bfloat16": (torch.bfloat16, dtypes.BFLOAT16, 2e-2),
     "half": (torch.float16, dtypes.HALF, 4e-3),
 }
-SMALL = conv3d.Config(bm=32, bn=16, bk=16, splits=2)
-STRIP, DIRECT, ROWS = (conv3d.Config(bm=32, bn=16, bk=16, splits=2, kind=kind) for kind in ("strip", "direct", "rows"))
+SMALL = Config(bm=32, bn=16, bk=16, splits=2)
+STRIP, DIRECT, ROWS = (Config(bm=32, bn=16, bk=16, splits=2, kind=kind) for kind in ("strip", "direct", "rows"))
 
 
 def make_problems(case: Any, dtype: Any, last: bool) -> tuple[Any, Any, Any]:
@@ -95,7 +96,7 @@ def test_filters_as_torch_keeps_them(case: Any, device: str) -> None:
     )
     turned = w.permute(4, 0, 1, 2, 3).contiguous().permute(1, 2, 3, 4, 0)
     assert conv3d.filter_memory(turned) == (turned, True)
-    for config in (SMALL, *((ROWS,) if conv3d.fits_rows(forward, channels=case[5]) else ())):
+    for config in (SMALL, *((ROWS,) if conv_taps.fits_rows(forward, channels=case[5]) else ())):
         assert torch.equal(conv3d.conv3d(forward, x, turned, config), conv3d.conv3d(forward, x, w, config))
         assert torch.equal(conv3d.conv3d_input(back, turned, dy, config), conv3d.conv3d_input(back, w, dy, config))
     dw = conv3d.conv3d_filter(filters, x, dy, SMALL)
@@ -106,7 +107,7 @@ def test_filters_as_torch_keeps_them(case: Any, device: str) -> None:
 @pytest.mark.parametrize("last", [True, False], ids=["NDHWC", "NCDHW"])
 @pytest.mark.parametrize("config", [STRIP, DIRECT], ids=["strip", "direct"])
 @pytest.mark.parametrize("case", CASES[3:5], ids=str)
-def test_few_channels(case: Any, config: conv3d.Config, last: bool, device: str) -> None:
+def test_few_channels(case: Any, config: Config, last: bool, device: str) -> None:
     """The kernels for volumes of one to four channels."""
     forward, _, _ = make_problems(case, dtypes.FLOAT32, last)
     x, w = (draw(shape, torch.float32, device, 1) for shape in (forward.input_extent, forward.filter_shape))
@@ -121,7 +122,7 @@ def test_rows(width: int, padding: str, type_name: str, device: str) -> None:
     sizes = (1, 2, width) if padding == "SAME" else (2, 2, width)
     case = (sizes, (3, 2, 3) if padding == "SAME" else (1, 2, 3), (1, 1, 1), (1, 1, 1), padding, 16, 16, 1)
     forward, back, filters = make_problems(case, declared, True)
-    assert conv3d.fits_rows(forward, channels=16)
+    assert conv_taps.fits_rows(forward, channels=16)
     x, w, dy = (
         draw(shape, dtype, device, seed)
         for seed, shape in enumerate((forward.input_extent, forward.filter_shape, forward.output_extent))
@@ -144,8 +145,8 @@ def test_input_gradient_of_few_channels_plane_by_plane(type_name: str, deep: int
     """The taps of depth are carried along it; more planes than one program walks, and tiles past the end of one."""
     case = ((35, 4, 5), (deep, 3, 3), (1, 2, 1), (1, 1, 2), "SAME" if deep > 1 else "VALID", 1, 20, 1)
     _, (back, tensors), _ = operands(case, type_name, True, device)
-    assert conv3d.fits_planes(back)
-    config = conv3d.Config(bm=16, bn=16, bk=32, kind="planes")
+    assert conv_few.fits_planes(back)
+    config = Config(bm=16, bn=16, bk=32, kind="planes")
     agree(run(back, tensors, config), back, tensors, TYPES[type_name][2])
 
 
@@ -159,7 +160,7 @@ def test_infinities_in_float32(device: str) -> None:
     np.testing.assert_allclose(to_numpy(conv3d.conv3d(forward, x, w, SMALL)), wanted, rtol=1e-5, atol=1e-5)
 
 
-BOX = conv3d.Config(bm=32, bn=16, bk=16, splits=2, kind="boxes")
+BOX = Config(bm=32, bn=16, bk=16, splits=2, kind="boxes")
 BOXED = [
     ((3, 4, 6), (3, 2, 3), (1, 1, 1), (2, 1, 1), "SAME", 16, 24, 1),
     ((4, 4, 8), (3, 3, 3), (2, 2, 2), (1, 1, 1), "SAME", 16, 16, 1),
@@ -185,7 +186,15 @@ def operands(case: Any, type_name: str, last: bool, device: str) -> list[tuple[A
     return [(made[0], [x, w]), (made[1], [w, dy]), (made[2], [x, dy])]
 
 
-def run(made: Any, tensors: list[Any], config: conv3d.Config) -> Any:
+def as_torch(made: Any, tensors: list[Any]) -> list[Any]:
+    """The same tensors, a filter among them as torch's channels_last_3d has it in memory."""
+    return [
+        t.permute(4, 0, 1, 2, 3).contiguous().permute(1, 2, 3, 4, 0) if t.shape == made.filter_shape else t
+        for t in tensors
+    ]
+
+
+def run(made: Any, tensors: list[Any], config: Config) -> Any:
     """A problem with a given configuration."""
     return getattr(conv3d, made.kernel)(made, *tensors, config)
 
@@ -196,14 +205,12 @@ def test_boxes(case: Any, type_name: str, device: str) -> None:
     """Boxes past every border, strides taken apart, phases of strided gradients; filters in both orders."""
     seen = set()
     for made, tensors in operands(case, type_name, True, device):
-        turned = [t.permute(4, 0, 1, 2, 3).contiguous().permute(1, 2, 3, 4, 0) for t in tensors]
         for kind in (kind for kind, fits in FITS.items() if fits(made)):
             seen.add(kind)
             config = replace(BOX, kind=kind, splits=1 + (type_name == "float32"))
             agree(run(made, tensors, config), made, tensors, TYPES[type_name][2])
-            others = [b if a.shape == made.filter_shape else a for a, b in zip(tensors, turned, strict=True)]
             if made.kernel != "conv3d_filter":
-                assert torch.equal(run(made, others, config), run(made, tensors, config))
+                assert torch.equal(run(made, as_torch(made, tensors), config), run(made, tensors, config))
     assert "boxes" in seen
 
 
@@ -249,7 +256,7 @@ def test_rows_of_taps_as_channels(type_name: str, device: str) -> None:
     case = ((4, 4, 16), (2, 3, 7), (2, 2, 2), (1, 1, 1), "SAME", 3, 16, 1)
     kinds = (("unfold", 32), ("boxes", 16), ("unfold", 16))
     for (made, tensors), (kind, bk) in zip(operands(case, type_name, True, device), kinds, strict=True):
-        assert conv3d.fits_unfolding(made, bk) if kind == "unfold" else conv3d.fits_rows_of_taps(made, bk)
+        assert conv_few.fits_unfolding(made, bk) if kind == "unfold" else conv_few.fits_rows_of_taps(made, bk)
         agree(run(made, tensors, replace(BOX, kind=kind, bk=bk)), made, tensors, TYPES[type_name][2])
 
 

@@ -18,7 +18,8 @@ if not torch.cuda.is_available() or os.environ.get("TRITON_INTERPRET") == "1":
 import voxgrad as vg  # noqa: E402
 from tests.cuda.test_convs import operands, run  # noqa: E402
 from voxgrad.arrays import gpu  # noqa: E402
-from voxgrad.kernels.cuda import conv3d, launch  # noqa: E402
+from voxgrad.kernels.cuda import launch  # noqa: E402
+from voxgrad.kernels.cuda.conv_common import Config  # noqa: E402
 
 POOL = {"ksize": [1, 3, 3, 3, 1], "strides": [1, 2, 2, 2, 1], "padding": "SAME"}
 CONV = {"strides": [1, 2, 1, 1, 1], "padding": "SAME"}
@@ -81,7 +82,7 @@ def test_a_call_like_one_before_takes_the_short_way(monkeypatch: pytest.MonkeyPa
 
 def test_launches_after_the_first_do_not_ask_triton(monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver takes every kernel as prepared, boxes included, and does the same."""
-    config = replace(conv3d.Config(64, 64, 16, splits=2, kind="boxes"), across=True)
+    config = replace(Config(64, 64, 16, splits=2, kind="boxes"), across=True)
     made = operands(((2, 8, 8), (3, 3, 3), (2, 2, 2), (1, 1, 1), "SAME", 64, 64, 1), "bfloat16", True, "cuda")
     raw = [(getattr(vg.raw_ops, name), arguments) for name, arguments in calls()]
     wanted = [run(problem, tensors, config) for problem, tensors in made], [op(**given) for op, given in raw]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions with the kernels of `conv_boxes`: which problems they take, their tiles, and float32 in parts."""
+"""Convolutions with the kernels of `conv_boxes` and `filter_boxes`: problems they take, tiles, float32 in parts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import triton.language as tl
 
 from voxgrad.catalog.geometry import Axis
 from voxgrad.catalog.problem import Problem
-from voxgrad.kernels.cuda import conv_boxes as kernels
+from voxgrad.kernels.cuda import conv_boxes, filter_boxes
 from voxgrad.kernels.cuda.launch import Boxes, Launch
 from voxgrad.kernels.cuda.parts import Make
 
@@ -139,7 +139,7 @@ def _constants(problem: Problem, tile: Tile) -> dict[str, Any]:
 
 
 def _product(problem: Problem, across: bool) -> dict[str, bool]:
-    """How the product of a kernel lies; what must settle is what tensor cores read from registers, see `conv_boxes`."""
+    """How the product of a kernel lies; what must settle is what tensor cores read from registers, see `box_reads`."""
     return {"ACROSS": across, "SETTLE": not across and problem.dtype.itemsize < 8 and _has_warpgroups()}
 
 
@@ -169,7 +169,7 @@ def positions(problem: Problem, tiling: Tiling, outs: tuple[int, ...], turned: b
     def launch(how: Any, parts: int) -> Launch:
         source = _read(problem, read, ci, parts, tile, tiling.bk, strides if flat else None)
         filters = _filters(problem, tiling.bn, tiling.bk, turned, parts)
-        return Launch(kernels.conv_boxes, grid, scalars, constants | {"HOW": how}, (source, filters))
+        return Launch(conv_boxes.conv_boxes, grid, scalars, constants | {"HOW": how}, (source, filters))
 
     return launch
 
@@ -209,7 +209,7 @@ def pairs(problem: Problem, tiling: Tiling, outs: tuple[int, ...], turned: bool)
     constants |= _product(problem, tiling.across)
     grid = (math.prod(tiles) * columns * problem.batch * axes[0].stride * axes[1].stride,)
     reading = (_read(problem, read, ci, 1, tile, tiling.bk, None), _filters(problem, tiling.bn, tiling.bk, turned))
-    return Launch(kernels.conv_box_pairs, grid, scalars, constants, reading)
+    return Launch(conv_boxes.conv_box_pairs, grid, scalars, constants, reading)
 
 
 def stack(problem: Problem, tiling: Tiling, outs: tuple[int, ...], turned: bool) -> Launch:
@@ -226,7 +226,7 @@ def stack(problem: Problem, tiling: Tiling, outs: tuple[int, ...], turned: bool)
     constants |= _blocks(tiling) | {"CI": ci, "CO": co, "FORWARD": forward, "TURNED": turned, "BN": co}
     constants |= {"SETTLE": _product(problem, False)["SETTLE"]}
     reading = (_read(problem, read, ci, 1, tile, tiling.bk, None), _filters(problem, co, tiling.bk, turned))
-    return Launch(kernels.conv_box_stack, (math.prod(tiles) * problem.batch,), scalars, constants, reading)
+    return Launch(conv_boxes.conv_box_stack, (math.prod(tiles) * problem.batch,), scalars, constants, reading)
 
 
 def _leads(problem: Problem) -> list[int]:
@@ -259,7 +259,7 @@ def rows(problem: Problem, tiling: Tiling, outs: tuple[int, ...]) -> Make:
         source = _read(problem, read, ci, parts, tile, tiling.bk, None)
         shape = (parts * inner, 3 * co)
         boxes = (source, Boxes(shape, (tiling.bk, 2 * co)), Boxes(shape, (tiling.bk, co)))
-        return Launch(kernels.conv_box_rows, grid, scalars, constants | {"HOW": how}, boxes)
+        return Launch(conv_boxes.conv_box_rows, grid, scalars, constants | {"HOW": how}, boxes)
 
     return launch
 
@@ -312,7 +312,7 @@ def filters(problem: Problem, tiling: Tiling, placed: tuple[int, int], splits: i
         source = _read(problem, sizes, ci, parts, tile, tiling.bm, strides if flat else None)
         gradient = _gradient(problem, parts, tile, tiling.bn, lines=constants["ACROSS"])
         grid = (taps * blocks * columns, splits)
-        return Launch(kernels.filter_boxes, grid, scalars, constants | {"HOW": how}, (source, gradient))
+        return Launch(filter_boxes.filter_boxes, grid, scalars, constants | {"HOW": how}, (source, gradient))
 
     return launch
 
@@ -338,6 +338,6 @@ def fan(problem: Problem, tiling: Tiling, placed: tuple[int, int], splits: int) 
         source = _read(problem, sizes, ci, parts, tile, ci, strides)
         gradient = _gradient(problem, parts, tile, tiling.bn, lines=constants["ACROSS"])
         grid = (axes[0].window * columns, splits)
-        return Launch(kernels.filter_fan, grid, scalars, constants | {"HOW": how}, (source, gradient))
+        return Launch(filter_boxes.filter_fan, grid, scalars, constants | {"HOW": how}, (source, gradient))
 
     return launch

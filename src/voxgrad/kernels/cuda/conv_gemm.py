@@ -29,6 +29,56 @@ def _axis(table, axis):
 
 
 @triton.jit
+def _step(k, lane, count_h, count_w, CI: tl.constexpr, BK: tl.constexpr, STRIP: tl.constexpr):
+    """Of one step of the inner loop: its taps, their channels, and the place of the taps in depth, height and width."""
+    if STRIP > 0:
+        t = k * STRIP + lane // CI
+        c = lane % CI
+        t_w = lane // CI
+        t_h = k % count_h
+        t_d = k // count_h
+    else:
+        if CI % BK == 0:
+            t = k // (CI // BK)
+            c = k % (CI // BK) * BK + lane
+        else:
+            t = (k * BK + lane) // CI
+            c = (k * BK + lane) % CI
+        t_w = t % count_w
+        t_h = t // count_w % count_h
+        t_d = t // (count_w * count_h)
+    return t, c, t_d, t_h, t_w
+
+
+@triton.jit
+def _masks(i_d, i_h, i_w, d, h, v, D, H, W, alive, own, t, taps, lane, CI: tl.constexpr, BK: tl.constexpr,
+           STRIP: tl.constexpr):  # fmt: skip
+    """Which cells that a step reads, and which numbers of its filters, are there."""
+    if CI % BK == 0 and STRIP == 0:
+        in_d = i_d + d
+        in_h = i_h + h
+        in_w = i_w + v
+        keep = (in_d >= 0) & (in_d < D) & (in_h >= 0) & (in_h < H) & (in_w >= 0) & (in_w < W) & alive
+        mask = keep[:, None]
+        w_mask = own[None, :]
+    elif STRIP > 0:
+        in_d = i_d + d
+        in_h = i_h + h
+        in_w = i_w[:, None] + v[None, :]
+        keep = (in_d >= 0) & (in_d < D) & (in_h >= 0) & (in_h < H) & alive
+        mask = keep[:, None] & (in_w >= 0) & (in_w < W) & (lane < STRIP * CI)[None, :]
+        w_mask = own[None, :] & (lane < STRIP * CI)[:, None]
+    else:
+        in_d = i_d[:, None] + d[None, :]
+        in_h = i_h[:, None] + h[None, :]
+        in_w = i_w[:, None] + v[None, :]
+        mask = (in_d >= 0) & (in_d < D) & (in_h >= 0) & (in_h < H) & (in_w >= 0) & (in_w < W) & alive[:, None]
+        mask &= (t < taps)[None, :]
+        w_mask = own[None, :] & (t < taps)[:, None]
+    return mask, w_mask
+
+
+@triton.jit
 def conv_positions(src, w, out, table, positions, D, H, W, s_n, s_d, s_h, s_w, s_c, o_n, o_d, o_h, o_w, o_c, w_t, w_k,
                    w_n, w_part, CO, KH, KW, group_src, group_w, group_out, column_blocks, phases,
                    src_part: tl.constexpr, CI: tl.constexpr, STEP_D: tl.constexpr, STEP_H: tl.constexpr,
@@ -70,53 +120,17 @@ def conv_positions(src, w, out, table, positions, D, H, W, s_n, s_d, s_h, s_w, s
     acc = tl.zeros([BM, BN], ACC)
     taps = count_d * count_h * count_w
     lane = tl.arange(0, BK)
-    ONE_TAP: tl.constexpr = CI % BK == 0 and STRIP == 0
     if STRIP > 0:
         steps = count_d * count_h
     else:
         steps = tl.cdiv(taps * CI, BK)
     for k in range(0, steps):
-        if STRIP > 0:
-            t = k * STRIP + lane // CI
-            c = lane % CI
-            t_w = lane // CI
-            t_h = k % count_h
-            t_d = k // count_h
-        else:
-            if ONE_TAP:
-                t = k // (CI // BK)
-                c = k % (CI // BK) * BK + lane
-            else:
-                t = (k * BK + lane) // CI
-                c = (k * BK + lane) % CI
-            t_w = t % count_w
-            t_h = t // count_w % count_h
-            t_d = t // (count_w * count_h)
+        t, c, t_d, t_h, t_w = _step(k, lane, count_h, count_w, CI, BK, STRIP)
         d = off_d + t_d * step_d
         h = off_h + t_h * step_h
         v = off_w + t_w * step_w
         tap = ((first_d + t_d * tap_d) * KH + first_h + t_h * tap_h) * KW + first_w + t_w * tap_w
-        if ONE_TAP:
-            in_d = i_d + d
-            in_h = i_h + h
-            in_w = i_w + v
-            keep = (in_d >= 0) & (in_d < D) & (in_h >= 0) & (in_h < H) & (in_w >= 0) & (in_w < W) & alive
-            mask = keep[:, None]
-            w_mask = (co < CO)[None, :]
-        elif STRIP > 0:
-            in_d = i_d + d
-            in_h = i_h + h
-            in_w = i_w[:, None] + v[None, :]
-            keep = (in_d >= 0) & (in_d < D) & (in_h >= 0) & (in_h < H) & alive
-            mask = keep[:, None] & (in_w >= 0) & (in_w < W) & (lane < STRIP * CI)[None, :]
-            w_mask = (co < CO)[None, :] & (lane < STRIP * CI)[:, None]
-        else:
-            in_d = i_d[:, None] + d[None, :]
-            in_h = i_h[:, None] + h[None, :]
-            in_w = i_w[:, None] + v[None, :]
-            mask = (in_d >= 0) & (in_d < D) & (in_h >= 0) & (in_h < H) & (in_w >= 0) & (in_w < W) & alive[:, None]
-            mask &= (t < taps)[None, :]
-            w_mask = (co < CO)[None, :] & (t < taps)[:, None]
+        mask, w_mask = _masks(i_d, i_h, i_w, d, h, v, D, H, W, alive, co < CO, t, taps, lane, CI, BK, STRIP)
         a_at = src + (row[:, None] + (d * s_d + h * s_h + v * s_w + c * s_c)[None, :])
         b_at = w + ((tap * w_t + c * w_k)[:, None] + (co * w_n)[None, :])
         a = tl.load(a_at, mask=mask, other=0.0)
@@ -358,6 +372,19 @@ def moved(acc, by, BW: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
 
 
 @triton.jit
+def _one_tap(a, a1, a2, b_at, w_part, mask, acc, PARTS: tl.constexpr):
+    """acc and the product of source cells with the filters of one tap."""
+    b = tl.load(b_at, mask=mask, other=0.0)
+    if PARTS == 3:
+        b1 = tl.load(b_at + w_part, mask=mask, other=0.0)
+        b2 = tl.load(b_at + 2 * w_part, mask=mask, other=0.0)
+        acc += parts_dot(a, a1, a2, b, b1, b2, tl.zeros(acc.shape, acc.dtype))
+    else:
+        acc = dot(a, b, acc)
+    return acc
+
+
+@triton.jit
 def conv_rows(src, w, out, table, D, H, W, s_n, s_d, s_h, s_w, o_n, o_d, o_h, o_w, o_c, w_t, w_k, w_n, src_part,
               w_part, CO, KH, rows, width_tiles, step, origin, CI: tl.constexpr, BW: tl.constexpr, BM: tl.constexpr,
               BN: tl.constexpr, BK: tl.constexpr, PARTS: tl.constexpr, ACC: tl.constexpr):  # fmt: skip
@@ -396,27 +423,14 @@ def conv_rows(src, w, out, table, D, H, W, s_n, s_d, s_h, s_w, o_n, o_d, o_h, o_
         b_at = w + ((tap * w_t + c * w_k)[:, None] + (co * w_n)[None, :])
         b_mask = (co < CO)[None, :] & (c >= 0)[:, None]
         a = tl.load(a_at, mask=keep[:, None], other=0.0)
+        a1 = a
+        a2 = a
         if PARTS == 3:
             a1 = tl.load(a_at + src_part, mask=keep[:, None], other=0.0)
             a2 = tl.load(a_at + 2 * src_part, mask=keep[:, None], other=0.0)
-        for j in tl.static_range(3):
-            b = tl.load(b_at + j * tap_w * w_t, mask=b_mask, other=0.0)
-            if PARTS == 3:
-                b1 = tl.load(b_at + j * tap_w * w_t + w_part, mask=b_mask, other=0.0)
-                b2 = tl.load(b_at + j * tap_w * w_t + 2 * w_part, mask=b_mask, other=0.0)
-                more = parts_dot(a, a1, a2, b, b1, b2, tl.zeros([BM, BN], ACC))
-                if j == 0:
-                    acc0 += more
-                elif j == 1:
-                    acc1 += more
-                else:
-                    acc2 += more
-            elif j == 0:
-                acc0 = dot(a, b, acc0)
-            elif j == 1:
-                acc1 = dot(a, b, acc1)
-            else:
-                acc2 = dot(a, b, acc2)
+        acc0 = _one_tap(a, a1, a2, b_at, w_part, b_mask, acc0, PARTS)
+        acc1 = _one_tap(a, a1, a2, b_at + tap_w * w_t, w_part, b_mask, acc1, PARTS)
+        acc2 = _one_tap(a, a1, a2, b_at + 2 * tap_w * w_t, w_part, b_mask, acc2, PARTS)
     _c, _f, _t, off_w, _st, _e, _s = _axis(table, 2)
     shift = off_w - origin
     acc = moved(acc0, shift, BW, BM, BN) + moved(acc1, shift + 1, BW, BM, BN) + moved(acc2, shift + 2, BW, BM, BN)
@@ -426,6 +440,27 @@ def conv_rows(src, w, out, table, D, H, W, s_n, s_d, s_h, s_w, o_n, o_d, o_h, o_
     tl.store(
         out + (to[:, None] + (co * o_c)[None, :]), acc.to(out.dtype.element_ty), mask=mask[:, None] & (co < CO)[None, :]
     )
+
+
+@triton.jit
+def _in_parts(at, part, mask, HOW: tl.constexpr):
+    """The parts of a block that HOW asks for, one `part` after the other; the others are copies that nobody reads."""
+    first = tl.load(at, mask=mask, other=0.0)
+    second = first
+    third = first
+    if HOW != ONE:
+        second = tl.load(at + part, mask=mask, other=0.0)
+    if HOW == THIRDS:
+        third = tl.load(at + 2 * part, mask=mask, other=0.0)
+    return first, second, third
+
+
+@triton.jit
+def _one_shift(a, a1, a2, b_at, y_part, alive, o_w, OW, own, acc, low, HOW: tl.constexpr):
+    """The sums and the product of source cells with dy at the outputs that one tap of width makes of them."""
+    mask = (alive & (o_w >= 0) & (o_w < OW))[:, None] & own[None, :]
+    b, b1, b2 = _in_parts(b_at, y_part, mask, HOW)
+    return products(a, a1, a2, b, b1, b2, acc, low, HOW)
 
 
 @triton.jit
@@ -465,30 +500,12 @@ def conv_filter_rows(x, dy, sums, guard, D, H, W, s_n, s_d, s_h, s_w, y_n, y_d, 
         mask = (in_d >= 0) & (in_d < D) & (in_h >= 0) & (in_h < H) & alive[:, None] & (j < rows)[None, :]
         a_at = x + ((image * s_n + o_d * S_D * s_d + o_h * S_H * s_h + i_w * s_w)[:, None] + column[None, :])
         b_at = dy + ((image * y_n + o_d * y_d + o_h * y_h + (i_w + b_w) * y_w)[:, None] + co[None, :])
-        a = tl.load(a_at, mask=mask, other=0.0)
-        a1 = a
-        a2 = a
-        if HOW != ONE:
-            a1 = tl.load(a_at + x_part, mask=mask, other=0.0)
-        if HOW == THIRDS:
-            a2 = tl.load(a_at + 2 * x_part, mask=mask, other=0.0)
+        a, a1, a2 = _in_parts(a_at, x_part, mask, HOW)
         a, a1, a2 = tl.trans(a), tl.trans(a1), tl.trans(a2)
-        for kw in tl.static_range(3):
-            o_w = i_w + b_w - kw
-            b_mask = (alive & (o_w >= 0) & (o_w < OW))[:, None] & (co < CO)[None, :]
-            b = tl.load(b_at - kw * y_w, mask=b_mask, other=0.0)
-            b1 = b
-            b2 = b
-            if HOW != ONE:
-                b1 = tl.load(b_at - kw * y_w + y_part, mask=b_mask, other=0.0)
-            if HOW == THIRDS:
-                b2 = tl.load(b_at - kw * y_w + 2 * y_part, mask=b_mask, other=0.0)
-            if kw == 0:
-                acc0, low0 = products(a, a1, a2, b, b1, b2, acc0, low0, HOW)
-            elif kw == 1:
-                acc1, low1 = products(a, a1, a2, b, b1, b2, acc1, low1, HOW)
-            else:
-                acc2, low2 = products(a, a1, a2, b, b1, b2, acc2, low2, HOW)
+        o_w = i_w + b_w
+        acc0, low0 = _one_shift(a, a1, a2, b_at, y_part, alive, o_w, OW, co < CO, acc0, low0, HOW)
+        acc1, low1 = _one_shift(a, a1, a2, b_at - y_w, y_part, alive, o_w - 1, OW, co < CO, acc1, low1, HOW)
+        acc2, low2 = _one_shift(a, a1, a2, b_at - 2 * y_w, y_part, alive, o_w - 2, OW, co < CO, acc2, low2, HOW)
     at = sums + split.to(tl.int64) * rows * 3 * CO + ((t * 3 * CI + c)[:, None] * CO + co[None, :])
     mask = (j < rows)[:, None] & (co < CO)[None, :]
     tl.store(at, whole(acc0, low0, guard, HOW), mask=mask)

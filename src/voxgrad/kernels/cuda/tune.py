@@ -24,7 +24,9 @@ from voxgrad._version import __version__
 from voxgrad.catalog.problem import Problem
 from voxgrad.kernels.cuda import boxes, cudnn
 from voxgrad.kernels.cuda import conv3d as ours
-from voxgrad.kernels.cuda.conv3d import FEW_CHANNELS, Config, fits_planes, fits_rows, fits_rows_of_taps, fits_unfolding
+from voxgrad.kernels.cuda.conv_common import FEW_CHANNELS, Config
+from voxgrad.kernels.cuda.conv_few import fits_planes, fits_rows_of_taps, fits_unfolding
+from voxgrad.kernels.cuda.conv_taps import fits_rows
 from voxgrad.kernels.cuda.cudnn import allows_tf32
 from voxgrad.kernels.cuda.launch import per_problem
 

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions of few channels: taps become channels or columns first, so that tensor cores have enough to multiply.
+
+A row of taps is unfolded into channels for Conv3D and its filter gradient. An input gradient is products with dy for
+many taps at once, of which every cell then gathers its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+import triton
+
+from voxgrad.catalog.geometry import Axis
+from voxgrad.catalog.problem import Problem
+from voxgrad.kernels.cuda import boxes
+from voxgrad.kernels.cuda.conv_common import (
+    Config,
+    Run,
+    data_strides,
+    is_big,
+    new_filter,
+    parts_of,
+    sum_dtype,
+    sum_type,
+    tiling_of,
+    window_constants,
+)
+from voxgrad.kernels.cuda.conv_filter import in_boxes
+from voxgrad.kernels.cuda.conv_gemm import conv_direct, conv_positions, depth_sums, gather_taps, unfold_width
+from voxgrad.kernels.cuda.conv_phases import Phase, input_phases, table_of
+from voxgrad.kernels.cuda.launch import Launch
+from voxgrad.kernels.cuda.parts import launched, thirds
+
+MOST_PRODUCTS = 2**30
+"""The most products of taps with dy that are kept at once, 4 bytes each."""
+
+
+def fits_unfolding(problem: Problem, bk: int) -> bool:
+    """Can "unfold" do it? Few channels, last in memory, and enough taps in a row to fill 32 or 64."""
+    columns = problem.axes[2].window * problem.in_channels
+    fits = problem.groups == 1 and problem.channels_last and 16 < columns <= 64 and not is_big(problem)
+    return fits and boxes.fits(_in_rows(problem, triton.next_power_of_2(columns)), bk)
+
+
+def _in_rows(problem: Problem, channels: int) -> Problem:
+    """The problem after the taps of a row have become channels: windows of one cell in width."""
+    d, h, w = problem.axes
+    return replace(problem, in_channels=channels, axes=(d, h, Axis(w.out, w.out, 1)))
+
+
+def _unfold(problem: Problem, channels: int) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Write the taps of every row as channels, padded with zeros to a given number of them."""
+    (d, h, w), ci = problem.axes, problem.in_channels
+    block = 64
+    tiles = triton.cdiv(w.out, block)
+    scalars = (d.size, h.size, w.size, w.out, w.before, *data_strides(problem.input_extent, True), tiles)
+    constants = {
+        "CI": ci, "K_W": w.window, "S_W": w.stride, "L_W": w.dilation, "LANES": triton.next_power_of_2(channels),
+        "ROW": channels, "BLOCK": block,
+    }  # fmt: skip
+    launch = Launch(unfold_width, (problem.batch * d.size * h.size * tiles,), scalars, constants)
+
+    def run(x: torch.Tensor) -> torch.Tensor:
+        out = x.new_empty((problem.batch, d.size, h.size, w.out, channels))
+        launch(x, out)
+        return out
+
+    return run
+
+
+def direct(problem: Problem, config: Config, s: tuple[int, ...], dtype: torch.dtype) -> Run:
+    """Conv3D as a sum of outer products, where channels and taps are too few for tensor cores."""
+    axes = problem.axes
+    o = data_strides(problem.output_extent, problem.channels_last)
+    bm = min(config.bm, triton.next_power_of_2(axes[2].out))
+    tiles, columns = triton.cdiv(axes[2].out, bm), triton.cdiv(problem.out_channels, config.bn)
+    scalars = (
+        axes[1].size, axes[2].size, *s, *o, problem.out_channels, *(axis.out for axis in axes), axes[0].size,
+        *(axis.before for axis in axes), tiles, columns,
+    )  # fmt: skip
+    constants = window_constants(problem) | {
+        "CI": problem.in_channels, "ACC": sum_type(dtype), "BM": bm, "BN": config.bn, "num_warps": config.warps,
+    }  # fmt: skip
+    grid = (problem.batch * axes[0].out * axes[1].out * tiles * columns,)
+    return Launch(conv_direct, grid, scalars, constants)
+
+
+def unfolded_forward(problem: Problem, config: Config, dtype: torch.dtype) -> Run:
+    """Conv3D of a row of taps as channels."""
+    window = problem.axes[2].window * problem.in_channels
+    channels = triton.next_power_of_2(window)
+    inner, unfold = _in_rows(problem, channels), _unfold(problem, channels)
+    outs = data_strides(problem.output_extent, True)
+    terms = math.prod(problem.filter_shape) // problem.out_channels
+    run = launched(boxes.positions(inner, tiling_of(config), outs, False), dtype, terms=terms, tf32=config.tf32)
+
+    def both(x: torch.Tensor, w: torch.Tensor, y: torch.Tensor) -> None:
+        rows = w.reshape(*w.shape[:2], window, problem.out_channels)
+        run(unfold(x), torch.nn.functional.pad(rows, (0, 0, 0, channels - window)), y)
+
+    return both
+
+
+def unfolded_filter(problem: Problem, config: Config, dtype: torch.dtype) -> Run:
+    """The filter gradient of a row of taps as channels."""
+    taps, ci = problem.axes[2].window, problem.in_channels
+    channels = triton.next_power_of_2(taps * ci)
+    inner, unfold = _in_rows(problem, channels), _unfold(problem, channels)
+    run = in_boxes(inner, config, dtype)
+
+    def both(x: torch.Tensor, dy: torch.Tensor, dw: torch.Tensor) -> None:
+        padded = new_filter(inner, x)
+        run(unfold(x), dy, padded)
+        dw.copy_(padded[:, :, 0, : taps * ci].unflatten(2, (taps, ci)))
+
+    return both
+
+
+def fits_gathering(problem: Problem) -> bool:
+    """Can an input gradient keep all the products that it gathers from?"""
+    return problem.groups == 1 and _products(problem) <= MOST_PRODUCTS
+
+
+def _products(problem: Problem) -> int:
+    """How many products `input_of_few` keeps."""
+    taps = math.prod(axis.window for axis in problem.axes) * problem.in_channels
+    if taps <= 32:
+        return taps * math.prod(problem.output_extent) // problem.out_channels
+    rows = problem.batch * problem.axes[0].size * problem.axes[1].size * problem.axes[2].out
+    return rows * problem.axes[2].window * problem.in_channels
+
+
+def fits_rows_of_taps(problem: Problem, bk: int) -> bool:
+    """Can "boxes" do the input gradient of few channels? Whole blocks of output channels, no dilation with strides."""
+    plain = all(axis.stride == 1 or axis.dilation == 1 for axis in problem.axes[:2])
+    return plain and problem.out_channels % bk == 0 and fits_gathering(problem)
+
+
+def fits_planes(problem: Problem) -> bool:
+    """Can "planes" do the input gradient of few channels? Up to 3 taps deep with stride 1, 16 columns, 64 channels."""
+    deep, columns = problem.axes[0], problem.axes[1].window * problem.axes[2].window * problem.in_channels
+    plain = deep.stride == deep.dilation == 1 and deep.window <= 3
+    return plain and columns <= 16 and problem.out_channels <= 64 and fits_gathering(problem)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lattice:
+    """What `input_of_few` multiplies: the positions of dy with all taps at once, or with the taps of a row."""
+
+    once: bool
+    images: int
+    positions: int
+    phases: list[list[Phase]]
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    outs: tuple[int, ...]
+    steps: tuple[int, int]
+    taps: tuple[Axis, Axis, Axis]
+    """The taps that are columns, as windows over the products."""
+
+
+def _lattice(problem: Problem, s: tuple[int, ...]) -> _Lattice:
+    """All taps at once where they make up to 32 columns."""
+    d, h, w = problem.axes
+    if math.prod(axis.window for axis in problem.axes) * problem.in_channels <= 32:
+        positions, point = problem.batch * d.out * h.out * w.out, [Phase(1, 0, 1, 0, 0, 1, 0)]
+        phases = [point, point, [Phase(1, 0, 1, 0, 0, positions, 0)]]
+        strides = (0, 0, 0, problem.out_channels, 1)
+        return _Lattice(
+            True, 1, positions, phases, (1, 1, positions), strides, (0, 0, 0, 1), (1, 1), problem.axes
+        )  # fmt: skip
+    plane = h.size * w.out
+    phases = [input_phases(d), input_phases(h), [Phase(1, 0, 1, 0, 0, w.out, 0)]]
+    taps = (Axis(d.size, d.size, 1), Axis(h.size, h.size, 1), w)
+    outs = (d.size * plane, plane, w.out, 1)
+    return _Lattice(
+        False, problem.batch, problem.batch * d.size * plane, phases, (d.out, h.out, w.out), s, outs,
+        (d.stride, h.stride), taps,
+    )  # fmt: skip
+
+
+def input_of_few(problem: Problem, config: Config, s: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Run:
+    """dx over few channels: products with dy for many taps at once as columns, then every cell gathers its own.
+
+    Where all taps make few columns, dy is read once for all of them. Otherwise the taps of one row of the window are
+    the columns, and depth and height are summed in the product.
+    """
+    if config.kind == "boxes":
+        return _input_in_rows(problem, config, dtype)
+    if config.kind == "planes":
+        return _input_in_planes(problem, config, dtype)
+    lattice, co = _lattice(problem, s), problem.out_channels
+    once, positions, images = lattice.once, lattice.positions, lattice.images
+    columns = math.prod(axis.window for axis in lattice.taps) * problem.in_channels
+    table, count, largest = table_of(lattice.phases, device)
+    parts, blocks = parts_of(dtype), triton.cdiv(columns, config.bn)
+    scalars = (
+        images, *lattice.sizes, *lattice.strides, *lattice.outs, positions, columns * co, 1, co,
+        math.prod(problem.filter_shape), columns, 1 if once else problem.axes[1].window, 1, 0, 0, 0, blocks, count,
+    )  # fmt: skip
+    # Read once, dy is taken apart on the way; read for every row of taps, that is done before.
+    constants = {
+        "src_part": 0 if once or parts == 1 else math.prod(problem.output_extent), "CI": co, "STEP_D": 1, "STEP_H": 1,
+        "STEP_W": 1, "OUT_D": lattice.steps[0], "OUT_H": lattice.steps[1], "OUT_W": 1, "BM": config.bm,
+        "BN": config.bn, "BK": config.bk, "PARTS": parts, "STRIP": 0, "ACC": sum_type(dtype),
+        "BIG": positions * columns >= 2**31 or is_big(problem), "num_warps": config.warps, "num_stages": config.stages,
+    }  # fmt: skip
+    grid = (triton.cdiv(largest * images, config.bm) * blocks * count,)
+    product = Launch(conv_positions, grid, scalars, constants)
+    gather = _gather(problem, lattice.taps, positions, dtype)
+
+    def run(dy: torch.Tensor, w: torch.Tensor, dx: torch.Tensor) -> None:
+        z = torch.empty((columns, positions), dtype=sum_dtype(dtype), device=dy.device)
+        product(dy if once else thirds(dy), thirds(w.contiguous()), z, table)
+        gather(z, dx)
+
+    return run
+
+
+def _input_in_rows(problem: Problem, config: Config, dtype: torch.dtype) -> Run:
+    """`input_of_few` with the taps of a row as columns, in boxes."""
+    d, h, w = problem.axes
+    columns = w.window * problem.in_channels
+    positions = problem.batch * d.size * h.size * w.out
+    outs = (positions // problem.batch, h.size * w.out, w.out, 1, positions)
+    product = boxes.positions(_in_rows(problem, columns), tiling_of(config), outs, False)
+    run = launched(product, dtype, terms=math.prod(problem.filter_shape) // problem.in_channels, tf32=config.tf32)
+    gather = _gather(problem, (Axis(d.size, d.size, 1), Axis(h.size, h.size, 1), w), positions, dtype)
+
+    def both(dy: torch.Tensor, taps: torch.Tensor, dx: torch.Tensor) -> None:
+        z = torch.empty((columns, positions), dtype=torch.float32, device=dy.device)
+        run(dy, taps.contiguous(), z)
+        gather(z, dx)
+
+    return both
+
+
+def _input_in_planes(problem: Problem, config: Config, dtype: torch.dtype) -> Run:
+    """`input_of_few` with the taps of a plane as columns; those of depth are summed on the way along it."""
+    (d, h, w), co = problem.axes, problem.out_channels
+    columns, plane, chunk = h.window * w.window * problem.in_channels, h.out * w.out, min(32, d.size)
+    positions = problem.batch * d.size * plane
+    tiles, chunks = triton.cdiv(plane, config.bm), triton.cdiv(d.size, chunk)
+    scalars = (d.size, d.out, co, plane, d.before, positions, tiles, chunks)
+    constants = {
+        "COLUMNS": columns, "K_D": d.window, "PARTS": parts_of(dtype), "ACC": sum_type(dtype), "BM": config.bm,
+        "BN": config.bn, "BK": config.bk, "CHUNK": chunk, "num_warps": config.warps, "num_stages": config.stages,
+    }  # fmt: skip
+    product = Launch(depth_sums, (problem.batch * tiles * chunks,), scalars, constants)
+    gather = _gather(problem, (Axis(d.size, d.size, 1), h, w), positions, dtype)
+
+    def run(dy: torch.Tensor, taps: torch.Tensor, dx: torch.Tensor) -> None:
+        z = torch.empty((columns, positions), dtype=sum_dtype(dtype), device=dy.device)
+        product(dy, taps.contiguous(), z)
+        gather(z, dx)
+
+    return run
+
+
+def _gather(problem: Problem, taps: tuple[Axis, Axis, Axis], positions: int, dtype: torch.dtype) -> Launch:
+    """Every cell adds the products of the taps that fall on it."""
+    d, h, w = problem.axes
+    bw = min(128, triton.next_power_of_2(w.size))
+    bh = max(1, min(512 // bw, triton.next_power_of_2(h.size)))
+    tiles = (triton.cdiv(h.size, bh), triton.cdiv(w.size, bw))
+    scalars = (
+        positions, d.size, h.size, w.size, *(axis.out for axis in taps), *(axis.before for axis in taps),
+        problem.in_channels, *tiles, *data_strides(problem.input_extent, problem.channels_last),
+    )  # fmt: skip
+    windows = window_constants(replace(problem, axes=taps))
+    grid = (problem.batch * d.size * tiles[0] * tiles[1], problem.in_channels)
+    return Launch(gather_taps, grid, scalars, windows | {"ACC": sum_type(dtype), "BH": bh, "BW": bw})

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Conv3D and its input gradient tap by tap, or by the three taps of a row: launches of the kernels of `conv_gemm`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+import triton
+
+from voxgrad.catalog.problem import Problem
+from voxgrad.kernels.cuda.conv_common import Config, data_strides, is_big, parts_of, sum_type
+from voxgrad.kernels.cuda.conv_gemm import conv_positions, conv_rows
+from voxgrad.kernels.cuda.conv_phases import forward_phases, input_phases, row_phase, table_of
+from voxgrad.kernels.cuda.launch import Launch
+
+
+def positions(problem: Problem, config: Config, s: tuple[int, ...], dtype: torch.dtype, device: torch.device,
+              turned: bool, *, forward: bool) -> Callable[..., None]:  # fmt: skip
+    """Tap by tap: the forward convolution, or all phases of its transpose."""
+    groups, axes = problem.groups, problem.axes
+    inner, outer = problem.in_channels // groups, problem.out_channels // groups
+    ci, co = (inner, outer) if forward else (outer, inner)
+    phases_of = forward_phases if forward else input_phases
+    table, phases, largest = table_of([phases_of(axis) for axis in axes], device)
+    source, out = (problem.input_extent, problem.output_extent)[:: 1 if forward else -1]
+    o = data_strides(out, problem.channels_last)
+    parts, strides = 1 if config.kind == "whole" else parts_of(dtype), [axis.stride for axis in axes]
+    tap, row, column = _filter_strides(problem, turned)
+    columns = triton.cdiv(co, config.bn)
+    reading, writing = (strides, [1, 1, 1])[:: 1 if forward else -1]
+    strip = axes[2].window if config.kind == "strip" else 0
+    scalars = (
+        problem.batch, *(axis.size if forward else axis.out for axis in axes), *s, *o, tap,
+        *((row, column) if forward else (column, row)), math.prod(problem.filter_shape), co, axes[1].window,
+        axes[2].window, ci * s[4], outer * column, co * o[4], columns, phases,
+    )  # fmt: skip
+    constants = {
+        "src_part": math.prod(source) if parts == 3 else 0, "CI": ci, "STEP_D": reading[0], "STEP_H": reading[1],
+        "STEP_W": reading[2], "OUT_D": writing[0], "OUT_H": writing[1], "OUT_W": writing[2], "BM": config.bm,
+        "BN": config.bn, "BK": triton.next_power_of_2(max(16, strip * ci)) if strip else config.bk, "PARTS": parts,
+        "STRIP": strip, "ACC": sum_type(dtype), "BIG": is_big(problem), "num_warps": config.warps,
+        "num_stages": config.stages,
+    }  # fmt: skip
+    grid = (triton.cdiv(largest * problem.batch, config.bm) * columns * phases, groups)
+    launch = Launch(conv_positions, grid, scalars, constants)
+    return lambda source, w, out: launch(source, w, out, table)
+
+
+def _filter_strides(problem: Problem, turned: bool) -> tuple[int, int, int]:
+    """Elements between the taps, the input and the output channels of a filter."""
+    inner, total = problem.in_channels // problem.groups, problem.out_channels
+    if turned:
+        return inner, 1, inner * math.prod(axis.window for axis in problem.axes)
+    return inner * total, total, 1
+
+
+def fits_rows(problem: Problem, *, channels: int) -> bool:
+    """Can "rows" do it? Windows 3 wide, stride 1, no dilation in width, `channels` of the source in whole blocks."""
+    axes = problem.axes
+    thin = axes[2].window == 3 and axes[2].dilation == 1 and all(axis.stride == 1 for axis in axes)
+    return thin and problem.groups == 1 and channels % 16 == 0 and not is_big(problem) and axes[2].out > 0
+
+
+def rows(problem: Problem, config: Config, s: tuple[int, ...], dtype: torch.dtype, device: torch.device,
+         turned: bool, *, forward: bool) -> Callable[..., None]:  # fmt: skip
+    """The three width taps at once."""
+    axes = problem.axes
+    ci, co = (problem.in_channels, problem.out_channels)[:: 1 if forward else -1]
+    tap, row, column = _filter_strides(problem, turned)
+    phases_of = forward_phases if forward else input_phases
+    table, _, _ = table_of([*(phases_of(axis) for axis in axes[:2]), [row_phase(axes[2], forward)]], device)
+    source, out = (problem.input_extent, problem.output_extent)[:: 1 if forward else -1]
+    extents = [axis.size if forward else axis.out for axis in axes]
+    made = [axis.out if forward else axis.size for axis in axes]
+    whole = extents[2] <= 128 and made[2] <= 128
+    bw = triton.next_power_of_2(max(extents[2], made[2])) if whole else 128
+    step, origin = (bw, 0) if whole else (bw - 2, row_phase(axes[2], forward).offset)
+    lines = problem.batch * made[0] * made[1]
+    tiles = triton.cdiv(made[2], step)
+    bm = max(config.bm, bw)
+    scalars = (
+        *extents, *s[:4], *data_strides(out, problem.channels_last), tap,
+        *((row, column) if forward else (column, row)), math.prod(source), math.prod(problem.filter_shape), co,
+        axes[1].window, lines, tiles, step, origin,
+    )  # fmt: skip
+    constants = {
+        "CI": ci, "BW": bw, "BM": bm, "BN": config.bn, "BK": config.bk, "PARTS": parts_of(dtype),
+        "ACC": sum_type(dtype), "num_warps": config.warps, "num_stages": config.stages,
+    }  # fmt: skip
+    launch = Launch(conv_rows, (triton.cdiv(lines, bm // bw) * tiles, triton.cdiv(co, config.bn)), scalars, constants)
+    return lambda source, w, out: launch(source, w, out, table)
