@@ -238,6 +238,7 @@ def test_float64_and_tf32_in_boxes(device: str) -> None:
     case = ((2, 8, 8), *BOXED[1][1:])
     for made, tensors in operands(case, "float64", True, device):
         agree(run(made, tensors, BOX), made, tensors, TYPES["float64"][2])
+        agree(run(made, as_torch(made, tensors), BOX), made, tensors, TYPES["float64"][2])
     for made, tensors in operands(case, "float32", True, device):
         agree(run(made, tensors, replace(BOX, tf32=True)), made, tensors, 3e-5)
 

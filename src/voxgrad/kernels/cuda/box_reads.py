@@ -142,6 +142,41 @@ def all_lines(lines, at, rows, column, HOW: tl.constexpr):
 
 
 @triton.jit
+def spread_rows(rows):
+    """A matrix of float64 with the even ones of every eight rows first.
+
+    Tensor cores take float64 from registers, and half a warp loads 32 bytes of each of four rows at once. The copy
+    engine shuffles a box by pairs of its rows, of 128 bytes each: of four rows next to each other, two share banks.
+    """
+    return rows.reshape(rows.shape[0] // 8, 4, 2, rows.shape[1]).permute(0, 2, 1, 3).reshape(rows.shape)
+
+
+@triton.jit
+def spread(a, b, STANDING: tl.constexpr):
+    """Both operands of a product of float64, their positions and columns in an order in which loads share no banks.
+
+    The inner index of a lies last in memory, and so does that of b if STANDING. Else columns do, of which half a warp
+    loads four from each of four rows: two, and two that are 64 bytes further.
+    """
+    if STANDING:
+        b = tl.trans(spread_rows(tl.trans(b)))
+    else:
+        b = b.reshape(b.shape[0], b.shape[1] // 16, 2, 4, 2).permute(0, 1, 3, 2, 4).reshape(b.shape)
+    return spread_rows(a), b
+
+
+@triton.jit
+def gathered(acc, STANDING: tl.constexpr):
+    """The product of what was `spread`, its positions and columns in their own order again."""
+    acc = acc.reshape(acc.shape[0] // 8, 2, 4, acc.shape[1]).permute(0, 2, 1, 3).reshape(acc.shape)
+    if STANDING:
+        acc = acc.reshape(acc.shape[0], acc.shape[1] // 8, 2, 4).permute(0, 1, 3, 2).reshape(acc.shape)
+    else:
+        acc = acc.reshape(acc.shape[0], acc.shape[1] // 16, 4, 2, 2).permute(0, 1, 3, 2, 4).reshape(acc.shape)
+    return acc
+
+
+@triton.jit
 def zeros(BM: tl.constexpr, BN: tl.constexpr, ACROSS: tl.constexpr, ACC: tl.constexpr):
     """Zeros for a tile of BM positions and BN columns."""
     if ACROSS:

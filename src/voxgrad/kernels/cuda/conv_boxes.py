@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ruff: noqa: N803, SIM102, SIM109 - Triton: capitals are compile-time constants, and so are branches on them
+# ruff: noqa: N803, SIM102, SIM109, SIM300 - Triton: capitals are compile-time constants, and so are branches on them
 # mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False
 # mypy: disallow-untyped-calls=False, disallow-untyped-decorators=False
 """Convolutions that read boxes: the copy engine of a GPU fetches a box of cells and fills in zeros past the border.
@@ -18,12 +18,14 @@ from voxgrad.kernels.cuda.box_reads import (
     all_cells,
     all_taps,
     cells,
+    gathered,
     multiplied,
     next_step,
     phase_of,
     positions_of,
     put,
     settled,
+    spread,
     taps,
     tile_of,
     upright,
@@ -86,6 +88,8 @@ def conv_boxes(src, w, out, guard, images, depth, e_d, e_h, e_w, b_d, b_h, b_w, 
             v = x + w_w - t_w * L_W
         a, a1, a2 = all_cells(src, image, images, depth, d, h, v, c, CI, S_H, S_W, FLAT, BM, BK, HOW)
         b, b1, b2 = all_taps(w, tap, c, column, CI, CO, TAPS, FORWARD, TURNED, HOW)
+        if ACC == tl.float64:
+            a, b = spread(a, b, FORWARD == TURNED)
         acc, low = multiplied(a, a1, a2, b, b1, b2, acc, low, ACROSS, HOW)
         c, t_d, t_h, t_w = next_step(c, t_d, t_h, t_w, n_h, n_w, CI, BK)
     q_d, q_h, q_w = positions_of(x, y, z, BD, BH, BW)
@@ -95,6 +99,8 @@ def conv_boxes(src, w, out, guard, images, depth, e_d, e_h, e_w, b_d, b_h, b_w, 
         q_d = q_d * S_D + r_d
     mask = (q_w < e_w) & (q_h < e_h) & (q_d < e_d)
     acc = upright(whole(acc, low, guard, HOW), ACROSS)
+    if ACC == tl.float64:
+        acc = gathered(acc, FORWARD == TURNED)
     put(acc, out, image, q_d, q_h, q_w, o_n, o_d, o_h, o_w, o_c, column, mask, CO, BN)
 
 

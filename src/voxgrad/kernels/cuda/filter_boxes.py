@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ruff: noqa: N803, RUF005, SIM102, SIM109 - Triton: capitals are compile-time constants, and so are branches on them
+# ruff: noqa: N803, RUF005, SIM102, SIM109, SIM300 - Triton: capitals are compile-time constants, and so are branches on them
 # mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False
 # mypy: disallow-untyped-calls=False, disallow-untyped-decorators=False, disable-error-code=assignment
 """Filter gradients that read boxes: see `conv_boxes`."""
@@ -14,6 +14,7 @@ from voxgrad.kernels.cuda.box_reads import (
     all_lines,
     next_step,
     settled,
+    spread_rows,
     tile_of,
     upright,
     zeros,
@@ -61,6 +62,8 @@ def filter_boxes(x, dy, out, guard, images, depth, boxes, per_split, b_d, b_h, b
             acc, low = products(b, b1, b2, a, a1, a2, acc, low, HOW)
         else:
             b, b1, b2 = all_cells(dy, image, images, 0, d * BD, h * BH, v * BW, column, CO, 1, 1, False, BK, BN, HOW)
+            if ACC == tl.float64:
+                a, b = spread_rows(a), spread_rows(b)
             acc, low = products(tl.trans(a), tl.trans(a1), tl.trans(a2), b, b1, b2, acc, low, HOW)
         v, image, d, h = next_step(v, image, d, h, tiles_d, tiles_h, tiles_w, 1)
     acc = upright(whole(acc, low, guard, HOW), ACROSS)
