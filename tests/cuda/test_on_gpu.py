@@ -164,30 +164,66 @@ def test_misaligned_tensors() -> None:
         torch.testing.assert_close(y.cpu(), vg.raw_ops.AvgPool3D(input=x.cpu().clone(), **POOL))
 
 
-@pytest.mark.slow
-def test_more_than_two_to_the_31_elements() -> None:
-    """The far end of a huge volume is computed like a small one."""
-    sizes = [1, 1040, 1024, 1024, 2]
-    x = torch.randn(sizes, device="cuda", dtype=torch.bfloat16)
+def small_integers(*shape: int) -> Any:
+    """Numbers that are summed without rounding, whatever the order."""
+    return torch.randint(-3, 4, shape, device="cuda", dtype=torch.bfloat16)
+
+
+@pytest.fixture
+def huge() -> tuple[Any, Any]:
+    """A volume of more than 2**31 elements, and its far end as a volume of its own."""
+    x = small_integers(1, 1040, 1024, 1024, 2)
     assert x.numel() > 2**31
-    tail = x[:, -8:].contiguous()
-    pool = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 2, 2, 2, 1], "padding": "VALID"}
-    y, small = (vg.raw_ops.MaxPool3D(input=data, **pool) for data in (x, tail))
+    return x, x[:, -8:].contiguous()
+
+
+PAIRS = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 2, 2, 2, 1], "padding": "VALID"}
+TAPS = {"strides": [1, 1, 1, 1, 1], "padding": "VALID"}
+
+
+@pytest.mark.slow
+def test_pools_past_two_to_the_31(huge: tuple[Any, Any]) -> None:
+    """The far end of a huge volume is pooled like a small one, and so are the gradients."""
+    x, tail = huge
+    y, small = (vg.raw_ops.MaxPool3D(input=data, **PAIRS) for data in huge)
     assert torch.equal(y[:, -4:], small)
-    assert torch.equal(vg.raw_ops.AvgPool3D(input=x, **pool)[:, -4:], vg.raw_ops.AvgPool3D(input=tail, **pool))
-    dx = vg.raw_ops.MaxPool3DGrad(orig_input=x, orig_output=y, grad=y, **pool)
-    assert torch.equal(dx[:, -8:], vg.raw_ops.MaxPool3DGrad(orig_input=tail, orig_output=small, grad=small, **pool))
-    dx = vg.raw_ops.AvgPool3DGrad(orig_input_shape=sizes, grad=y, **pool)
-    assert torch.equal(dx[:, -8:], vg.raw_ops.AvgPool3DGrad(orig_input_shape=list(tail.shape), grad=small, **pool))
-    second = vg.raw_ops.MaxPool3DGradGrad(orig_input=x, orig_output=y, grad=x, **pool)
-    assert torch.equal(second, y)
-    del dx, second
-    w = torch.randn(2, 2, 2, 2, 2, device="cuda", dtype=torch.bfloat16)
-    conv = {"strides": [1, 1, 1, 1, 1], "padding": "VALID"}
-    y, small = (vg.raw_ops.Conv3D(input=data, filter=w, **conv) for data in (x, tail))
-    torch.testing.assert_close(y[:, -7:], small)
-    dx = vg.raw_ops.Conv3DBackpropInputV2(input_sizes=sizes, filter=w, out_backprop=y, **conv)
-    near = vg.raw_ops.Conv3DBackpropInputV2(input_sizes=list(tail.shape), filter=w, out_backprop=small, **conv)
-    torch.testing.assert_close(dx[:, -6:], near[:, -6:])
-    dw = vg.raw_ops.Conv3DBackpropFilterV2(input=x, filter_sizes=[2, 2, 2, 2, 2], out_backprop=y, **conv)
-    assert torch.isfinite(dw.float()).all()
+    assert torch.equal(vg.raw_ops.AvgPool3D(input=x, **PAIRS)[:, -4:], vg.raw_ops.AvgPool3D(input=tail, **PAIRS))
+    dx = vg.raw_ops.MaxPool3DGrad(orig_input=x, orig_output=y, grad=y, **PAIRS)
+    assert torch.equal(dx[:, -8:], vg.raw_ops.MaxPool3DGrad(orig_input=tail, orig_output=small, grad=small, **PAIRS))
+    dx = vg.raw_ops.AvgPool3DGrad(orig_input_shape=list(x.shape), grad=y, **PAIRS)
+    assert torch.equal(dx[:, -8:], vg.raw_ops.AvgPool3DGrad(orig_input_shape=list(tail.shape), grad=small, **PAIRS))
+    assert torch.equal(vg.raw_ops.MaxPool3DGradGrad(orig_input=x, orig_output=y, grad=x, **PAIRS), y)
+
+
+@pytest.mark.slow
+def test_a_convolution_past_two_to_the_31(huge: tuple[Any, Any]) -> None:
+    """The far end of a huge volume gives what it gives alone."""
+    w = small_integers(2, 2, 2, 2, 2)
+    y, near = (vg.raw_ops.Conv3D(input=data, filter=w, **TAPS) for data in huge)
+    assert torch.equal(y[:, -7:], near)
+
+
+@pytest.mark.slow
+def test_an_input_gradient_past_two_to_the_31(huge: tuple[Any, Any]) -> None:
+    """Cells that only windows of the far end read get the gradient that they get alone."""
+    w = small_integers(2, 2, 2, 2, 2)
+    dx, near = (
+        vg.raw_ops.Conv3DBackpropInputV2(
+            input_sizes=list(data.shape), filter=w, out_backprop=data[:, 1:, 1:, 1:].contiguous(), **TAPS
+        )
+        for data in huge
+    )
+    assert torch.equal(dx[:, -7:], near[:, -7:])
+
+
+@pytest.mark.slow
+def test_a_filter_gradient_past_two_to_the_31(huge: tuple[Any, Any]) -> None:
+    """A gradient that is zero but for the far end sums over that end alone."""
+    small = small_integers(1, 7, 1023, 1023, 2)
+    y = torch.zeros(1, 1039, 1023, 1023, 2, device="cuda", dtype=torch.bfloat16)
+    y[:, -7:] = small
+    dw, near = (
+        vg.raw_ops.Conv3DBackpropFilterV2(input=data, filter_sizes=[2, 2, 2, 2, 2], out_backprop=dy, **TAPS)
+        for data, dy in zip(huge, (y, small), strict=True)
+    )
+    assert torch.equal(dw, near)
