@@ -7,7 +7,7 @@
     python -m bench.gpu --only Conv3D --out bench/results/gpu.json --merge   # the other rows stay, with their dates
 
 A result is compared with a float64 (or torch) reference first; a wrong one has no time. Times are medians of
-triton.testing.do_bench. Ceilings are measured in the same run.
+triton.testing.do_bench, by turns where the best peer is within a tenth. Ceilings are measured in the same run.
 """
 
 from __future__ import annotations
@@ -358,6 +358,7 @@ def time_peers(row: Timing, problem: Problem, tensors: list[torch.Tensor], with_
     """Torch in both layouts, XLA in NDHWC."""
     tf32 = cudnn.switches(tensors[0].dtype, deterministic=False).tf32
     flags = torch.backends.cudnn.flags(enabled=True, benchmark=True, deterministic=False, allow_tf32=tf32)
+    calls = {}
     with flags:
         for last in (True, False):
             one = problem if last else problem_of(problem.kernel, row.shape, row.dtype, False)
@@ -365,14 +366,25 @@ def time_peers(row: Timing, problem: Problem, tensors: list[torch.Tensor], with_
                 t if last or tuple(t.shape) == problem.filter_shape else t.permute(0, 4, 1, 2, 3).contiguous()
                 for t in tensors
             ]
+            name = "torch NDHWC" if last else "torch NCDHW"
             try:
-                call = peer(one, mine)
-                row.peers["torch NDHWC" if last else "torch NCDHW"] = do_bench(call, 5, 40, return_mode="median")
+                calls[name] = peer(one, mine)
+                row.peers[name] = do_bench(calls[name], 5, 40, return_mode="median")
             except RuntimeError as error:
                 print(f"torch refuses {row.op} {row.dtype} {row.shape}: {str(error)[:80]}", flush=True)
+        race_again(row, partial(dispatch.run, problem, *tensors), calls)
     call_xla = xla(problem, tensors) if with_xla else None
     if call_xla is not None:
         row.peers["xla NDHWC"] = wall(call_xla)
+
+
+def race_again(row: Timing, ours: Callable[[], Any], peers: dict[str, Callable[[], Any]]) -> None:
+    """Time ours and the best peer again, by turns, where they are close: a GPU at its power limit slows as it works."""
+    best = min(row.peers, key=lambda name: row.peers[name], default="")
+    if not best or "NDHWC" not in row.ours or not 0.9 < row.peers[best] / row.ours["NDHWC"] < 1.1:
+        return
+    times = [[do_bench(call, 5, 20, return_mode="median") for call in (ours, peers[best])] for _ in range(5)]
+    row.ours["NDHWC"], row.peers[best] = (statistics.median(turns) for turns in zip(*times, strict=True))
 
 
 def ceilings() -> dict[str, float]:
