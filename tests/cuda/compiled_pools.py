@@ -3,7 +3,8 @@
 
     TRITON_INTERPRET=0 python -m tests.cuda.compiled_pools
 
-A line per kernel: its type, layout and name, and how many of its additions are made only where a bit says so.
+A line per kernel: its type, layout and name, how many of its additions are made only where a bit says so, and how many
+times it announces what it will read.
 """
 
 from __future__ import annotations
@@ -28,13 +29,16 @@ KINDS = {
 def main() -> None:
     """Print the lines."""
     axis = geometry.axis(16, 3, 1, 1, geometry.SAME)
+    long = geometry.axis(64, 3, 1, 1, geometry.SAME)
     assert isinstance(axis, geometry.Axis)
+    assert isinstance(long, geometry.Axis)
     for name, (declared, dtype) in KINDS.items():
         for last in (True, False):
-            made = Problem("", "max_pool_grad", declared, declared, (), last, 2, 8, 8, 1, (axis, axis, axis))
+            made = Problem("", "max_pool_grad", declared, declared, (), last, 2, 64, 64, 1, (axis, axis, long))
             launch = pool_max._back_plan(made, dtype, dtype.itemsize == 2)
             text = compiled(launch, 4, ("u8", name, name, "i32"))
-            print(name, last, launch.kernel.__name__, len(re.findall(r"@!?p\d add\.f32", text)), sep=",")
+            decided = len(re.findall(r"@!?p\d add\.f32", text))
+            print(name, last, launch.kernel.__name__, decided, text.count("prefetch.global.L2"), sep=",")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from voxgrad.kernels.cuda.pool_common import (
     steps,
     tile_rows,
 )  # fmt: skip
-from voxgrad.kernels.cuda.pool_lanes import Lanes, choose_lanes, element_size, fits_lanes, laid_out
+from voxgrad.kernels.cuda.pool_lanes import Lanes, choose_lanes, element_size, fits_lanes, foreseeing, laid_out
 from voxgrad.kernels.cuda.pool_sweep import sweep_spread
 from voxgrad.kernels.cuda.pool_windows import pool_windows
 
@@ -163,8 +163,8 @@ def _lanes(pool: Pool, size: int) -> Lanes:
     if pool.strides[1] > 1:
         return choose_lanes(pool, size, 1, 8, width=16 if size == 2 else 8)
     if pool.channels > 1 and size > 2:
-        return choose_lanes(pool, size, 4, 64, width=8)
-    return choose_lanes(pool, size, 4, 64 if size == 2 else 32)
+        return foreseeing(pool, choose_lanes(pool, size, 4, 64, width=8), size, 1)
+    return foreseeing(pool, choose_lanes(pool, size, 4, 64 if size == 2 else 32), size, 1)
 
 
 def avg_pool(problem: Problem, x: torch.Tensor) -> torch.Tensor:

@@ -13,7 +13,7 @@ which the first-level cache answers. Blocks are [L lanes, X].
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -21,7 +21,7 @@ import triton
 import triton.language as tl
 
 from voxgrad.kernels.cuda.pool_common import Pool, channel_block, covered, inside, level, steps
-from voxgrad.kernels.cuda.pool_words import as_word, firsts, paired, seconds, shifted, widened
+from voxgrad.kernels.cuda.pool_words import INTERPRETED, as_word, firsts, paired, seconds, shifted, widened
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,8 @@ class Lanes:
     """More than 1: loads of the next step go through shared memory meanwhile."""
     registers: int = 0
     """Registers of a thread, 0 for what the compiler finds; told a number, it also loads earlier."""
+    ahead: int = 0
+    """Steps before it is read that memory is asked to bring something nearer; 0 for never."""
 
 
 def fits_lanes(pool: Pool) -> bool:
@@ -87,6 +89,22 @@ def choose_lanes(
     return Lanes(lanes, numbers, rows, chunk, threads // 32, across=min(across, lanes))
 
 
+_LONG_ROW = 64
+"""Places of a row from which lines of it are announced."""
+
+
+def foreseeing(pool: Pool, lanes: Lanes, size: int, ahead: int, registers: int = 0) -> Lanes:
+    """Lanes that announce what they will read, with the registers measured for that, if cache lines are their own.
+
+    Where several lanes or programs read parts of one line it would be asked for again and again.
+    """
+    own = lanes.numbers * size
+    apart = own >= 128 or (own >= 64 and lanes.numbers == pool.channels)
+    if size > 4 or not (pool.sizes[2] >= _LONG_ROW if lanes.line else apart):
+        return lanes
+    return replace(lanes, ahead=ahead, registers=registers or lanes.registers)
+
+
 Geometry = tuple[tuple[int], tuple[int, ...], dict[str, Any]]
 
 _FEW = 256
@@ -111,7 +129,8 @@ def laid_out(pool: Pool, lanes: Lanes, along: int, rows: int, width: int) -> Geo
     constants = {
         "KD": kd, "KH": kh, "KW": kw, "SD": sd, "SH": sh, "SW": sw, "BEFORE": pool.befores[2], "R": lanes.rows,
         "X": lanes.numbers, "L": lanes.lanes, "ACROSS": lanes.across, "CHUNK": chunk, "LINE": lanes.line,
-        "STAGES": lanes.stages, "WHOLE": pool.channels % lanes.numbers == 0, "num_warps": lanes.warps,
+        "STAGES": lanes.stages, "AHEAD": lanes.ahead, "WHOLE": pool.channels % lanes.numbers == 0,
+        "num_warps": lanes.warps,
     }  # fmt: skip
     if lanes.registers:
         constants["maxnreg"] = lanes.registers
@@ -124,16 +143,20 @@ def element_size(dtype: torch.dtype) -> int:
 
 
 @triton.jit
-def spot(units, tiles, tiles_c, chunks, L: tl.constexpr, ACROSS: tl.constexpr):
+def spot(units, tiles, tiles_c, chunks, L: tl.constexpr, ACROSS: tl.constexpr, EVERY: tl.constexpr = 1,
+         REVERSED: tl.constexpr = False):  # fmt: skip
     """Image (64 bits), chunk of depth and tile of channels of this program; row group and width unit of its lanes.
 
     Lanes follow the rows, or are ACROSS of a row, as many of the next, and so on: tiles that share more with their
-    neighbours in the first-level cache. A lane past the end of its rows has a row group past all.
+    neighbours in the first-level cache. A lane past the end of its rows has a row group past all. EVERY leaves out all
+    but every so manyth lane. Programs are REVERSED to begin with what a kernel before them wrote last.
     """
     pid = tl.program_id(0)
+    if REVERSED:
+        pid = tl.num_programs(0) - 1 - pid
     tc = pid % tiles_c
     pid = pid // tiles_c
-    lane = tl.arange(0, L)[:, None]
+    lane = tl.arange(0, L // EVERY)[:, None] * EVERY
     if ACROSS:
         wide = (units + ACROSS - 1) // ACROSS
         unit = pid % tiles % wide * ACROSS + lane % ACROSS
@@ -169,6 +192,44 @@ def fetch(source, at, there, other, ZERO: tl.constexpr, ONCE: tl.constexpr = Fal
     else:
         value = tl.load(source + at, eviction_policy=KEEP)
     return value
+
+
+@triton.jit
+def own_lines(source, units, tiles, tiles_c, chunks, H, W, C, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+              X: tl.constexpr, L: tl.constexpr, ACROSS: tl.constexpr, LINE: tl.constexpr,
+              REVERSED: tl.constexpr = False):  # fmt: skip
+    """Where in [H, W, C] the cache lines with the numbers of lanes begin, in bytes; lanes in one line name it once.
+
+    A row group is ROWS rows, a width unit COLUMNS places of X numbers, or X * COLUMNS numbers of a line.
+    """
+    SIZE: tl.constexpr = source.dtype.element_ty.primitive_bitwidth // 8
+    NUMBERS: tl.constexpr = X * COLUMNS if LINE else X
+    EVERY: tl.constexpr = min(max(128 // (NUMBERS * SIZE), 1), L) if LINE else 1
+    PLACES: tl.constexpr = 1 if LINE else COLUMNS
+    PIECES: tl.constexpr = max(NUMBERS * SIZE // 128, 1)
+    _image, _chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS, EVERY, REVERSED)
+    k = tl.arange(0, ROWS * PLACES * PIECES)[None, :]
+    row = tl.minimum(group * ROWS + k // (PLACES * PIECES), H - 1) * W
+    if LINE:
+        place = row + unit * NUMBERS
+    else:
+        place = (row + tl.minimum(unit * COLUMNS + k // PIECES % COLUMNS, W - 1)) * C + tc * X
+    return place * SIZE + k % PIECES * 128
+
+
+@triton.constexpr_function
+def _prefetch(count: int) -> str:
+    """Assembly that prefetches a block of so many addresses. Of a small one further threads hold copies: not those."""
+    first = f"mov.u32 t, %tid.x; setp.lt.u32 p, t, {count};"
+    return f"{{ .reg .pred p; .reg .u32 t; {first} @p prefetch.global.L2 [$1]; mov.u32 $0, 0; }}"
+
+
+@triton.jit
+def announce(source, lines):
+    """Have these lines, bytes from `source` on, brought into the second-level cache: they will be read soon."""
+    if not INTERPRETED:
+        at = source.to(tl.int64) + lines
+        tl.inline_asm_elementwise(_prefetch(at.numel), "=r,l", [at], tl.int32, False, 1)
 
 
 @triton.jit

@@ -36,7 +36,7 @@ from voxgrad.kernels.cuda.pool_common import (
     steps,
     tile_rows,
 )  # fmt: skip
-from voxgrad.kernels.cuda.pool_lanes import Lanes, choose_lanes, element_size, fits_lanes, laid_out
+from voxgrad.kernels.cuda.pool_lanes import Lanes, choose_lanes, element_size, fits_lanes, foreseeing, laid_out
 from voxgrad.kernels.cuda.pool_stages import stage_gather, stage_gather_lines, stage_winners
 from voxgrad.kernels.cuda.pool_sweep import sweep_gather, sweep_give, sweep_winners
 from voxgrad.kernels.cuda.pool_windows import pool_windows
@@ -182,8 +182,10 @@ def _search_lanes(pool: Pool, size: int, value: bool) -> Lanes:
     if pool.strides[0] > 1:
         return choose_lanes(pool, size, 1, 8 if small else 16)
     if last:
-        return _with(choose_lanes(pool, size, 1, 64, across=4, whole=True), size, registers=128)
-    return _with(choose_lanes(pool, size, 2, 32), size, stages=2 if small else 1)
+        lanes = _with(choose_lanes(pool, size, 1, 64, across=4, whole=True), size, registers=128)
+        return foreseeing(pool, lanes, size, 1)
+    lanes = _with(choose_lanes(pool, size, 2, 32), size, stages=2 if small else 1)
+    return foreseeing(pool, lanes, size, 1, registers=128 if small else 0)
 
 
 def _with(lanes: Lanes, size: int, *, stages: int = 1, registers: int = 0) -> Lanes:
@@ -202,22 +204,24 @@ def _stage_lanes(pool: Pool, size: int) -> Lanes:
     if last:
         across = 8 if small else 4
         lanes = choose_lanes(pool, size, 2, 64, width=width, threads=256, across=across, whole=True)
-        return _with(lanes, size, registers=128)
+        return foreseeing(pool, _with(lanes, size, registers=128), size, 2)
     if small:
-        return _with(choose_lanes(pool, size, 2, 64), size, stages=3, registers=128)
-    return _with(choose_lanes(pool, size, 1, 64, width=width), size, registers=96)
+        lanes = _with(choose_lanes(pool, size, 2, 64), size, stages=3, registers=128)
+        return foreseeing(pool, lanes, size, lanes.stages + 1)
+    return foreseeing(pool, _with(choose_lanes(pool, size, 1, 64, width=width), size, registers=96), size, 2)
 
 
 def _back_lanes(pool: Pool, size: int) -> Lanes:
     """Lanes of the way back axis by axis, as measured on an H200."""
     last, small, width = pool.channels > 1, size == 2, max(16, 4 * size)
     if last and small:
-        return _with(choose_lanes(pool, size, 2, 64, across=4, whole=True), size, registers=128)
+        lanes = choose_lanes(pool, size, 4, 64, width=8, across=4, whole=True)
+        return foreseeing(pool, _with(lanes, size, registers=128), size, 1)
     if last:
-        return _with(choose_lanes(pool, size, 4, 64, width=width, across=4, whole=True), size, stages=2, registers=128)
-    if small:
-        return _with(choose_lanes(pool, size, 4, 64), size, registers=128)
-    return _with(choose_lanes(pool, size, 2, 64, width=width), size, registers=80)
+        lanes = choose_lanes(pool, size, 4, 64, width=width, across=4, whole=True)
+        return foreseeing(pool, _with(lanes, size, stages=2, registers=128), size, 2)
+    lanes = choose_lanes(pool, size, 2, 64, width=width)
+    return foreseeing(pool, _with(lanes, size, registers=128 if small else 80), size, 1)
 
 
 def _is_staged(pool: Pool) -> bool:
@@ -260,6 +264,7 @@ def _search_plan(problem: Problem, dtype: torch.dtype, paired: bool) -> Launch:
     pool = canonical(problem)
     lanes = _stage_lanes(pool, element_size(dtype))
     grid, ints, constants = laid_out(pool, lanes, *pool.sizes)
+    constants |= {"EVEN": pool.sizes[1] % lanes.rows == 0}
     return Launch(stage_winners, grid, ints, constants | _worded(pool, lanes, dtype, paired))
 
 
@@ -276,7 +281,10 @@ def _back_plan(problem: Problem, dtype: torch.dtype, paired: bool) -> Launch:
     constants |= {"KIND": kind, "ACC": acc, "R": lanes.rows}
     if lanes.line:
         return Launch(stage_gather_lines, grid, ints, constants)
-    return Launch(stage_gather, grid, ints, constants | {"EVEN": height % lanes.rows == 0})
+    # Memory likes to be asked for 256 bytes at a time; the channels of a tile end where those of the next begin.
+    together = max(256 // (lanes.numbers * element_size(dtype)), 1) if lanes.numbers == pool.channels else 1
+    constants |= {"EVEN": height % lanes.rows == 0, "TOGETHER": together}
+    return Launch(stage_gather, grid, ints, constants)
 
 
 @per_problem

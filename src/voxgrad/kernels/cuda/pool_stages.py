@@ -24,7 +24,7 @@ import triton
 import triton.language as tl
 
 from voxgrad.kernels.cuda.pool_common import level
-from voxgrad.kernels.cuda.pool_lanes import span, spot, word_columns, word_taps
+from voxgrad.kernels.cuda.pool_lanes import announce, own_lines, span, spot, word_columns, word_taps
 from voxgrad.kernels.cuda.pool_quads import by_steps, give_cells, give_line, give_rows, load_quad, put_quad
 from voxgrad.kernels.cuda.pool_words import (
     TWICE,
@@ -96,9 +96,12 @@ def _plane_winners(
 def stage_winners(x, y, codes, flag, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks, KD: tl.constexpr,
                   KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
                   BEFORE: tl.constexpr, KIND: tl.constexpr, R: tl.constexpr, X: tl.constexpr, L: tl.constexpr,
-                  ACROSS: tl.constexpr, STAGES: tl.constexpr, CHUNK: tl.constexpr, LINE: tl.constexpr,
-                  WHOLE: tl.constexpr):  # fmt: skip
-    """The winners of all stages as bytes; a flag where y is not the maximum: then they mean nothing."""
+                  ACROSS: tl.constexpr, STAGES: tl.constexpr, AHEAD: tl.constexpr, CHUNK: tl.constexpr,
+                  LINE: tl.constexpr, WHOLE: tl.constexpr, EVEN: tl.constexpr):  # fmt: skip
+    """The winners of all stages as bytes; a flag where y is not the maximum: then they mean nothing.
+
+    EVEN says that lanes have all their rows or none.
+    """
     image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)
     E: tl.constexpr = 2 if paired(KIND) else 1
     k = tl.arange(0, X)[None, :]
@@ -118,6 +121,7 @@ def stage_winners(x, y, codes, flag, D, H, W, C, OD, OH, OW, bd, bh, units, tile
     rows, _there = span(group * R - 1, R + 2, H, W * C)
     at = word_columns(unit, tc, W, C, 3, 1, 1, X, LINE, WHOLE, KIND)
     top_out = group == 0
+    lines = own_lines(x, units, tiles, tiles_c, chunks, H, W, C, R, 1, X, L, ACROSS, LINE)
     # A byte is whole when the window one deeper is: it is stored one step later, and a chunk has a window more.
     first = chunk * CHUNK
     start = tl.maximum(first - 1, 0)
@@ -138,20 +142,27 @@ def stage_winners(x, y, codes, flag, D, H, W, C, OD, OH, OW, bd, bh, units, tile
     quad_pitch = pitch * E // 4
     for i in tl.range(tl.minimum(first + CHUNK + 1, D) - start, num_stages=STAGES):
         d = start + i
+        if AHEAD:  # noqa: SIM102 - one is decided at compile time
+            if d + AHEAD < D:
+                announce(x + (d + AHEAD).to(tl.int64) * pitch, lines)
+                announce(y + (d + AHEAD).to(tl.int64) * pitch, lines)
         top2, code2 = _plane_winners(x + tl.minimum(d + 1, D - 1).to(tl.int64) * pitch, rows, at, top_out, fixed, KIND,
                                      R, X, LINE)  # fmt: skip
+        # What is read once and what the next kernel reads leave room for what was announced.
+        y_plane = y + d.to(tl.int64) * pitch
+        quad_plane = quads + (d - 1).to(tl.int64) * quad_pitch
         next_pending = ()
         for r in tl.static_range(R):
             h = group * R + r
             best = largest(top0[r], top1[r], top2[r], KIND)
-            to = d.to(tl.int64) * pitch + (h * W * C + place)
-            given = as_word(tl.load(y + (to + k), mask=h < H, other=0), KIND)
-            odd |= unlike(best, given, KIND).to(tl.int32) & tl.where(h < H, -1, 0)
+            given = as_word(tl.load(y_plane + (rows[r + 1] + (place + k)), eviction_policy="evict_first"), KIND)
+            differs = unlike(best, given, KIND).to(tl.int32)
+            odd |= differs if EVEN else differs & tl.where(h < H, -1, 0)
             miss = unlike(best, top0[r], KIND)
             code = packed(_joined_bits(code1[r], miss, unlike(best, top1[r], KIND), 1 | 2, 1 | 4, KIND), X, KIND)
             whole = _with_bit(_with_bit(pending[r], code, 1), thirds[r], 4)
             keep = (h < H) & (level(d, unit) > first)
-            tl.store(quads + ((d - 1).to(tl.int64) * quad_pitch + quad_rows[r]), whole, mask=keep)
+            tl.store(quad_plane + quad_rows[r], whole, mask=keep, eviction_policy="evict_first")
             next_pending = next_pending + (code,)
         top0 = carried(top1, STAGES)
         top1 = top2
@@ -163,7 +174,8 @@ def stage_winners(x, y, codes, flag, D, H, W, C, OD, OH, OW, bd, bh, units, tile
             whole = _with_bit(pending[r], thirds[r], 4) | 0x01010101
             to = tl.maximum(D - 1, 0).to(tl.int64) * quad_pitch + quad_rows[r]
             tl.store(quads + to, whole, mask=group * R + r < H)
-    if tl.max(tl.max((odd != 0).to(tl.int32), axis=1), axis=0) > 0:
+    odd = (odd != 0) & (group * R < H)
+    if tl.max(tl.max(odd.to(tl.int32), axis=1), axis=0) > 0:
         tl.store(flag, 1)
 
 
@@ -212,11 +224,11 @@ def _rows_at(quads, dy, rows, there, column, d, D, pitch, Q: tl.constexpr, R: tl
 def stage_gather(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks, KD: tl.constexpr,
                  KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
                  BEFORE: tl.constexpr, KIND: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr, X: tl.constexpr,
-                 L: tl.constexpr, ACROSS: tl.constexpr, STAGES: tl.constexpr, CHUNK: tl.constexpr, LINE: tl.constexpr,
-                 WHOLE: tl.constexpr, EVEN: tl.constexpr):  # fmt: skip
+                 L: tl.constexpr, ACROSS: tl.constexpr, STAGES: tl.constexpr, AHEAD: tl.constexpr, CHUNK: tl.constexpr,
+                 LINE: tl.constexpr, WHOLE: tl.constexpr, EVEN: tl.constexpr, TOGETHER: tl.constexpr):  # fmt: skip
     """dx from the winners of all stages, channels last. A lane is R rows of one depth and walks along width.
 
-    EVEN says that lanes have all their rows or none.
+    EVEN says that lanes have all their rows or none; so many steps are announced TOGETHER.
     """
     if tl.load(flag) != 0:
         return
@@ -225,8 +237,13 @@ def stage_gather(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, units, til
     pitch = H * W * C
     at_d = tl.minimum(d, D - 1).to(tl.int64) * pitch
     dx += image * D * pitch + at_d
-    quads = (codes + image * D * pitch + at_d).to(tl.pointer_type(tl.int32), bitcast=True)
+    codes += image * D * pitch
+    quads = (codes + at_d).to(tl.pointer_type(tl.int32), bitcast=True)
     dy += image * D * pitch
+    # To cache lines, depths are rows and rows are places.
+    row_pitch = (W * C).to(tl.int64)
+    dy_lines = own_lines(dy, units, tiles, tiles_c, chunks, D, H, row_pitch, 1, R, X * TOGETHER, L, ACROSS, False)
+    code_lines = own_lines(codes, units, tiles, tiles_c, chunks, D, H, row_pitch, 1, R, X * TOGETHER, L, ACROSS, False)
     rows, there = span(unit * R - 1, R + 2, H, W * (C // 4))
     nothing = nothing_like(unit)
     none = tl.zeros([L, Q], ACC)
@@ -239,6 +256,10 @@ def stage_gather(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, units, til
     for i in tl.range(tl.minimum(first + CHUNK + 1, W) - start, num_stages=STAGES):
         w = start + i
         column = w * (C // 4) + tc * Q
+        if AHEAD:  # noqa: SIM102 - one is decided at compile time
+            if (w % TOGETHER == 0) & (w + AHEAD + TOGETHER <= W):
+                announce(dy + (w + AHEAD) * C, dy_lines)
+                announce(codes + (w + AHEAD) * C, code_lines)
         owns, given, loads = _rows_at(quads, dy, rows, there, column, d, D, pitch, Q, R, EVEN, KIND)
         if STAGES == 1 and not by_steps(ACC):
             owns = (waiting_for(owns[0], loads, nothing),) + owns[1:]
@@ -291,21 +312,27 @@ def stage_gather_lines(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, unit
                        KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr,
                        SW: tl.constexpr, BEFORE: tl.constexpr, KIND: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr,
                        X: tl.constexpr, L: tl.constexpr, ACROSS: tl.constexpr, STAGES: tl.constexpr,
-                       CHUNK: tl.constexpr, LINE: tl.constexpr, WHOLE: tl.constexpr):  # fmt: skip
+                       AHEAD: tl.constexpr, CHUNK: tl.constexpr, LINE: tl.constexpr,
+                       WHOLE: tl.constexpr):  # fmt: skip
     """dx from the winners of all stages, one channel. A lane is a line of one depth and walks along height.
 
     It takes R rows at a time: short rows lie next to each other, and memory likes to be asked for them together.
     """
     if tl.load(flag) != 0:
         return
-    image, chunk, _tc, d, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)
+    image, chunk, _tc, d, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS, REVERSED=True)
     Q: tl.constexpr = X // 4
     W = units * X
     pitch = H * W
     at_d = tl.minimum(d, D - 1).to(tl.int64) * pitch
     dx += image * D * pitch + at_d
-    codes += image * D * pitch + at_d
+    all_codes = codes + image * D * pitch
+    codes = all_codes + at_d
     dy += image * D * pitch
+    plane = pitch.to(tl.int64)  # To cache lines, depths are rows.
+    SIZE: tl.constexpr = dy.dtype.element_ty.primitive_bitwidth // 8
+    lines = own_lines(dy, units, tiles, tiles_c, chunks, D, plane, 1, 1, 1, X, L, ACROSS, True, REVERSED=True) // SIZE
+    steps = tl.arange(0, R)[None, :]
     nothing = nothing_like(unit)
     none = tl.zeros([L, Q], ACC)
     done = (none, none, none, none)
@@ -318,16 +345,20 @@ def stage_gather_lines(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, unit
     last = tl.minimum(first + CHUNK, H)
     start = tl.maximum(first - 1, 0)
     for i in tl.range((last - start + R) // R, num_stages=STAGES):
-        lines = ()
+        if AHEAD:
+            soon_lines = lines + tl.minimum(start + (i + AHEAD) * R + steps, H - 1) * W
+            announce(dy, soon_lines * SIZE)
+            announce(all_codes, soon_lines)
+        held = ()
         loads = ()
         for r in tl.static_range(R):
             line = _line_at(codes, dy, start + i * R + r, unit, units, d, D, H, pitch, Q, KIND, ACC)
             loads = loads + _of_each_load(line[1]) + line[3] + (line[2],)
             if r > 0:
                 loads = loads + (line[0],)
-            lines = lines + (line,)
+            held = held + (line,)
         for r in tl.static_range(R):
-            own, given, end_own, end_given = lines[r]
+            own, given, end_own, end_given = held[r]
             if r == 0 and STAGES == 1 and not by_steps(ACC):
                 own = waiting_for(own, loads, nothing)
             won, done, soon = give_rows(own, given, done, soon, True, 4, KIND, ACC)

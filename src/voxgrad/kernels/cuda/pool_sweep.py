@@ -16,9 +16,11 @@ import triton.language as tl
 
 from voxgrad.kernels.cuda.pool_common import covered, first_equal, inside
 from voxgrad.kernels.cuda.pool_lanes import (
+    announce,
     cell_columns,
     cell_taps,
     depth_there,
+    own_lines,
     put_cells,
     shares,
     span,
@@ -34,6 +36,13 @@ from voxgrad.kernels.cuda.pool_words import TWICE, as_word, best_of, carried, pa
 @triton.jit
 def _reduced(acc, value, MAX: tl.constexpr):
     return tl.maximum(acc, value) if MAX else acc + value
+
+
+@triton.jit
+def _announce_planes(source, lines, first, COUNT: tl.constexpr, size, pitch):
+    """Announce lines of COUNT planes, of `size`, from `first` on; of one outside, the nearest inside."""
+    for j in tl.static_range(COUNT):
+        announce(source + tl.minimum(tl.maximum(first + j, 0), size - 1).to(tl.int64) * pitch, lines)
 
 
 @triton.jit
@@ -61,8 +70,8 @@ def _window_planes(x, rows, there, at, present, d_there, KH: tl.constexpr, KW: t
 def sweep_windows(x, y, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks, KD: tl.constexpr,
                   KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
                   BEFORE: tl.constexpr, MAX: tl.constexpr, EXACT: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr,
-                  X: tl.constexpr, L: tl.constexpr, ACROSS: tl.constexpr, STAGES: tl.constexpr, CHUNK: tl.constexpr,
-                  LINE: tl.constexpr, WHOLE: tl.constexpr):  # fmt: skip
+                  X: tl.constexpr, L: tl.constexpr, ACROSS: tl.constexpr, STAGES: tl.constexpr, AHEAD: tl.constexpr,
+                  CHUNK: tl.constexpr, LINE: tl.constexpr, WHOLE: tl.constexpr):  # fmt: skip
     """y = mean or maximum over every window. A cell outside counts as its nearest neighbour inside for the maximum."""
     image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)
     if LINE:
@@ -92,8 +101,11 @@ def sweep_windows(x, y, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, c
         plane = x + tl.minimum(tl.maximum(d, 0), D - 1).to(tl.int64) * H * W * C
         kept = kept + (_window_planes(plane, rows, there, at, present, depth_there(d, group, D), KH, KW, SH, SW,
                                       BEFORE, MAX, ACC, R, X, LINE, ONCE),)  # fmt: skip
+    lines = own_lines(x, units, tiles, tiles_c, chunks, H, W, C, R * SH, SW, X, L, ACROSS, LINE)
     for i in tl.range(CHUNK, num_stages=STAGES):
         od = chunk * CHUNK + i
+        if AHEAD:
+            _announce_planes(x, lines, (od + AHEAD) * SD - bd + KEEP, KD - KEEP, D, H * W * C)
         planes = kept
         for j in tl.static_range(KEEP, KD):
             d = od * SD - bd + j
@@ -151,8 +163,8 @@ def _shared_planes(dy, rows, there, at, present, d_there, heights, widths, deep,
 def sweep_spread(dy, dx, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks, KD: tl.constexpr,
                  KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
                  BEFORE: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr, X: tl.constexpr, L: tl.constexpr,
-                 ACROSS: tl.constexpr, STAGES: tl.constexpr, CHUNK: tl.constexpr, LINE: tl.constexpr,
-                 WHOLE: tl.constexpr):  # fmt: skip
+                 ACROSS: tl.constexpr, STAGES: tl.constexpr, AHEAD: tl.constexpr, CHUNK: tl.constexpr,
+                 LINE: tl.constexpr, WHOLE: tl.constexpr):  # fmt: skip
     """dx = every window's gradient over its count, summed over the windows of a cell."""
     JD: tl.constexpr = (KD + SD - 1) // SD
     JH: tl.constexpr = (KH + SH - 1) // SH
@@ -181,8 +193,11 @@ def sweep_spread(dy, dx, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, 
         kept = kept + (_shared_plane_at(dy, first - (JD - 1) + j, group, rows, there, at, present, heights, widths, D,
                                         OD, OH * OW * C, bd, KD, KH, KW, SD, SH, SW, JH, JW, FIRST, ACC, R, X,
                                         LINE),)  # fmt: skip
+    lines = own_lines(dy, units, tiles, tiles_c, chunks, OH, OW, C, R, 1, X, L, ACROSS, LINE)
     for i in tl.range(CHUNK, num_stages=STAGES):
         q = first + i
+        if AHEAD:
+            _announce_planes(dy, lines, q + AHEAD, 1, OD, OH * OW * C)
         planes = kept + (_shared_plane_at(dy, q, group, rows, there, at, present, heights, widths, D, OD,
                                           OH * OW * C, bd, KD, KH, KW, SD, SH, SW, JH, JW, FIRST, ACC, R, X,
                                           LINE),)  # fmt: skip
@@ -279,7 +294,8 @@ def sweep_winners(x, y, g, out, flag, taps, D, H, W, C, OD, OH, OW, bd, bh, unit
                   KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr,
                   SW: tl.constexpr, BEFORE: tl.constexpr, VALUE: tl.constexpr, NONE: tl.constexpr, GUARD: tl.constexpr,
                   KIND: tl.constexpr, R: tl.constexpr, X: tl.constexpr, L: tl.constexpr, ACROSS: tl.constexpr,
-                  STAGES: tl.constexpr, CHUNK: tl.constexpr, LINE: tl.constexpr, WHOLE: tl.constexpr):  # fmt: skip
+                  STAGES: tl.constexpr, AHEAD: tl.constexpr, CHUNK: tl.constexpr, LINE: tl.constexpr,
+                  WHOLE: tl.constexpr):  # fmt: skip
     """out = g at the winner of every window (VALUE), or the winner's tap.
 
     That finds the winner where y is the maximum. A tile in which y is anything else is done again by comparison with
@@ -326,9 +342,21 @@ def sweep_winners(x, y, g, out, flag, taps, D, H, W, C, OD, OH, OW, bd, bh, unit
                                                 SW, BEFORE, VALUE, KIND, R, X, LINE)  # fmt: skip
         tops = tops + (top_planes,)
         finds = finds + (found_planes,)
+    row_words = W // E if LINE else W
+    out_row_words = OW // E if LINE else OW
+    place_words = C if LINE else C // E
+    lines = own_lines(x_words, units, tiles, tiles_c, chunks, H, row_words, place_words, R * SH, SW, X, L, ACROSS, LINE)
+    y_lines = own_lines(y_words, units, tiles, tiles_c, chunks, OH, out_row_words, place_words, R, 1, X, L, ACROSS,
+                        LINE)  # fmt: skip
     odd = tl.zeros([L, X], tl.int32)
     for i in tl.range(CHUNK, num_stages=STAGES):
         od = chunk * CHUNK + i
+        if AHEAD:
+            soon = (od + AHEAD) * SD - bd + KEEP
+            _announce_planes(x_words, lines, soon, KD - KEEP, D, H * W * C // E)
+            if VALUE:
+                _announce_planes(g_words, lines, soon, KD - KEEP, D, H * W * C // E)
+            _announce_planes(y_words, y_lines, od + AHEAD, 1, OD, OH * OW * C // E)
         all_tops = tops
         all_finds = finds
         for j in tl.static_range(KEEP, KD):
@@ -426,8 +454,8 @@ def _plus(some, more):
 def sweep_gather(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks, KD: tl.constexpr,
                  KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
                  BEFORE: tl.constexpr, NONE: tl.constexpr, GUARD: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr,
-                 X: tl.constexpr, L: tl.constexpr, ACROSS: tl.constexpr, STAGES: tl.constexpr, CHUNK: tl.constexpr,
-                 LINE: tl.constexpr, WHOLE: tl.constexpr):  # fmt: skip
+                 X: tl.constexpr, L: tl.constexpr, ACROSS: tl.constexpr, STAGES: tl.constexpr, AHEAD: tl.constexpr,
+                 CHUNK: tl.constexpr, LINE: tl.constexpr, WHOLE: tl.constexpr):  # fmt: skip
     """dx = sum of dy over the windows a cell won, given the winners' taps. Sums wait in registers for later planes."""
     if GUARD:  # noqa: SIM102 - one is decided at compile time
         if tl.load(flag) == 0:
@@ -485,7 +513,7 @@ def sweep_gather(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, units, til
 def sweep_give(x, y, dy, dx, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks, KD: tl.constexpr,
                KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
                BEFORE: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr, X: tl.constexpr, L: tl.constexpr,
-               ACROSS: tl.constexpr, STAGES: tl.constexpr, CHUNK: tl.constexpr, LINE: tl.constexpr,
+               ACROSS: tl.constexpr, STAGES: tl.constexpr, AHEAD: tl.constexpr, CHUNK: tl.constexpr, LINE: tl.constexpr,
                WHOLE: tl.constexpr):  # fmt: skip
     """dx of windows as long as their stride that cover everything: all cells are read, then all are written."""
     image, od, tc, group, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)

@@ -10,6 +10,8 @@ plane of a tile is read once; the overlap inside a plane comes out of the first-
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 import triton
 import triton.language as tl
@@ -30,7 +32,7 @@ from voxgrad.kernels.cuda.pool_common import (
     steps,
     tile_rows,
 )  # fmt: skip
-from voxgrad.kernels.cuda.pool_lanes import Lanes, choose_lanes, element_size, fits_lanes, laid_out
+from voxgrad.kernels.cuda.pool_lanes import Lanes, choose_lanes, element_size, fits_lanes, foreseeing, laid_out
 from voxgrad.kernels.cuda.pool_sweep import sweep_windows
 
 
@@ -145,15 +147,23 @@ def _tile(pool: Pool, keep: int) -> Tile:
 def _lanes(pool: Pool, size: int, maximum: bool) -> Lanes:
     """Lanes as measured on an H200."""
     last, small = pool.channels > 1, size == 2
+    if not pool.overlaps and small and maximum:
+        return choose_lanes(pool, size, 1, 1, width=8, threads=64 if last else 128)
     if not pool.overlaps:
-        return choose_lanes(pool, size, 1, 1, width=8 if small and maximum and not last else 16)
+        return choose_lanes(pool, size, 1, 1)
     if pool.strides[1] > 1:
-        return choose_lanes(pool, size, 1, 8)
+        lanes = choose_lanes(pool, size, 1, 8)
+        return replace(lanes, registers=128) if last and small else lanes
+    if last and small:
+        return foreseeing(pool, choose_lanes(pool, size, 4, 32, width=8), size, 2, registers=128)
     if last:
-        return choose_lanes(pool, size, 4, 32, width=8 if small else 16)
-    if small and not maximum:
-        return choose_lanes(pool, size, 2, 32)
-    return choose_lanes(pool, size, 4, 16 if small else 32)
+        return foreseeing(pool, choose_lanes(pool, size, 4, 32), size, 1)
+    if small and maximum:
+        return foreseeing(pool, choose_lanes(pool, size, 4, 16), size, 1)
+    if small:
+        return foreseeing(pool, choose_lanes(pool, size, 2, 32), size, 1, registers=128)
+    lanes = choose_lanes(pool, size, 4, 32)
+    return lanes if maximum else foreseeing(pool, lanes, size, 1)
 
 
 def pool_windows(problem: Problem, x: torch.Tensor, *, maximum: bool) -> torch.Tensor:
