@@ -20,6 +20,7 @@ from voxgrad.kernels import cpu
 from voxgrad.testing import SeededChooser, assert_close, draw_call
 from voxgrad.testing.calls import STYLES
 
+Call = dict[str, Any]
 GRID = [
     pytest.param(op, dtype, layout, id=f"{op.name}-{dtype}-{layout}")
     for op in FAMILY
@@ -93,20 +94,40 @@ def test_inputs_read_in_place(op: Op, dtype: DType, isa: str) -> None:
     """Strides, and channels enough that nothing is copied: every width of the padding, down to single columns."""
     for seed in range(48):
         choose = SeededChooser(seed)
-        width, window, step = choose.pick((1, 2, 3, 9, 16, 31)), choose.integer(1, 5), choose.integer(1, 3)
-        spatial, taps = (choose.integer(1, 3), choose.integer(2, 5), width), (choose.integer(1, 2), 3, window)
-        dilations = [1, 1, 1, choose.pick((1, 1, 1, 2)), 1]
-        channels, outs = choose.pick((3, 5, 24, 64, 100)), choose.pick((5, 16, 64, 100))
-        fits = all((tap - 1) * gap < size for tap, gap, size in zip(taps, dilations[1:4], spatial, strict=True))
-        padding = choose.pick(("SAME", "VALID")) if fits else "SAME"
-        random = np.random.default_rng(seed)
-        x = random.integers(-3, 4, (1, *spatial, channels)).astype(str(dtype))
-        w = random.integers(-3, 4, (*taps, channels, outs)).astype(str(dtype))
-        attrs = {"strides": [1, 1, step, step, 1], "padding": padding, "dilations": dilations}
-        known = {"input": x, "filter": w, "input_sizes": list(x.shape), "filter_sizes": list(w.shape)}
-        known["out_backprop"] = truth("Conv3D", {"input": x, "filter": w, **attrs}).value.astype(x.dtype)
-        call = {item.name: known[item.name] for item in op.inputs} | attrs
+        call = _conv_call(op, dtype, choose, choose.pick((3, 5, 24, 64, 100)), choose.pick((5, 16, 64, 100)))
         truth(op.name, call).check(run_poisoned(op.name, call), label=str(attrs_of(call)))
+
+
+@pytest.mark.parametrize("layout", DATA_FORMATS)
+@pytest.mark.parametrize("dtype", FLOATING, ids=str)
+@pytest.mark.parametrize("op", [op for op in FAMILY if op.kernel.startswith("conv")], ids=lambda op: op.name)
+def test_few_channels(op: Op, dtype: DType, layout: str, isa: str) -> None:
+    """Channels so few that every tap of each is listed: padding at one side or both, strides, dilations, tails."""
+    for seed in range(32):
+        choose = SeededChooser(seed)
+        few, many = 1 + seed % 8, choose.pick((4, 8, 17, 24, 40, 48, 64, 100))
+        channels, outs = (many, few) if op.kernel == "conv3d_input" else (few, many)
+        call = _conv_call(op, dtype, choose, channels, outs, layout)
+        exact = dtype in (FLOAT32, FLOAT64)
+        truth(op.name, call).check(run_poisoned(op.name, call), exact=exact, label=str(attrs_of(call)))
+
+
+def _conv_call(op: Op, dtype: DType, choose: SeededChooser, channels: int, outs: int, layout: str = "NDHWC") -> Call:
+    """Small integers, in lines of every length and windows of every step along the width."""
+    last = layout == DATA_FORMATS[0]
+    width, window, step = choose.pick((1, 2, 3, 9, 16, 31)), choose.integer(1, 5), choose.integer(1, 3)
+    spatial, taps = (choose.integer(1, 3), choose.integer(2, 5), width), (choose.integer(1, 2), 3, window)
+    gaps = (1, 1, choose.pick((1, 1, 1, 2)))
+    fits = all((tap - 1) * gap < size for tap, gap, size in zip(taps, gaps, spatial, strict=True))
+    order = (lambda three: [1, *three, 1]) if last else (lambda three: [1, 1, *three])
+    attrs: Call = {"strides": order((1, step, step)), "dilations": order(gaps), "data_format": layout}
+    attrs["padding"] = choose.pick(("SAME", "VALID")) if fits else "SAME"
+    shape = (1, *spatial, channels) if last else (1, channels, *spatial)
+    x = choose.random.integers(-3, 4, shape).astype(numpy_type(dtype))
+    w = choose.random.integers(-3, 4, (*taps, channels, outs)).astype(x.dtype)
+    known = {"input": x, "filter": w, "input_sizes": list(x.shape), "filter_sizes": list(w.shape)}
+    known["out_backprop"] = truth("Conv3D", {"input": x, "filter": w, **attrs}).value.astype(x.dtype)
+    return {item.name: known[item.name] for item in op.inputs} | attrs
 
 
 @pytest.mark.parametrize("dtype", FLOATING, ids=str)

@@ -31,7 +31,7 @@ inline Correlation forward_of(const vg_conv *problem) {
 inline int64_t conv3d_scratch(const vg_conv *p, int32_t threads) {
     return with_type<int64_t>(p->dtype, 0, [&](auto s) {
         using S = decltype(s);
-        const Correlation c = fold<S>(forward_of(p));
+        const Correlation c = forward_of(p);
         const vg::Kernels *half = with_half_vectors<S>(c);
         return half ? half->conv3d_scratch(p, threads) : correlate_scratch<S>(c, threads);
     });
@@ -40,7 +40,7 @@ inline int64_t conv3d_scratch(const vg_conv *p, int32_t threads) {
 inline int32_t conv3d(const vg_conv *p, const void *x, const void *w, void *y, const vg_run *run) {
     return with_type<int32_t>(p->dtype, VG_BAD_TYPE, [&](auto s) {
         using S = decltype(s);
-        const Correlation c = fold<S>(forward_of(p));
+        const Correlation c = forward_of(p);
         if (const vg::Kernels *half = with_half_vectors<S>(c)) return half->conv3d(p, x, w, y, run);
         return correlate(c, static_cast<const S *>(x), static_cast<const S *>(w), static_cast<S *>(y), run);
     });

@@ -65,8 +65,8 @@ inline void deepen(const Correlation &c, int64_t slice, int64_t cell, FilterPlan
     p.slice = most(1, slice / most(1, p.block[1] * p.block[2]));
     int64_t deeper[3] = {p.block[0], p.block[1], p.block[2]};
     const int64_t depth = c.line(0, 0).count;
-    while (deeper[0] < depth && slab_cells(c, deeper) * cell <= slab_bytes) p.block[0] = deeper[0]++;
-    if (deeper[0] == depth && slab_cells(c, deeper) * cell <= slab_bytes) p.block[0] = depth;
+    while (deeper[0] < depth && slab_cells(c, deeper, false) * cell <= slab_bytes) p.block[0] = deeper[0]++;
+    if (deeper[0] == depth && slab_cells(c, deeper, false) * cell <= slab_bytes) p.block[0] = depth;
     p.grid[0] = pieces(depth, p.block[0]);
     if (p.grid[0]) p.block[0] = pieces(depth, p.grid[0]);
 }
@@ -78,7 +78,7 @@ FilterPlan filter_plan(const Correlation &c) {
     const int64_t size = sizeof(A), taps = c.taps();
     p.segments = 1;
     if (c.groups * c.in * c.out * taps == 0) return p;  // no chunks
-    p.spacing = c.in == 1 ? 1 : c.in <= 4 ? 4 : 16;
+    p.spacing = c.in <= 4 ? c.in : 16;
     p.vectors = pieces(c.out, lanes<A>);
     // With a single tap every value is used too few times to be worth copying, and so is one of x with strides.
     p.in_place = taps == 1 && sizeof(S) == sizeof(A) && c.from.channel == 1 && c.out % lanes<A> == 0;
@@ -113,7 +113,7 @@ FilterPlan filter_plan(const Correlation &c) {
     p.sums = p.swapped ? taps * pieces(p.in_part, 16) * 16 * c.out : p.rows * p.out_part * lanes<A>;
     p.segments = clamp(enough_tasks / p.chunks, 1, most(1, p.blocks));
     while (p.segments > 1 && p.segments * p.chunks * p.sums * size > (4 << 20)) --p.segments;
-    p.slab = slab_cells(c, p.block) * p.spacing * pieces(p.in_part, p.spacing);
+    p.slab = slab_cells(c, p.block, false) * p.spacing * pieces(p.in_part, p.spacing);
     p.gradient = p.gradient_in_place ? 0 : p.block[0] * p.block[1] * p.block[2] * p.out_part * lanes<A>;
     return p;
 }

@@ -16,6 +16,7 @@ namespace VG_NAMESPACE::conv {
 struct Plan : Cut {
     bool narrow;                        // lanes along the width, not along the output channels
     bool direct;                        // x is read where it is, without a slab
+    bool listed;                        // few input channels: each with each tap is one of a list of terms
     bool local;                         // each task packs its own part of the filter and makes it for all blocks
     int64_t spacing, in_blocks, chunk;  // channel blocks of the input, and how many are summed in one pass
     int64_t unit, vectors;              // output channels are cut into vectors of `unit`
@@ -29,6 +30,7 @@ struct Plan : Cut {
 };
 
 inline constexpr int64_t filter_bytes = 256 << 10, cell_bytes = 256;
+inline constexpr int64_t most_terms = 4096;
 inline constexpr int64_t large_filter_bytes = 4 << 20, few_voxels = 2048;
 
 // The share of the lanes that do useful work, of vectors that must hold `count` numbers.
@@ -59,7 +61,7 @@ const vg::Kernels *with_half_vectors([[maybe_unused]] int64_t channels, [[maybe_
 // The same for a correlation. What it sums must be worth more than bringing in the data.
 template <class S, class A = sum_t<S>>
 const vg::Kernels *with_half_vectors(const Correlation &c) {
-    if (VG_VECTOR_BYTES != 64 || c.in < 5 || c.in * c.taps() < 32 || c.out == 0) return nullptr;
+    if (VG_VECTOR_BYTES != 64 || c.in * c.taps() < 16 || c.out == 0) return nullptr;
     const int64_t width = c.line(2, 0).count;
     if (width == 0) return nullptr;
     const double by_width = filled_by_width<A>(c, width), by_channels = filled(c.out, lanes<A>);
@@ -84,45 +86,27 @@ bool reads_in_place(const Correlation &c) {
     return voxel * static_cast<int64_t>(sizeof(S)) % 2048 != 0;
 }
 
-// Whether the values of x are used so often that tiles along the width, which need them turned into lines one by one, come
-// cheaper than tiles along the channels with lanes of no use.
+// Whether values of few channels are used so often that tiles along the width, which need them turned into lines one by one,
+// come cheaper than tiles along the output channels with lanes of no use.
 template <class A>
 bool is_worth_turning(const Correlation &c) {
     constexpr double turning = 3;  // in multiplications of vectors
-    const double uses = static_cast<double>(c.taps()) / (c.axis[0].stride * c.axis[1].stride * c.axis[2].stride);
-    return uses * (pieces(c.out, lanes<A>) - c.out / (0.8 * lanes<A>)) > turning;
-}
-
-// A few channels beside each other are as good as cells of the width: a single channel, with a window and a stride so many
-// times as long. Its taps along the width then lie in one run, which a tile reads as it reads channels in place.
-template <class S>
-Correlation fold(Correlation c) {
-    vg_axis &width = c.axis[2];
-    const bool adjacent = c.from.channel == 1 && c.from.space[2] == c.in && c.groups == 1;
-    if (c.in < 2 || c.in > 4 || !adjacent || width.dilation != 1 || width.stride == 1 || width.window < width.stride ||
-        (prefers_narrow<sum_t<S>>(c, most(1, width.out)) && is_worth_turning<sum_t<S>>(c)))
-        return c;
-    const int64_t channels = c.in;
-    width = {width.size * channels, width.out, width.window * channels, width.stride * channels, 1, width.before * channels};
-    c.window[2] = width.window;
-    c.in = 1, c.w_tap = c.w_in;
-    c.from.space[2] = 1;
-    c.folded = true;
-    return c;
+    const int64_t windows = c.transposed ? 1 : c.axis[0].stride * c.axis[1].stride * c.axis[2].stride;
+    return c.in > few_channels || c.taps() * (pieces(c.out, lanes<A>) - c.out / (0.8 * lanes<A>)) > turning * windows;
 }
 
 // The voxels of a tile of p.pair vectors: as many columns as the registers hold, then rows.
 inline void shape_tile(int64_t height, int64_t width, Plan &p) {
     const int64_t limit = most_voxels(static_cast<int>(p.pair));
     p.columns = pieces(width, pieces(width, limit));
-    const int64_t rows = p.spacing == 16 && !p.direct ? clamp(limit / p.columns, 1, most_rows) : 1;
+    const int64_t rows = !p.listed && !p.direct ? clamp(limit / p.columns, 1, most_rows) : 1;
     p.rows = pieces(height, pieces(height, rows));
 }
 
 // Short lines leave registers unused. A tile of one vector and twice the voxels or more then reads the filter less often,
 // if a multiplication can take a value straight from memory, and if no taps in the padding come with the rows.
 inline void prefer_voxels(const Correlation &c, int64_t height, int64_t width, Plan &p) {
-    if (VG_VECTOR_BYTES < 64 || p.direct || p.spacing < 16 || p.pair == 1 || p.rows * p.columns > 8) return;
+    if (VG_VECTOR_BYTES < 64 || p.direct || p.listed || p.pair == 1 || p.rows * p.columns > 8) return;
     Plan one = p;
     one.pair = 1;
     shape_tile(height, width, one);
@@ -130,32 +114,36 @@ inline void prefer_voxels(const Correlation &c, int64_t height, int64_t width, P
     if (one.rows * one.columns >= 2 * p.rows * p.columns && (one.rows == 1 || strided)) p = one;
 }
 
+// Tiles of strips along the width.
+template <class A>
+void shape_strips(int64_t outs, int64_t height, int64_t width, Plan &p) {
+    p.unit = pieces(outs, pieces(outs, most_outs));
+    p.pair = 1;
+    p.spacing = 1;
+    const int64_t limit = most_strips(static_cast<int>(p.unit)), strips = pieces(width, lanes<A>);
+    const int64_t across = pieces(strips, pieces(strips, limit));
+    p.columns = across * lanes<A>;
+    p.rows = pieces(height, pieces(height, limit / across));
+}
+
 template <class S, class A = sum_t<S>>
 void choose_tile(const Correlation &c, const int64_t count[3], Plan &p) {
-    const int64_t height = most(1, count[1]), width = most(1, count[2]);
-    p.direct = reads_in_place<S>(c);
-    // For a single tap, turning what lies in channels into lines pays for the fewest channels only, and by whole squares.
-    const bool turns = !p.direct || c.taps() > 1 || (c.out <= 4 && c.in >= lanes<A>);
-    p.narrow = c.in > 0 && c.out > 0 && count[2] > 0 && turns && !c.folded && prefers_narrow<A>(c, width);
-    p.direct = p.direct && !p.narrow;
-    if (p.narrow) {
-        p.unit = pieces(c.out, pieces(c.out, most_outs));
-        p.pair = 1;
-        p.spacing = 1;
-        const int64_t limit = most_strips(static_cast<int>(p.unit)), strips = pieces(width, lanes<A>);
-        const int64_t across = pieces(strips, pieces(strips, limit));
-        p.columns = across * lanes<A>;
-        p.rows = pieces(height, pieces(height, limit / across));
-    } else {
-        p.unit = lanes<A>;
-        const bool one_tap = c.taps() == 1;
-        const int64_t vectors = pieces(c.out, lanes<A>), limit = p.direct && one_tap ? most_vectors_in_place : most_vectors;
-        p.pair = most(1, pieces(vectors, pieces(vectors, limit)));
-        if (VG_VECTOR_BYTES == 32 && vectors == 3 && c.in > 4) p.pair = 3;  // a single vector would leave registers unused
-        p.spacing = p.direct && !one_tap ? c.in : c.in == 1 ? 1 : c.in <= 4 ? 4 : 16;
-        shape_tile(height, width, p);
-        prefer_voxels(c, height, width, p);
-    }
+    const int64_t height = most(1, count[1]), width = most(1, count[2]), vectors = pieces(c.out, lanes<A>);
+    const bool one_tap = c.taps() == 1, in_place = reads_in_place<S>(c);
+    // For a single tap, turning pays for the fewest output channels only, and by whole squares.
+    const bool turns = one_tap && in_place ? c.out <= 4 && c.in >= lanes<A> : is_worth_turning<A>(c);
+    p.narrow = c.in > 0 && c.out > 0 && count[2] > 0 && turns && prefers_narrow<A>(c, width);
+    if (p.narrow) return shape_strips<A>(c.out, height, width, p);
+    p.listed = c.in > 0 && c.in <= few_channels && c.in * c.taps() <= most_terms && !(in_place && one_tap);
+    p.direct = in_place && !p.listed;
+    p.dense = p.listed && c.axis[2].dilation == 1 && c.axis[2].stride <= c.window[2];
+    p.unit = lanes<A>;
+    p.spacing = p.listed || (p.direct && !one_tap) ? c.in : 16;
+    const int64_t limit = p.listed ? most_vectors_listed : p.direct && one_tap ? most_vectors_in_place : most_vectors;
+    p.pair = most(1, pieces(vectors, pieces(vectors, limit)));
+    if (VG_VECTOR_BYTES == 32 && vectors == 3) p.pair = 3;  // a single vector would leave registers unused
+    shape_tile(height, width, p);
+    prefer_voxels(c, height, width, p);
 }
 
 template <class S>
@@ -189,7 +177,8 @@ Plan plan_of(const Correlation &c) {
     p.tasks = blocks ? blocks / p.jobs * p.parts : 0;
     p.filter = p.local ? p.w_block * p.chunk * p.part : 0;
     p.packed = p.local ? 0 : p.w_vector * p.vectors * c.groups;
-    p.slab = p.direct ? 0 : slab_cells(c, p.block) * p.chunk * p.spacing + lanes<A>;  // the last strip reads past its end
+    // The last strip reads past the end of the slab.
+    p.slab = p.direct ? 0 : slab_cells(c, p.block, p.dense) * p.chunk * p.spacing + lanes<A>;
     // A single pass needs room for the tile at hand only; in any case, writing may read a square more.
     const int64_t block_sums = p.block[0] * p.block[1] * p.block[2] * p.part * p.unit * p.phases * p.jobs;
     p.sums = (p.chunk < p.in_blocks ? block_sums : sum_registers * lanes<A>) + p.pair * lanes<A> * lanes<A>;
@@ -246,10 +235,12 @@ template <class A>
 struct Workspace {
     A *slab, *sums, *filter;
     int64_t *taps[3];
+    Term *terms;
 
     Workspace(Arena &arena, const Correlation &c, const Plan &p)
         : slab(arena.take<A>(p.slab)), sums(arena.take<A>(p.sums)), filter(arena.take<A>(p.filter)) {
         for (int a = 0; a < 3; ++a) taps[a] = arena.take<int64_t>(c.window[a]);
+        terms = arena.take<Term>(p.listed ? c.in * c.taps() : 0);
     }
 };
 
@@ -290,7 +281,7 @@ private:
         for (int a = 2; a >= 0; --a) at[a] = where % p.grid[a], where /= p.grid[a];
         for (int a = 2; a >= 0; --a) {
             b.cover[a] = c.cover(a, where % c.slabs(a));
-            if (!b.set(a, b.cover[a], at[a] * p.block[a], p.block[a], c.folded && a == 2)) return false;
+            if (!b.set(a, b.cover[a], at[a] * p.block[a], p.block[a], p.dense && a == 2)) return false;
             where /= c.slabs(a);
         }
         b.n = where;
@@ -342,6 +333,7 @@ private:
         int64_t vector, vectors, width;
         bool first, last;
         A *sums;
+        Term *terms;
         const A *x;        // of the block's first voxel
         int64_t voxel[3];  // distances in x between neighbouring voxels
     };
@@ -356,10 +348,10 @@ private:
         s.x = space.slab;
         for (int a = 0; a < 3; ++a) s.voxel[a] = b.slot[a];
         s.in.blocks = blocks;
-        s.in.last = c.folded ? c.window[2] : least(p.spacing, c.in - (first + blocks - 1) * p.spacing);
-        if (c.folded) s.voxel[2] *= b.line[2].pace;
+        s.in.last = least(p.spacing, c.in - (first + blocks - 1) * p.spacing);
+        if (p.dense) s.voxel[2] *= b.line[2].pace;
         s.in.x_block = b.slot[3];
-        s.in.x_row = c.folded ? s.voxel[2] : b.slot[1];
+        s.in.x_row = p.listed ? s.voxel[2] : b.slot[1];
         s.in.w_block = p.w_block * vectors;
         s.in.w_tap[2] = p.w_tap * vectors;
         s.in.w_tap[1] = s.in.w_tap[2] * c.window[2];
@@ -371,7 +363,22 @@ private:
             s.in.w_tap[a] *= b.line[a].hop;
             s.in.taps[a] = space.taps[a];
         }
+        s.terms = space.terms;
         return s;
+    }
+
+    // Lists what the sums of a row are made of, if that differs from the row before. The width is padded in the slab.
+    void list(const Job &b, Range depths, Range heights, Pass &s) const {
+        if (depths == s.in.valid[0] && heights == s.in.valid[1]) return;
+        Term *to = s.terms;
+        for (int64_t d = depths.from; d < depths.to; ++d)
+            for (int64_t h = heights.from; h < heights.to; ++h)
+                for (int64_t t = 0; t < b.line[2].taps; ++t) {
+                    const int64_t x = s.in.taps[0][d] + s.in.taps[1][h] + s.in.taps[2][t];
+                    const int64_t w = d * s.in.w_tap[0] + h * s.in.w_tap[1] + t * s.in.w_tap[2];
+                    for (int64_t i = 0; i < c.in; ++i) *to++ = {static_cast<int32_t>(x + i), static_cast<int32_t>(w + i * s.width)};
+                }
+        s.in.terms = s.terms, s.in.count = to - s.terms;
     }
 
     // Points a pass at x itself. The packed channel blocks of a tap are one run. The first pass over a block asks for what
@@ -397,12 +404,14 @@ private:
         // Tiles as equal as can be: a narrow last one would wait for its own additions.
         const int64_t width = b.count[2], tiles = pieces(width, p.columns);
         const int64_t small = p.narrow ? p.columns : width / tiles, large = p.narrow ? 0 : width % tiles;
-        const Range inside = !several ? Range{0, 0} : c.folded ? Range{0, b.line[2].count} : b.line[2].inside();
+        const Range inside = !several ? Range{0, 0} : p.listed ? Range{0, b.line[2].count} : b.line[2].inside();
         for (int64_t d = 0; d < b.count[0]; ++d) {
-            s.in.valid[0] = b.line[0].valid(b.from[0] + d, b.from[0] + d + 1);
+            const Range depths = b.line[0].valid(b.from[0] + d, b.from[0] + d + 1);
             for (int64_t h = 0; h < b.count[1]; h += p.rows) {
                 const int64_t rows = least(p.rows, b.count[1] - h);
-                s.in.valid[1] = b.line[1].valid(b.from[1] + h, b.from[1] + h + rows);
+                const Range heights = b.line[1].valid(b.from[1] + h, b.from[1] + h + rows);
+                if (p.listed) list(b, depths, heights, s);
+                s.in.valid[0] = depths, s.in.valid[1] = heights;
                 for (int64_t q = 0, columns; q < width; q += columns * s.in.tiles) {
                     const bool wide = q < large * (small + 1);
                     columns = wide ? small + 1 : least(small, width - q);
@@ -410,7 +419,7 @@ private:
                     const int64_t alike = (wide ? large * (small + 1) : width) - q;
                     s.in.tiles = inside.holds(at) ? most(1, least(alike, inside.to - at) / columns) : 1;
                     s.in.valid[2] = s.in.head = s.in.tail = {0, 1};
-                    if (!c.folded) {
+                    if (!p.listed) {
                         s.in.valid[2] = b.line[2].valid(at, end);
                         s.in.head = b.line[2].valid(at, at + 1);
                         s.in.tail = b.line[2].valid(end - 1, end);
@@ -429,9 +438,9 @@ private:
         const bool single = s.first && s.last, keep = in_place(s.vector, s.vectors, single);
         const int64_t beyond = (s.vector + s.vectors) * p.unit - c.out;
         const int part = beyond > 0 ? static_cast<int>(p.unit - beyond) : 0;
-        const int64_t spacing = !p.direct && !c.folded ? p.spacing : c.folded && is_spacing(s.voxel[2]) ? s.voxel[2] : 0;
+        const int64_t spacing = p.direct ? 0 : p.spacing;
         each_tile(b, s, keep, [&](S *to, int64_t rows, int64_t columns) {
-            const Tile<A> run = tile_of<A>(spacing, s.vectors, rows, columns);
+            const Tile<A> run = p.listed ? listed_of<A>(s.vectors, columns) : tile_of<A>(spacing, s.vectors, rows, columns);
             s.in.x_next = columns * s.voxel[2];
             if (keep) return run(s.in, {reinterpret_cast<A *>(to), column, row, columns * column, !s.first, single && past_caches, part});
             run(s.in, {s.sums, s.width, s.width * columns, 0, !s.first, false, 0});

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Index maps of correlations, and slabs: the input cells that a block of output cells needs, copied into scratch
-// memory, widened, zero-padded, channels in blocks of a fixed size.
+// memory, widened, zero-padded, channels in blocks of a fixed size or, where they are few, side by side.
 #pragma once
 
 #include "conv_common.hpp"
 
 namespace VG_NAMESPACE::conv {
 
+// So few that each tap of each is a term of its own.
+inline constexpr int few_channels = 8;
+
 struct Range {
     int64_t from, to;
     bool holds(int64_t v) const { return v >= from && v < to; }
+    bool operator==(const Range &) const = default;
 };
 
 // One axis of a correlation, for one phase of the output cells. Output cell q*step + phase is the sum, over taps j,
@@ -53,7 +57,6 @@ struct Correlation {
     int64_t phases[3];
     vg_axis axis[3];
     bool transposed;
-    bool folded;  // the channels are cells of the width, see `fold`
 
     Line line(int a, int64_t phase) const;
     int64_t taps() const { return window[0] * window[1] * window[2]; }
@@ -183,19 +186,20 @@ struct Block {
 // How the output cells of a phase are cut into blocks: cells of a block, number of blocks.
 struct Cut {
     int64_t block[3], grid[3];
+    bool dense;  // the cells of the width lie in the slab as they do in the tensor
 };
 
 // A slab and the filter of a pass share the second cache: 1 MiB where there is AVX-512, half of that elsewhere.
 inline constexpr int64_t slab_bytes = (VG_VECTOR_BYTES == 64 ? 640 : 320) << 10, enough_tasks = 16;
 
 // The largest number of cells in a slab.
-inline int64_t slab_cells(const Correlation &c, const int64_t block[3]) {
+inline int64_t slab_cells(const Correlation &c, const int64_t block[3], bool dense) {
     int64_t cells = 1;
     for (int a = 0; a < 3; ++a) {
         int64_t longest = 0;
         for (int64_t f = 0; f < c.slabs(a); ++f) {
             const Line l = c.cover(a, f);
-            longest = most(longest, slots_of(l, 0, least(block[a], l.count), c.folded && a == 2).count());
+            longest = most(longest, slots_of(l, 0, least(block[a], l.count), dense && a == 2).count());
         }
         cells *= longest;
     }
@@ -212,7 +216,7 @@ inline void choose_block(const Correlation &c, const int64_t (&step)[3], double 
     const auto grow = [&](int a) {
         if (b[a] >= count[a]) return false;
         b[a] += step[a];
-        if (static_cast<double>(b[0]) * b[1] * b[2] <= voxels && slab_cells(c, b) * bytes_per_cell <= slab_bytes) return true;
+        if (static_cast<double>(b[0]) * b[1] * b[2] <= voxels && slab_cells(c, b, cut.dense) * bytes_per_cell <= slab_bytes) return true;
         b[a] -= step[a];
         return false;
     };
@@ -227,13 +231,28 @@ inline void choose_block(const Correlation &c, const int64_t (&step)[3], double 
     }
 }
 
-// Voxels of a few channels; their number is a constant of the code, as the loop is all there is.
-template <int count, int spacing, class S>
+// All channels of voxels that have few, side by side. Their number is a constant of the code, as the loop is all there is.
+template <int count, class S>
 void copy_few(const S *from, int64_t voxel, int64_t channel, int64_t voxels, sum_t<S> *to) {
     for (int64_t i = 0; i < voxels; ++i) {
-#pragma GCC unroll 4
-        for (int c = 0; c < count; ++c) to[i * spacing + c] = widen(from[i * voxel + c * channel]);
+#pragma GCC unroll 8
+        for (int c = 0; c < count; ++c) to[i * count + c] = widen(from[i * voxel + c * channel]);
     }
+}
+
+template <class S, int... i>
+void copy_few(const S *from, int64_t voxel, int64_t channel, int64_t voxels, int64_t channels, sum_t<S> *to, int_list<i...>) {
+    static constexpr decltype(&copy_few<1, S>) table[] = {copy_few<i + 1, S>...};
+    table[channels - 1](from, voxel, channel, voxels, to);
+}
+
+// Numbers side by side.
+template <class S>
+void copy_run(const S *from, int64_t count, sum_t<S> *to) {
+    constexpr int n = lanes<sum_t<S>>;
+    int64_t i = 0;
+    for (; i + n <= count; i += n) store(to + i, load(from + i));
+    for (; i < count; ++i) to[i] = widen(from[i]);
 }
 
 // Copies `voxels` voxels of `channels` channels into channel blocks that lie `block` apart. `ahead` leads to what will
@@ -266,24 +285,19 @@ void copy_voxels(const S *from, int64_t voxel, int64_t channel, int64_t voxels, 
         const int64_t here = least(spacing, channels - c0);
         const S *x = from + c0 * channel;
         int64_t i = 0;
-        if (spacing == 4) {
-            if (here == 2) copy_few<2, spacing>(x, voxel, channel, voxels, to);
-            else if (here == 3) copy_few<3, spacing>(x, voxel, channel, voxels, to);
-            else copy_few<4, spacing>(x, voxel, channel, voxels, to);
-            continue;
-        }
         if (spacing == 16 && voxel == 1 && here == 16) {
             for (; i + lanes<A> <= voxels; i += lanes<A>)
                 for (int c = 0; c < 16; c += lanes<A>) transpose(x + i + c * channel, channel, to + i * spacing + c, spacing);
         } else if (spacing == 1 && voxel == 1) {
             for (; i + lanes<A> <= voxels; i += lanes<A>) store(to + i, load(x + i));
         }
+#pragma GCC unroll 4
         for (; i < voxels; ++i)
             for (int64_t c = 0; c < here; ++c) to[i * spacing + c] = widen(x[i * voxel + c * channel]);
     }
 }
 
-// Fills slabs from a tensor.
+// Fills slabs from a tensor. Few channels lie close together: then the spacing is their number.
 template <class S>
 class Slab {
 public:
@@ -332,9 +346,10 @@ private:
 
     void copy(const S *x, int64_t voxels, int64_t channels, A *line) {
         const int64_t voxel = b.slots[2].pace * strides.space[2];
-        if (spacing == 1) copy_voxels<1>(x, voxel, strides.channel, voxels, channels, line, b.slot[3], strides.space[1]);
-        else if (spacing == 4) copy_voxels<4>(x, voxel, strides.channel, voxels, channels, line, b.slot[3], strides.space[1]);
-        else copy_voxels<16>(x, voxel, strides.channel, voxels, channels, line, b.slot[3], strides.space[1]);
+        if (spacing == 16) copy_voxels<16>(x, voxel, strides.channel, voxels, channels, line, b.slot[3], strides.space[1]);
+        else if (spacing == 1) copy_voxels<1>(x, voxel, strides.channel, voxels, channels, line, b.slot[3], strides.space[1]);
+        else if (voxel == spacing && strides.channel == 1) copy_run(x, voxels * spacing, line);
+        else copy_few(x, voxel, strides.channel, voxels, channels, line, int_range<few_channels>{});
     }
 
     const Block &b;

@@ -7,16 +7,19 @@
 
 namespace VG_NAMESPACE::conv {
 
-// Input channels lie in blocks of 1, 4 or 16 ("spacing"), so that the distance between neighbouring voxels is a
-// constant of the code: every broadcast is then one instruction with an immediate offset. Where channels are folded into
-// the width, it is 4, 6 or 8 with a stride of two; a voxel then reads on into the next ones. Spacing 0 means that x is read
-// in place, or that the distance is another.
+// Input channels lie in blocks of 16 ("spacing"), so that the distance between neighbouring voxels is a constant of the
+// code: every broadcast is then one instruction with an immediate offset. Spacing 0 means that x is read in place.
 
 // Registers for sums: all but those for the filter vectors and a broadcast.
 inline constexpr int sum_registers = VG_VECTOR_BYTES == 64 ? 28 : 12;
-inline constexpr int most_vectors = 2, most_vectors_in_place = 4;
+inline constexpr int most_vectors = 2, most_vectors_listed = 3, most_vectors_in_place = 4;
 inline constexpr int most_rows = 4;
 constexpr int most_voxels(int vectors) { return sum_registers / vectors; }
+
+// A product of a sum: how far its value lies from the voxel, and its filter from that of the first tap and channel.
+struct Term {
+    int32_t x, w;
+};
 
 // What a tile reads. `taps` says, per axis, how far the data of tap j lies from the tile's first voxel.
 template <class A>
@@ -27,6 +30,8 @@ struct TileInput {
     int64_t w_tap[3];          // distances in w, per axis
     Range valid[3];            // the taps that meet any data
     Range head, tail;          // those along the width that meet data at the first and at the last column
+    const Term *terms;         // of a listed sum
+    int64_t count;             // their number
     int64_t blocks;            // blocks of input channels
     int64_t x_block, w_block;  // distances between them
     int64_t last;              // channels of the last block
@@ -79,14 +84,27 @@ inline __attribute__((always_inline)) void add_tap(vec<A> (&sum)[rows * columns]
     }
 }
 
+template <class A, int vectors, int rows, int columns>
+inline __attribute__((always_inline)) void put(const vec<A> (&sum)[rows * columns][vectors], const TileOutput<A> &out, A *y) {
+#pragma GCC unroll 32
+    for (int i = 0; i < rows * columns; ++i) {
+#pragma GCC unroll 32
+        for (int v = 0; v < vectors; ++v) {
+            A *to = y + i / columns * out.row + i % columns * out.column + v * lanes<A>;
+            if (v == vectors - 1 && out.part) store_part(to, sum[i][v], out.part);
+            else if (out.past) store_past(to, sum[i][v]);
+            else store(to, out.add ? load(to) + sum[i][v] : sum[i][v]);
+        }
+    }
+}
+
 template <class A, int spacing, int vectors, int rows, int columns>
 inline __attribute__((always_inline)) void one_tile(const TileInput<A> &in, const TileOutput<A> &out, const A *first, A *y) {
-    constexpr int voxels = rows * columns;
     // In tiles of few columns, a column in the padding is worth code of its own; elsewhere it adds the zeros of the slab.
     constexpr int edge = (spacing == 16 && columns > 2 && columns <= 16) || (spacing == 0 && columns > 1) ? 1 : 0;
-    vec<A> sum[voxels][vectors] = {};
+    vec<A> sum[rows * columns][vectors] = {};
     for (int64_t block = 0; block < in.blocks; ++block) {
-        const int64_t channels = spacing == 1 ? 1 : block + 1 < in.blocks ? spacing : in.last;
+        const int64_t channels = block + 1 < in.blocks ? spacing : in.last;
         for (int64_t d = in.valid[0].from; d < in.valid[0].to; ++d) {
             for (int64_t h = in.valid[1].from; h < in.valid[1].to; ++h) {
                 const A *line = first + block * in.x_block + in.taps[0][d] + in.taps[1][h];
@@ -104,16 +122,7 @@ inline __attribute__((always_inline)) void one_tile(const TileInput<A> &in, cons
             }
         }
     }
-#pragma GCC unroll 32
-    for (int i = 0; i < voxels; ++i) {
-#pragma GCC unroll 32
-        for (int v = 0; v < vectors; ++v) {
-            A *to = y + i / columns * out.row + i % columns * out.column + v * lanes<A>;
-            if (v == vectors - 1 && out.part) store_part(to, sum[i][v], out.part);
-            else if (out.past) store_past(to, sum[i][v]);
-            else store(to, out.add ? load(to) + sum[i][v] : sum[i][v]);
-        }
-    }
+    put<A, vectors, rows, columns>(sum, out, y);
 }
 
 template <class A, int spacing, int vectors, int rows, int columns>
@@ -146,8 +155,46 @@ Tile<A> tile_of_rows(int64_t rows, int64_t columns) {
     return Tiles<A, spacing, vectors, 1>::pick(columns);
 }
 
-// Whether a distance between voxels is a constant of some tiles.
-inline bool is_spacing(int64_t distance) { return distance == 4 || distance == 6 || distance == 8; }
+// The sum over listed terms: with few channels, loops over taps would cost as much as what they add up. Voxels are x_row
+// apart; a pointer for every third lets the address of each be a base, an index and a scale.
+template <class A, int vectors, int columns>
+void listed_tile(const TileInput<A> &in, const TileOutput<A> &out) {
+    const A *first = in.x;
+    A *y = out.y;
+    for (int64_t left = in.tiles; left > 0; --left, first += in.x_next, y += out.next) {
+        vec<A> sum[columns][vectors] = {};
+        for (const Term *term = in.terms, *end = term + in.count; term != end; ++term) {
+            const A *x = first + term->x, *w = in.w + term->w;
+            vec<A> filter[vectors];
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; ++v) {
+                filter[v] = load(w + v * lanes<A>);
+                keep(filter[v]);
+            }
+#pragma GCC unroll 32
+            for (int i = 0; i < columns; ++i) {
+                const vec<A> value = splat(x[i % 3 * in.x_row]);
+                if (i % 3 == 2) x += 3 * in.x_row;
+#pragma GCC unroll 4
+                for (int v = 0; v < vectors; ++v) sum[i][v] += value * filter[v];
+            }
+        }
+        put<A, vectors, 1, columns>(sum, out, y);
+    }
+}
+
+template <class A, int vectors, int... i>
+Tile<A> listed_of(int64_t columns, int_list<i...>) {
+    static constexpr Tile<A> table[] = {listed_tile<A, vectors, i + 1>...};
+    return table[columns - 1];
+}
+
+template <class A>
+Tile<A> listed_of(int64_t vectors, int64_t columns) {
+    if (vectors == 1) return listed_of<A, 1>(columns, int_range<most_voxels(1)>{});
+    if (vectors == 2) return listed_of<A, 2>(columns, int_range<most_voxels(2)>{});
+    return listed_of<A, 3>(columns, int_range<most_voxels(3)>{});
+}
 
 template <class A>
 Tile<A> tile_of(int64_t spacing, int64_t vectors, int64_t rows, int64_t columns) {
@@ -156,14 +203,6 @@ Tile<A> tile_of(int64_t spacing, int64_t vectors, int64_t rows, int64_t columns)
         case 2: return tile_of_rows<A, 0, 2>(rows, columns);
         case 3: return tile_of_rows<A, 0, 3>(rows, columns);
         case 4: return tile_of_rows<A, 0, 4>(rows, columns);
-        case 11: return tile_of_rows<A, 1, 1>(rows, columns);
-        case 12: return tile_of_rows<A, 1, 2>(rows, columns);
-        case 41: return tile_of_rows<A, 4, 1>(rows, columns);
-        case 42: return tile_of_rows<A, 4, 2>(rows, columns);
-        case 61: return tile_of_rows<A, 6, 1>(rows, columns);
-        case 62: return tile_of_rows<A, 6, 2>(rows, columns);
-        case 81: return tile_of_rows<A, 8, 1>(rows, columns);
-        case 82: return tile_of_rows<A, 8, 2>(rows, columns);
         case 161: return tile_of_rows<A, 16, 1>(rows, columns);
         case 162: return tile_of_rows<A, 16, 2>(rows, columns);
         default: return tile_of_rows<A, 16, VG_VECTOR_BYTES == 32 ? 3 : 2>(rows, columns);
