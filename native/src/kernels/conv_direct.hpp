@@ -16,7 +16,7 @@ namespace VG_NAMESPACE::conv {
 struct Plan : Cut {
     bool narrow;                        // lanes along the width, not along the output channels
     bool direct;                        // x is read where it is, without a slab
-    bool listed;                        // few input channels: each with each tap is one of a list of terms
+    bool listed;                        // the products of a sum are listed: few input channels, or a single tap in place
     bool local;                         // each task packs its own part of the filter and makes it for all blocks
     int64_t spacing, in_blocks, chunk;  // channel blocks of the input, and how many are summed in one pass
     int64_t unit, vectors;              // output channels are cut into vectors of `unit`
@@ -30,7 +30,7 @@ struct Plan : Cut {
 };
 
 inline constexpr int64_t filter_bytes = 256 << 10, cell_bytes = 256;
-inline constexpr int64_t most_terms = 4096;
+inline constexpr int64_t most_terms = 2048;
 inline constexpr int64_t large_filter_bytes = 4 << 20, few_voxels = 2048;
 
 // The share of the lanes that do useful work, of vectors that must hold `count` numbers.
@@ -61,7 +61,7 @@ const vg::Kernels *with_half_vectors([[maybe_unused]] int64_t channels, [[maybe_
 // The same for a correlation. What it sums must be worth more than bringing in the data.
 template <class S, class A = sum_t<S>>
 const vg::Kernels *with_half_vectors(const Correlation &c) {
-    if (VG_VECTOR_BYTES != 64 || c.in * c.taps() < 16 || c.out == 0) return nullptr;
+    if (VG_VECTOR_BYTES != 64 || c.in * c.taps() < 16 * (c.transposed ? c.steps() : 1) || c.out == 0) return nullptr;
     const int64_t width = c.line(2, 0).count;
     if (width == 0) return nullptr;
     const double by_width = filled_by_width<A>(c, width), by_channels = filled(c.out, lanes<A>);
@@ -69,30 +69,34 @@ const vg::Kernels *with_half_vectors(const Correlation &c) {
 }
 
 // Whether the tiles read x in place. A copy costs more than it gains where its values are used few times, or lie side by
-// side in long runs of channels. A tile can leave out its first or its last column, not more, where they meet padding;
-// and distances of whole pages between voxels would make these evict each other.
+// side in long runs of channels. A tile can leave out its first or its last column, not more, where they meet padding, and
+// none with a single tap; and distances of whole pages between voxels would make these evict each other.
 template <class S>
 bool reads_in_place(const Correlation &c) {
     const bool strided = c.axis[2].stride > 1;
-    const int64_t enough = c.taps() == 1 || (strided && !c.transposed) ? 5 : strided ? 64 : 96;
+    const int64_t enough = c.taps() == 1 ? 1 : strided && !c.transposed ? 5 : strided ? 64 : 96;
     if (sizeof(S) != sizeof(sum_t<S>) || c.from.channel != 1 || c.in < enough) return false;
     for (int64_t f = 0; f < c.phases[2]; ++f) {
         const Line l = c.line(2, f);
         if (l.taps == 0) continue;
-        if (l.low_shift() + l.pace < 0 || (l.count - 2) * l.pace + l.low_shift() + l.span() > l.size) return false;
+        const int64_t spare = c.taps() == 1 ? 0 : 1;
+        if (l.low_shift() + spare * l.pace < 0) return false;
+        if ((l.count - 1 - spare) * l.pace + l.low_shift() + l.span() > l.size) return false;
         if ((l.count - 1) * l.pace > l.size) return false;  // a tap could miss both ends
     }
     const int64_t voxel = (c.transposed ? 1 : c.axis[2].stride) * c.from.space[2];
     return voxel * static_cast<int64_t>(sizeof(S)) % 2048 != 0;
 }
 
-// Whether values of few channels are used so often that tiles along the width, which need them turned into lines one by one,
-// come cheaper than tiles along the output channels with lanes of no use.
+// Whether values of x are used so often that tiles along the width, which need them turned into lines one by one, come
+// cheaper than tiles along the output channels with lanes of no use: those have to bring in less, with few channels, and
+// nothing where they read in place.
 template <class A>
-bool is_worth_turning(const Correlation &c) {
-    constexpr double turning = 3;  // in multiplications of vectors
-    const int64_t windows = c.transposed ? 1 : c.axis[0].stride * c.axis[1].stride * c.axis[2].stride;
-    return c.in > few_channels || c.taps() * (pieces(c.out, lanes<A>) - c.out / (0.8 * lanes<A>)) > turning * windows;
+bool is_worth_turning(const Correlation &c, bool in_place) {
+    if (c.in > few_channels && !in_place) return true;
+    const double turning = c.in > few_channels ? 6 : 3;  // in multiplications of vectors
+    const int64_t windows = c.transposed ? 1 : c.steps();
+    return c.taps() * (pieces(c.out, lanes<A>) - c.out / (0.8 * lanes<A>)) > turning * windows;
 }
 
 // The voxels of a tile of p.pair vectors: as many columns as the registers hold, then rows.
@@ -131,15 +135,15 @@ void choose_tile(const Correlation &c, const int64_t count[3], Plan &p) {
     const int64_t height = most(1, count[1]), width = most(1, count[2]), vectors = pieces(c.out, lanes<A>);
     const bool one_tap = c.taps() == 1, in_place = reads_in_place<S>(c);
     // For a single tap, turning pays for the fewest output channels only, and by whole squares.
-    const bool turns = one_tap && in_place ? c.out <= 4 && c.in >= lanes<A> : is_worth_turning<A>(c);
+    const bool turns = one_tap && in_place ? c.out <= 4 && c.in >= lanes<A> : is_worth_turning<A>(c, in_place);
     p.narrow = c.in > 0 && c.out > 0 && count[2] > 0 && turns && prefers_narrow<A>(c, width);
     if (p.narrow) return shape_strips<A>(c.out, height, width, p);
-    p.listed = c.in > 0 && c.in <= few_channels && c.in * c.taps() <= most_terms && !(in_place && one_tap);
-    p.direct = in_place && !p.listed;
-    p.dense = p.listed && c.axis[2].dilation == 1 && c.axis[2].stride <= c.window[2];
+    p.listed = c.in > 0 && c.in * c.taps() <= most_terms && (c.in <= few_channels || (one_tap && in_place));
+    p.direct = in_place && (one_tap || !p.listed);
+    p.dense = p.listed && !p.direct && c.axis[2].dilation == 1 && c.axis[2].stride <= c.window[2];
     p.unit = lanes<A>;
     p.spacing = p.listed || (p.direct && !one_tap) ? c.in : 16;
-    const int64_t limit = p.listed ? most_vectors_listed : p.direct && one_tap ? most_vectors_in_place : most_vectors;
+    const int64_t limit = !p.listed ? most_vectors : p.direct ? most_vectors_in_place : most_vectors_listed;
     p.pair = most(1, pieces(vectors, pieces(vectors, limit)));
     if (VG_VECTOR_BYTES == 32 && vectors == 3) p.pair = 3;  // a single vector would leave registers unused
     shape_tile(height, width, p);
@@ -182,7 +186,7 @@ Plan plan_of(const Correlation &c) {
     // A single pass needs room for the tile at hand only; in any case, writing may read a square more.
     const int64_t block_sums = p.block[0] * p.block[1] * p.block[2] * p.part * p.unit * p.phases * p.jobs;
     p.sums = (p.chunk < p.in_blocks ? block_sums : sum_registers * lanes<A>) + p.pair * lanes<A> * lanes<A>;
-    p.work = voxels * p.phases * c.in * c.out * c.taps();
+    p.work = voxels * p.phases * c.in * (p.narrow ? c.out : p.vectors * p.unit) * c.taps();
     return p;
 }
 
@@ -367,7 +371,8 @@ private:
         return s;
     }
 
-    // Lists what the sums of a row are made of, if that differs from the row before. The width is padded in the slab.
+    // Lists what the sums of a row are made of, if that differs from the row before; the width has no padding, or that of
+    // the slab.
     void list(const Job &b, Range depths, Range heights, Pass &s) const {
         if (depths == s.in.valid[0] && heights == s.in.valid[1]) return;
         Term *to = s.terms;
@@ -376,13 +381,12 @@ private:
                 for (int64_t t = 0; t < b.line[2].taps; ++t) {
                     const int64_t x = s.in.taps[0][d] + s.in.taps[1][h] + s.in.taps[2][t];
                     const int64_t w = d * s.in.w_tap[0] + h * s.in.w_tap[1] + t * s.in.w_tap[2];
-                    for (int64_t i = 0; i < c.in; ++i) *to++ = {static_cast<int32_t>(x + i), static_cast<int32_t>(w + i * s.width)};
+                    for (int64_t i = 0; i < c.in; ++i) *to++ = Term(x + i, w + i * s.width);
                 }
         s.in.terms = s.terms, s.in.count = to - s.terms;
     }
 
-    // Points a pass at x itself. The packed channel blocks of a tap are one run. The first pass over a block asks for what
-    // its next row will need, or with one tap and no stride its next tiles.
+    // Points a pass at x itself. The first pass over a block asks for what its next row will need.
     void read_in_place(const Job &b, const S *from, int64_t channels, Pass &s) const {
         s.x = reinterpret_cast<const A *>(from);
         for (int a = 0; a < 3; ++a) {
@@ -390,9 +394,7 @@ private:
             s.x += b.start_in_memory(a, c.from.space[a]);
         }
         s.in.x_row = s.voxel[2];
-        const bool in_line = c.taps() == 1 && b.line[2].pace == 1;
-        if (s.vector == b.vector && in_line) s.in.ahead = 2 * most_voxels(most_vectors) * s.voxel[2];
-        else if (s.vector == b.vector && !c.transposed) s.in.ahead = s.voxel[1];
+        if (s.vector == b.vector && !c.transposed) s.in.ahead = s.voxel[1];
         s.in.fresh[0] = b.line[1].pace, s.in.fresh[1] = b.line[2].pace;
         s.in.blocks = 1, s.in.last = channels;
     }
@@ -438,9 +440,9 @@ private:
         const bool single = s.first && s.last, keep = in_place(s.vector, s.vectors, single);
         const int64_t beyond = (s.vector + s.vectors) * p.unit - c.out;
         const int part = beyond > 0 ? static_cast<int>(p.unit - beyond) : 0;
-        const int64_t spacing = p.direct ? 0 : p.spacing;
         each_tile(b, s, keep, [&](S *to, int64_t rows, int64_t columns) {
-            const Tile<A> run = p.listed ? listed_of<A>(s.vectors, columns) : tile_of<A>(spacing, s.vectors, rows, columns);
+            const Tile<A> run = p.listed ? listed_of<A>(s.vectors, columns)
+                                         : tile_of<A>(p.direct ? 0 : p.spacing, s.vectors, rows, columns);
             s.in.x_next = columns * s.voxel[2];
             if (keep) return run(s.in, {reinterpret_cast<A *>(to), column, row, columns * column, !s.first, single && past_caches, part});
             run(s.in, {s.sums, s.width, s.width * columns, 0, !s.first, false, 0});

@@ -60,6 +60,7 @@ struct Correlation {
 
     Line line(int a, int64_t phase) const;
     int64_t taps() const { return window[0] * window[1] * window[2]; }
+    int64_t steps() const { return axis[0].stride * axis[1].stride * axis[2].stride; }
 
     // All phases of an axis read nearly the same cells, so one slab serves them all. Not under dilation: then each
     // phase reads few cells, far apart, and has a slab of its own.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The register tile of the correlations: a few output voxels by one or two vectors of output channels, summed over
+// The register tiles of the correlations: a few output voxels by one to four vectors of output channels, summed over
 // all taps and a run of input channels without leaving the registers.
 #pragma once
 
@@ -12,13 +12,23 @@ namespace VG_NAMESPACE::conv {
 
 // Registers for sums: all but those for the filter vectors and a broadcast.
 inline constexpr int sum_registers = VG_VECTOR_BYTES == 64 ? 28 : 12;
-inline constexpr int most_vectors = 2, most_vectors_listed = 3, most_vectors_in_place = 4;
+// Vectors of a tile: the more, the less often a value is read. Of 32 bytes two, as what goes past the caches must fill lines.
+inline constexpr int most_vectors = 2;
+inline constexpr int most_vectors_listed = VG_VECTOR_BYTES == 64 ? 3 : 2;
+inline constexpr int most_vectors_in_place = VG_VECTOR_BYTES == 64 ? 4 : 2;
 inline constexpr int most_rows = 4;
 constexpr int most_voxels(int vectors) { return sum_registers / vectors; }
 
-// A product of a sum: how far its value lies from the voxel, and its filter from that of the first tap and channel.
-struct Term {
-    int32_t x, w;
+// A product of a sum: how far its value lies from the voxel, and its filter from that of the first tap and channel. They
+// are read with one load, as there is little else to do.
+class Term {
+public:
+    Term(int64_t x, int64_t w) : both_(w * (int64_t{1} << 32) + x) {}
+    int64_t x() const { return both_ & 0xffffffff; }
+    int64_t w() const { return both_ >> 32; }
+
+private:
+    int64_t both_;
 };
 
 // What a tile reads. `taps` says, per axis, how far the data of tap j lies from the tile's first voxel.
@@ -71,7 +81,7 @@ inline __attribute__((always_inline)) void add_tap(vec<A> (&sum)[rows * columns]
 #pragma GCC unroll 32
         for (int v = 0; v < vectors; ++v) {
             filter[v] = load(w + v * lanes<A>);
-            if (spacing == 0 && vectors < most_vectors_in_place) keep(filter[v]);
+            if (spacing == 0) keep(filter[v]);
         }
 #pragma GCC unroll 32
         for (int i = 0; i < rows * columns; ++i) {
@@ -163,8 +173,9 @@ void listed_tile(const TileInput<A> &in, const TileOutput<A> &out) {
     A *y = out.y;
     for (int64_t left = in.tiles; left > 0; --left, first += in.x_next, y += out.next) {
         vec<A> sum[columns][vectors] = {};
-        for (const Term *term = in.terms, *end = term + in.count; term != end; ++term) {
-            const A *x = first + term->x, *w = in.w + term->w;
+        for (const Term *at = in.terms, *end = at + in.count; at != end; ++at) {
+            const Term term = *at;
+            const A *x = first + term.x(), *w = in.w + term.w();
             vec<A> filter[vectors];
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; ++v) {
@@ -193,7 +204,9 @@ template <class A>
 Tile<A> listed_of(int64_t vectors, int64_t columns) {
     if (vectors == 1) return listed_of<A, 1>(columns, int_range<most_voxels(1)>{});
     if (vectors == 2) return listed_of<A, 2>(columns, int_range<most_voxels(2)>{});
-    return listed_of<A, 3>(columns, int_range<most_voxels(3)>{});
+    if (vectors == 3) return listed_of<A, 3>(columns, int_range<most_voxels(3)>{});
+    constexpr int four = VG_VECTOR_BYTES == 64 ? 4 : 3;
+    return listed_of<A, four>(columns, int_range<most_voxels(four)>{});
 }
 
 template <class A>
@@ -202,7 +215,6 @@ Tile<A> tile_of(int64_t spacing, int64_t vectors, int64_t rows, int64_t columns)
         case 1: return tile_of_rows<A, 0, 1>(rows, columns);
         case 2: return tile_of_rows<A, 0, 2>(rows, columns);
         case 3: return tile_of_rows<A, 0, 3>(rows, columns);
-        case 4: return tile_of_rows<A, 0, 4>(rows, columns);
         case 161: return tile_of_rows<A, 16, 1>(rows, columns);
         case 162: return tile_of_rows<A, 16, 2>(rows, columns);
         default: return tile_of_rows<A, 16, VG_VECTOR_BYTES == 32 ? 3 : 2>(rows, columns);
