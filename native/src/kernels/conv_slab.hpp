@@ -214,14 +214,23 @@ inline void choose_block(const Correlation &c, const int64_t (&step)[3], double 
                          bool flat = false) {
     int64_t *b = cut.block, count[3];
     for (int a = 0; a < 3; ++a) b[a] = step[a], count[a] = c.line(a, 0).count;
+    const auto fits = [&] {
+        return static_cast<double>(b[0]) * b[1] * b[2] <= voxels && slab_cells(c, b, cut.dense) * bytes_per_cell <= slab_bytes;
+    };
     const auto grow = [&](int a) {
         if (b[a] >= count[a]) return false;
         b[a] += step[a];
-        if (static_cast<double>(b[0]) * b[1] * b[2] <= voxels && slab_cells(c, b, cut.dense) * bytes_per_cell <= slab_bytes) return true;
+        if (fits()) return true;
         b[a] -= step[a];
         return false;
     };
-    while (grow(2)) {
+    // A line can have so many steps that trying them one by one would take longer than a small convolution.
+    for (int64_t low = 1, high = pieces(count[2], step[2]); low < high;) {
+        const int64_t middle = (low + high + 1) / 2;
+        b[2] = middle * step[2];
+        if (fits()) low = middle;
+        else high = middle - 1;
+        b[2] = low * step[2];
     }
     while (!flat && b[0] < b[1] ? grow(0) || grow(1) : grow(1) || grow(0)) {
     }
