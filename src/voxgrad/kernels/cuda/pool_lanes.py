@@ -170,6 +170,34 @@ def spot(units, tiles, tiles_c, chunks, L: tl.constexpr, ACROSS: tl.constexpr, E
 
 
 @triton.jit
+def row_lengths(units, W, OW, SW: tl.constexpr, X: tl.constexpr, LINE: tl.constexpr):
+    """Cells and windows of a row. From the number of lines the compiler knows that they are multiples."""
+    if LINE:
+        OW = units * X
+        W = OW * SW
+    return W, OW
+
+
+@triton.jit
+def own_places(unit, tc, OW, C, X: tl.constexpr, LINE: tl.constexpr):
+    """Where in a row of windows the numbers of lanes are, and whether they are there."""
+    k = tl.arange(0, X)[None, :]
+    if LINE:
+        place = unit * X + k
+        mask = place < OW
+    else:
+        place = unit * C + tc * X + k
+        mask = tc * X + k < C
+    return place, mask
+
+
+@triton.jit
+def nearest(at, size):
+    """A position, or the nearest one inside (64 bits)."""
+    return tl.minimum(tl.maximum(at, 0), size - 1).to(tl.int64)
+
+
+@triton.jit
 def span(first, count: tl.constexpr, size, pitch):
     """The `count` positions from `first`, moved into the data and in elements, and which of them were there."""
     at = ()

@@ -24,7 +24,7 @@ import triton
 import triton.language as tl
 
 from voxgrad.kernels.cuda.pool_common import level
-from voxgrad.kernels.cuda.pool_lanes import announce, own_lines, span, spot, word_columns, word_taps
+from voxgrad.kernels.cuda.pool_lanes import announce, nearest, own_lines, span, spot, word_columns, word_taps
 from voxgrad.kernels.cuda.pool_quads import by_steps, give_cells, give_line, give_rows, load_quad, put_quad
 from voxgrad.kernels.cuda.pool_words import (
     TWICE,
@@ -93,6 +93,32 @@ def _plane_winners(
 
 
 @triton.jit
+def _word_rows(unit, tc, units, W, C, X: tl.constexpr, LINE: tl.constexpr, KIND: tl.constexpr):
+    """Words of a row and of a place, where in a row the words of lanes begin, and bits that all their codes have."""
+    if LINE:
+        W = units * X
+        place = unit * X
+        fixed = tl.where(unit * X + tl.arange(0, X)[None, :] == 0, 64, 0)
+    else:
+        C = C // 2 if paired(KIND) else C
+        place = unit * C + tc * X
+        fixed = tl.where(unit == 0, 64 * TWICE if paired(KIND) else 64, 0)
+    # The first cell of a row that begins outside is its second one again: the winner then is not the first.
+    return W, C, place, fixed
+
+
+@triton.jit
+def _nothing_won(group, place, W, C, R: tl.constexpr, X: tl.constexpr, L: tl.constexpr, E: tl.constexpr):
+    """For R rows of lanes: codes of no winner, twice, and where in a plane of codes, four to a word, theirs are."""
+    codes = ()
+    rows = ()
+    for r in tl.static_range(R):
+        codes = codes + (tl.zeros([L, X * E // 4], tl.int32),)
+        rows = rows + (((((group * R + r) * W * C + place) * E) >> 2) + tl.arange(0, X * E // 4)[None, :],)
+    return codes, codes, rows
+
+
+@triton.jit
 def stage_winners(x, y, codes, flag, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks, KD: tl.constexpr,
                   KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
                   BEFORE: tl.constexpr, KIND: tl.constexpr, R: tl.constexpr, X: tl.constexpr, L: tl.constexpr,
@@ -105,15 +131,7 @@ def stage_winners(x, y, codes, flag, D, H, W, C, OD, OH, OW, bd, bh, units, tile
     image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)
     E: tl.constexpr = 2 if paired(KIND) else 1
     k = tl.arange(0, X)[None, :]
-    # The first cell of a row that begins outside is its second one again: the winner then is not the first.
-    if LINE:
-        W = units * X
-        place = unit * X
-        fixed = tl.where(unit * X + k == 0, 64, 0)
-    else:
-        C = C // E
-        place = unit * C + tc * X
-        fixed = tl.where(unit == 0, 64 * TWICE if paired(KIND) else 64, 0)
+    W, C, place, fixed = _word_rows(unit, tc, units, W, C, X, LINE, KIND)
     pitch = H * W * C
     x = words(x, KIND) + image * D * pitch
     y = words(y, KIND) + image * D * pitch
@@ -129,15 +147,10 @@ def stage_winners(x, y, codes, flag, D, H, W, C, OD, OH, OW, bd, bh, units, tile
                                  X, LINE)  # fmt: skip
     top1, code1 = _plane_winners(x + start.to(tl.int64) * pitch, rows, at, top_out, fixed, KIND, R, X, LINE)
     odd = tl.zeros([L, X], tl.int32)
-    pending = ()
-    thirds = ()
+    pending, thirds, quad_rows = _nothing_won(group, place, W, C, R, X, L, E)
     tops = ()
-    quad_rows = ()
     for r in tl.static_range(R):
-        pending = pending + (tl.zeros([L, X * E // 4], tl.int32),)
-        thirds = thirds + (tl.zeros([L, X * E // 4], tl.int32),)
         tops = tops + (_unless(top0[r], level(start, unit) == 0, KIND),)
-        quad_rows = quad_rows + (((((group * R + r) * W * C + place) * E) >> 2) + tl.arange(0, X * E // 4)[None, :],)
     top0 = tops
     quad_pitch = pitch * E // 4
     for i in tl.range(tl.minimum(first + CHUNK + 1, D) - start, num_stages=STAGES):
@@ -184,7 +197,7 @@ def _windows_of(source, at, d, D, pitch, Q: tl.constexpr, KIND: tl.constexpr):
     """The quads at `at` of the windows one deeper, of the same depth, one less deep."""
     made = ()
     for j in tl.static_range(3):
-        plane = source + tl.minimum(tl.maximum(d + 1 - j, 0), D - 1).to(tl.int64) * pitch
+        plane = source + nearest(d + 1 - j, D) * pitch
         made = made + load_quad(plane, at, Q, KIND)
     return made
 
@@ -302,7 +315,7 @@ def _line_at(codes, dy, h, unit, units, d, D, H, pitch, Q: tl.constexpr, KIND: t
     end_own |= tl.load(codes + right, mask=has_right & real, other=9).to(tl.int32) << 8
     ends = ()
     for j in tl.static_range(3):
-        plane = dy + tl.minimum(tl.maximum(d + 1 - j, 0), D - 1).to(tl.int64) * pitch
+        plane = dy + nearest(d + 1 - j, D) * pitch
         ends = ends + (tl.load(plane + left).to(ACC), tl.load(plane + right).to(ACC))
     return own, _windows_of(dy, row * Q, d, D, pitch, Q, KIND), end_own, ends
 

@@ -20,8 +20,11 @@ from voxgrad.kernels.cuda.pool_lanes import (
     cell_columns,
     cell_taps,
     depth_there,
+    nearest,
     own_lines,
+    own_places,
     put_cells,
+    row_lengths,
     shares,
     span,
     spot,
@@ -40,19 +43,22 @@ def _reduced(acc, value, MAX: tl.constexpr):
 
 @triton.jit
 def _announce_planes(source, lines, first, COUNT: tl.constexpr, size, pitch):
-    """Announce lines of COUNT planes, of `size`, from `first` on; of one outside, the nearest inside."""
+    """Announce lines of COUNT planes, of `size`, from `first` on."""
     for j in tl.static_range(COUNT):
-        announce(source + tl.minimum(tl.maximum(first + j, 0), size - 1).to(tl.int64) * pitch, lines)
+        announce(source + nearest(first + j, size) * pitch, lines)
 
 
 @triton.jit
-def _window_planes(x, rows, there, at, present, d_there, KH: tl.constexpr, KW: tl.constexpr, SH: tl.constexpr,
-                   SW: tl.constexpr, BEFORE: tl.constexpr, MAX: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr,
-                   X: tl.constexpr, LINE: tl.constexpr, ONCE: tl.constexpr):  # fmt: skip
-    """The R windows of every lane reduced over one plane."""
+def _window_planes(x, d, group, D, H, W, C, rows, there, at, present, KH: tl.constexpr, KW: tl.constexpr,
+                   SH: tl.constexpr, SW: tl.constexpr, BEFORE: tl.constexpr, MAX: tl.constexpr, ACC: tl.constexpr,
+                   R: tl.constexpr, X: tl.constexpr, LINE: tl.constexpr, ONCE: tl.constexpr):  # fmt: skip
+    """The R windows of every lane reduced over the plane of depth d."""
+    plane = x + nearest(d, D) * H * W * C
+    d_there = depth_there(d, group, D)
     lines = ()
     for i in tl.static_range((R - 1) * SH + KH):
-        taps = cell_taps(x, rows[i], there[i] & d_there, at, present, 0.0, KW, SW, BEFORE, X, LINE, not MAX, ACC, ONCE)
+        taps = cell_taps(plane, rows[i], there[i] & d_there, at, present, 0.0, KW, SW, BEFORE, X, LINE, not MAX, ACC,
+                         ONCE)  # fmt: skip
         line = taps[0]
         for j in tl.static_range(1, KW):
             line = _reduced(line, taps[j], MAX)
@@ -67,6 +73,18 @@ def _window_planes(x, rows, there, at, present, d_there, KH: tl.constexpr, KW: t
 
 
 @triton.jit
+def _finished(acc, cells, share, others, MAX: tl.constexpr, EXACT: tl.constexpr, ACC: tl.constexpr):
+    """The mean or maximum of windows, given its sum or maximum and their cells, in width and along the other axes."""
+    if MAX:
+        acc = tl.maximum(acc, float("-inf"))  # where all are NaN
+    elif EXACT:
+        acc = acc / (cells * others).to(ACC)
+    else:  # Types of few bits do not see the difference, and this is most of the arithmetic.
+        acc = acc * (share * (1.0 / others.to(ACC)))
+    return acc
+
+
+@triton.jit
 def sweep_windows(x, y, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks, KD: tl.constexpr,
                   KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
                   BEFORE: tl.constexpr, MAX: tl.constexpr, EXACT: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr,
@@ -74,22 +92,13 @@ def sweep_windows(x, y, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, c
                   CHUNK: tl.constexpr, LINE: tl.constexpr, WHOLE: tl.constexpr):  # fmt: skip
     """y = mean or maximum over every window. A cell outside counts as its nearest neighbour inside for the maximum."""
     image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)
-    if LINE:
-        OW = units * X
-        W = OW * SW
+    W, OW = row_lengths(units, W, OW, SW, X, LINE)
     x += image * D * H * W * C
     y += image * OD * OH * OW * C
     rows, there = span(group * (R * SH) - bh, (R - 1) * SH + KH, H, W * C)
     at, present = cell_columns(unit, tc, W, C, KW, SW, BEFORE, X, LINE, WHOLE)
-    c = tc * X + tl.arange(0, X)[None, :]
-    if LINE:
-        place = unit * X + tl.arange(0, X)[None, :]
-        cells = covered(place * SW - BEFORE, KW, W)
-        mask = place < OW
-    else:
-        place = unit * C + c
-        cells = covered(unit * SW - BEFORE, KW, W)
-        mask = c < C
+    place, mask = own_places(unit, tc, OW, C, X, LINE)
+    cells = covered((place if LINE else unit) * SW - BEFORE, KW, W)
     share = 1.0 / cells.to(ACC)
     # Measured: it helps numbers of 16 bits only.
     ONCE: tl.constexpr = KD <= SD and KH <= SH and KW <= SW and x.dtype.element_ty.primitive_bitwidth == 16
@@ -97,9 +106,7 @@ def sweep_windows(x, y, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, c
     start = chunk * CHUNK * SD - bd
     kept = ()
     for j in tl.static_range(KEEP):
-        d = start + j
-        plane = x + tl.minimum(tl.maximum(d, 0), D - 1).to(tl.int64) * H * W * C
-        kept = kept + (_window_planes(plane, rows, there, at, present, depth_there(d, group, D), KH, KW, SH, SW,
+        kept = kept + (_window_planes(x, start + j, group, D, H, W, C, rows, there, at, present, KH, KW, SH, SW,
                                       BEFORE, MAX, ACC, R, X, LINE, ONCE),)  # fmt: skip
     lines = own_lines(x, units, tiles, tiles_c, chunks, H, W, C, R * SH, SW, X, L, ACROSS, LINE)
     for i in tl.range(CHUNK, num_stages=STAGES):
@@ -108,23 +115,15 @@ def sweep_windows(x, y, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, c
             _announce_planes(x, lines, (od + AHEAD) * SD - bd + KEEP, KD - KEEP, D, H * W * C)
         planes = kept
         for j in tl.static_range(KEEP, KD):
-            d = od * SD - bd + j
-            plane = x + tl.minimum(tl.maximum(d, 0), D - 1).to(tl.int64) * H * W * C
-            planes = planes + (_window_planes(plane, rows, there, at, present, depth_there(d, group, D), KH, KW, SH,
-                                              SW, BEFORE, MAX, ACC, R, X, LINE, ONCE),)  # fmt: skip
+            planes = planes + (_window_planes(x, od * SD - bd + j, group, D, H, W, C, rows, there, at, present, KH,
+                                              KW, SH, SW, BEFORE, MAX, ACC, R, X, LINE, ONCE),)  # fmt: skip
         deep = covered(od * SD - bd, KD, D)
         for r in tl.static_range(R):
             oh = group * R + r
             acc = planes[0][r]
             for j in tl.static_range(1, KD):
                 acc = _reduced(acc, planes[j][r], MAX)
-            high = covered(oh * SH - bh, KH, H)
-            if MAX:
-                acc = tl.maximum(acc, float("-inf"))  # where all are NaN
-            elif EXACT:
-                acc = acc / (cells * (high * deep)).to(ACC)
-            else:  # Types of few bits do not see the difference, and this is most of the arithmetic.
-                acc = acc * (share * (1.0 / (high * deep).to(ACC)))
+            acc = _finished(acc, cells, share, covered(oh * SH - bh, KH, H) * deep, MAX, EXACT, ACC)
             to = y + od.to(tl.int64) * OH * OW * C + (oh * OW * C + place)
             keep = mask & (oh < OH) & depth_there(od, group, OD)
             tl.store(to, acc.to(y.dtype.element_ty), mask=keep, cache_modifier=".cs" if ONCE else "")
@@ -171,9 +170,7 @@ def sweep_spread(dy, dx, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, 
     JW: tl.constexpr = (KW + SW - 1) // SW
     FIRST: tl.constexpr = BEFORE // SW
     image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)
-    if LINE:
-        OW = units * X
-        W = OW * SW
+    W, OW = row_lengths(units, W, OW, SW, X, LINE)
     dy += image * OD * OH * OW * C
     dx += image * D * H * W * C
     row = group * R + bh // SH - (JH - 1)
@@ -197,7 +194,7 @@ def sweep_spread(dy, dx, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, 
     for i in tl.range(CHUNK, num_stages=STAGES):
         q = first + i
         if AHEAD:
-            _announce_planes(dy, lines, q + AHEAD, 1, OD, OH * OW * C)
+            announce(dy + tl.minimum(q + AHEAD, OD - 1).to(tl.int64) * OH * OW * C, lines)
         planes = kept + (_shared_plane_at(dy, q, group, rows, there, at, present, heights, widths, D, OD,
                                           OH * OW * C, bd, KD, KH, KW, SD, SH, SW, JH, JW, FIRST, ACC, R, X,
                                           LINE),)  # fmt: skip
@@ -224,7 +221,7 @@ def _shared_plane_at(dy, q, group, rows, there, at, present, heights, widths, D,
                      X: tl.constexpr, LINE: tl.constexpr):  # fmt: skip
     """`_shared_planes` of the windows of depth q, divided by their cells along depth."""
     deep = 1.0 / tl.maximum(covered(q * SD - bd, KD, D), 1).to(ACC)
-    plane = dy + tl.minimum(tl.maximum(q, 0), OD - 1).to(tl.int64) * pitch
+    plane = dy + nearest(q, OD) * pitch
     return _shared_planes(plane, rows, there, at, present, depth_there(q, group, OD), heights, widths, deep, KH, KW,
                           SH, SW, JH, JW, FIRST, ACC, R, X, LINE)  # fmt: skip
 
@@ -290,6 +287,54 @@ def _best_planes(x, g, rows, at, low_h, low_w, KH: tl.constexpr, KW: tl.constexp
 
 
 @triton.jit
+def _and_planes(tops, finds, x, g, first, COUNT: tl.constexpr, D, pitch, rows, at, low_h, low_w, KH: tl.constexpr,
+                KW: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr, BEFORE: tl.constexpr, VALUE: tl.constexpr,
+                KIND: tl.constexpr, R: tl.constexpr, X: tl.constexpr, LINE: tl.constexpr):  # fmt: skip
+    """The best of planes, and those of COUNT planes more, from depth `first` on."""
+    for j in tl.static_range(COUNT):
+        plane = nearest(first + j, D) * pitch
+        top, found = _best_planes(x + plane, g + plane, rows, at, low_h, low_w, KH, KW, SH, SW, BEFORE, VALUE, KIND, R,
+                                  X, LINE)  # fmt: skip
+        tops = tops + (top,)
+        finds = finds + (found,)
+    return tops, finds
+
+
+@triton.jit
+def _word_places(unit, tc, W, C, KW: tl.constexpr, SW: tl.constexpr, BEFORE: tl.constexpr, X: tl.constexpr,
+                 LINE: tl.constexpr, WHOLE: tl.constexpr, KIND: tl.constexpr):  # fmt: skip
+    """Of windows, in words: the columns of their taps, their place in a row, which are there, and their first tap."""
+    E: tl.constexpr = 2 if paired(KIND) else 1
+    k = tl.arange(0, X)[None, :]
+    if LINE:
+        at = word_columns(unit, tc, W // E, C, KW, SW, BEFORE, X, LINE, WHOLE, KIND)
+        place = unit * X
+        mask = unit >= 0
+        low = tl.maximum(BEFORE - (unit * X + k) * SW, 0)
+    else:
+        at = word_columns(unit, tc, W, C // E, KW, SW, BEFORE, X, LINE, WHOLE, KIND)
+        place = unit * (C // E) + tc * X
+        mask = tc * X + k < C // E
+        low = tl.maximum(BEFORE - unit * SW, 0)
+    return at, place, mask, low
+
+
+@triton.jit
+def _word_lines(x, y, units, tiles, tiles_c, chunks, H, W, C, OH, OW, SH: tl.constexpr, SW: tl.constexpr,
+                R: tl.constexpr, X: tl.constexpr, L: tl.constexpr, ACROSS: tl.constexpr, LINE: tl.constexpr,
+                KIND: tl.constexpr):  # fmt: skip
+    """The cache lines of lanes in a plane of cells and in one of windows."""
+    E: tl.constexpr = 2 if paired(KIND) else 1
+    if LINE:
+        W = W // E
+        OW = OW // E
+    else:
+        C = C // E
+    cells = own_lines(x, units, tiles, tiles_c, chunks, H, W, C, R * SH, SW, X, L, ACROSS, LINE)
+    return cells, own_lines(y, units, tiles, tiles_c, chunks, OH, OW, C, R, 1, X, L, ACROSS, LINE)
+
+
+@triton.jit
 def sweep_winners(x, y, g, out, flag, taps, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks,
                   KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr,
                   SW: tl.constexpr, BEFORE: tl.constexpr, VALUE: tl.constexpr, NONE: tl.constexpr, GUARD: tl.constexpr,
@@ -306,9 +351,7 @@ def sweep_winners(x, y, g, out, flag, taps, D, H, W, C, OD, OH, OW, bd, bh, unit
             return
     image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)
     E: tl.constexpr = 2 if paired(KIND) else 1
-    if LINE:
-        OW = units * X * E
-        W = OW * SW
+    W, OW = row_lengths(units, W, OW, SW, X * E, LINE)
     x += image * D * H * W * C
     g += image * D * H * W * C
     y += image * OD * OH * OW * C
@@ -318,53 +361,30 @@ def sweep_winners(x, y, g, out, flag, taps, D, H, W, C, OD, OH, OW, bd, bh, unit
     y_words = words(y, KIND)
     out_words = words(out, KIND)
     rows, _there = span(group * (R * SH) - bh, (R - 1) * SH + KH, H, W * C // E)
+    at, place, mask, low_w = _word_places(unit, tc, W, C, KW, SW, BEFORE, X, LINE, WHOLE, KIND)
     k = tl.arange(0, X)[None, :]
-    if LINE:
-        at = word_columns(unit, tc, W // E, C, KW, SW, BEFORE, X, LINE, WHOLE, KIND)
-        place = unit * X
-        mask = unit >= 0
-        low_w = tl.maximum(BEFORE - (unit * X + k) * SW, 0)
-    else:
-        at = word_columns(unit, tc, W, C // E, KW, SW, BEFORE, X, LINE, WHOLE, KIND)
-        place = unit * (C // E) + tc * X
-        mask = tc * X + k < C // E
-        low_w = tl.maximum(BEFORE - unit * SW, 0)
     low_h = ()
     for r in tl.static_range(R):
         low_h = low_h + (tl.maximum(bh - (group * R + r) * SH, 0),)
     KEEP: tl.constexpr = max(KD - SD, 0)
     start = chunk * CHUNK * SD - bd
-    tops = ()
-    finds = ()
-    for j in tl.static_range(KEEP):
-        plane = tl.minimum(tl.maximum(start + j, 0), D - 1).to(tl.int64) * (H * W * C // E)
-        top_planes, found_planes = _best_planes(x_words + plane, g_words + plane, rows, at, low_h, low_w, KH, KW, SH,
-                                                SW, BEFORE, VALUE, KIND, R, X, LINE)  # fmt: skip
-        tops = tops + (top_planes,)
-        finds = finds + (found_planes,)
-    row_words = W // E if LINE else W
-    out_row_words = OW // E if LINE else OW
-    place_words = C if LINE else C // E
-    lines = own_lines(x_words, units, tiles, tiles_c, chunks, H, row_words, place_words, R * SH, SW, X, L, ACROSS, LINE)
-    y_lines = own_lines(y_words, units, tiles, tiles_c, chunks, OH, out_row_words, place_words, R, 1, X, L, ACROSS,
-                        LINE)  # fmt: skip
+    pitch = H * W * C // E
+    tops, finds = _and_planes((), (), x_words, g_words, start, KEEP, D, pitch, rows, at, low_h, low_w, KH, KW, SH, SW,
+                              BEFORE, VALUE, KIND, R, X, LINE)  # fmt: skip
+    lines, y_lines = _word_lines(x_words, y_words, units, tiles, tiles_c, chunks, H, W, C, OH, OW, SH, SW, R, X, L,
+                                 ACROSS, LINE, KIND)  # fmt: skip
     odd = tl.zeros([L, X], tl.int32)
     for i in tl.range(CHUNK, num_stages=STAGES):
         od = chunk * CHUNK + i
         if AHEAD:
             soon = (od + AHEAD) * SD - bd + KEEP
-            _announce_planes(x_words, lines, soon, KD - KEEP, D, H * W * C // E)
+            _announce_planes(x_words, lines, soon, KD - KEEP, D, pitch)
             if VALUE:
-                _announce_planes(g_words, lines, soon, KD - KEEP, D, H * W * C // E)
+                _announce_planes(g_words, lines, soon, KD - KEEP, D, pitch)
             _announce_planes(y_words, y_lines, od + AHEAD, 1, OD, OH * OW * C // E)
-        all_tops = tops
-        all_finds = finds
-        for j in tl.static_range(KEEP, KD):
-            plane = tl.minimum(tl.maximum(od * SD - bd + j, 0), D - 1).to(tl.int64) * (H * W * C // E)
-            top_planes, found_planes = _best_planes(x_words + plane, g_words + plane, rows, at, low_h, low_w, KH, KW,
-                                                    SH, SW, BEFORE, VALUE, KIND, R, X, LINE)  # fmt: skip
-            all_tops = all_tops + (top_planes,)
-            all_finds = all_finds + (found_planes,)
+        all_tops, all_finds = _and_planes(tops, finds, x_words, g_words, od * SD - bd + KEEP, KD - KEEP, D, pitch,
+                                          rows, at, low_h, low_w, KH, KW, SH, SW, BEFORE, VALUE, KIND, R, X,
+                                          LINE)  # fmt: skip
         low = tl.maximum(bd - od * SD, 0)
         for r in tl.static_range(R):
             best, found = _best_plane(all_tops, all_finds, low, r, KD, KH * KW, VALUE, KIND)
@@ -384,20 +404,20 @@ def sweep_winners(x, y, g, out, flag, taps, D, H, W, C, OD, OH, OW, bd, bh, unit
             tops = all_tops[KD - KEEP :]
             finds = all_finds[KD - KEEP :]
     if tl.max(tl.max((odd != 0).to(tl.int32), axis=1), axis=0) > 0:
-        n = tl.arange(0, X * E)[None, :]
-        ow = unit * (X * E) + n if LINE else unit
-        c = tl.zeros([1, 1], tl.int32) if LINE else tc * (X * E) + n
-        _compare(x, y, g, out, taps, chunk * CHUNK, group * R, ow, c, D, H, W, C, OD, OH, OW, bd, bh, KD, KH, KW, SD,
-                 SH, SW, BEFORE, VALUE, NONE, tl.float64 if KIND == tl.float64 else tl.float32, R, X * E, L,
-                 CHUNK)  # fmt: skip
+        _compare(x, y, g, out, taps, chunk * CHUNK, group * R, unit, tc, D, H, W, C, OD, OH, OW, bd, bh, KD, KH, KW,
+                 SD, SH, SW, BEFORE, VALUE, NONE, tl.float64 if KIND == tl.float64 else tl.float32, R, X * E, L,
+                 CHUNK, LINE)  # fmt: skip
 
 
 @triton.jit
-def _compare(x, y, g, out, taps, first_d, first_h, ow, c, D, H, W, C, OD, OH, OW, bd, bh, KD: tl.constexpr,
+def _compare(x, y, g, out, taps, first_d, first_h, unit, tc, D, H, W, C, OD, OH, OW, bd, bh, KD: tl.constexpr,
              KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
              BEFORE: tl.constexpr, VALUE: tl.constexpr, NONE: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr,
-             X: tl.constexpr, L: tl.constexpr, CHUNK: tl.constexpr):  # fmt: skip
+             X: tl.constexpr, L: tl.constexpr, CHUNK: tl.constexpr, LINE: tl.constexpr):  # fmt: skip
     """`sweep_winners` by comparison with y, window by window, number by number."""
+    n = tl.arange(0, X)[None, :]
+    ow = unit * X + n if LINE else unit
+    c = tl.zeros([1, 1], tl.int32) if LINE else tc * X + n
     for i in range(CHUNK * R):
         od = first_d + i // R
         oh = first_h + i % R
@@ -465,9 +485,7 @@ def sweep_gather(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, units, til
     JW: tl.constexpr = (KW + SW - 1) // SW
     FIRST: tl.constexpr = BEFORE // SW
     image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)
-    if LINE:
-        OW = units * X
-        W = OW * SW
+    W, OW = row_lengths(units, W, OW, SW, X, LINE)
     codes += image * OD * OH * OW * C
     dy += image * OD * OH * OW * C
     dx += image * D * H * W * C
@@ -481,7 +499,7 @@ def sweep_gather(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, units, til
     wait2 = zeros
     for i in tl.range(1 - JD, CHUNK, num_stages=STAGES):
         q = first + i
-        plane = tl.minimum(tl.maximum(q, 0), OD - 1).to(tl.int64) * OH * OW * C
+        plane = nearest(q, OD) * OH * OW * C
         taps = ()
         grads = ()
         for row in tl.static_range(R + JH - 1):
@@ -517,25 +535,17 @@ def sweep_give(x, y, dy, dx, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles
                WHOLE: tl.constexpr):  # fmt: skip
     """dx of windows as long as their stride that cover everything: all cells are read, then all are written."""
     image, od, tc, group, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)
-    if LINE:
-        OW = units * X
-        W = OW * SW
+    W, OW = row_lengths(units, W, OW, SW, X, LINE)
     x += image * D * H * W * C
     dx += image * D * H * W * C
-    k = tl.arange(0, X)[None, :]
-    if LINE:
-        place = unit * X + k
-        mask = place < OW
-    else:
-        place = unit * C + tc * X + k
-        mask = tc * X + k < C
+    place, mask = own_places(unit, tc, OW, C, X, LINE)
     at, present = cell_columns(unit, tc, W, C, KW, SW, BEFORE, X, LINE, WHOLE)
     rows, there = span(group * SH - bh, KH, H, W * C)
     cells = ()
     for t in tl.static_range(KD * KH):
         d = od * SD - bd + t // KH
-        plane = x + tl.minimum(tl.maximum(d, 0), D - 1).to(tl.int64) * H * W * C
         ok = there[t % KH] & depth_there(d, group, D)
+        plane = x + nearest(d, D) * H * W * C
         cells = cells + cell_taps(
             plane, rows[t % KH], ok, at, present, float("nan"), KW, SW, BEFORE, X, LINE, True, ACC
         )

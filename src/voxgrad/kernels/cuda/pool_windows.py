@@ -159,7 +159,7 @@ def _lanes(pool: Pool, size: int, maximum: bool) -> Lanes:
     if last:
         return foreseeing(pool, choose_lanes(pool, size, 4, 32), size, 1)
     if small and maximum:
-        return foreseeing(pool, choose_lanes(pool, size, 4, 16), size, 1)
+        return foreseeing(pool, choose_lanes(pool, size, 4, 16), size, 1, registers=168)
     if small:
         return foreseeing(pool, choose_lanes(pool, size, 2, 32), size, 1, registers=128)
     lanes = choose_lanes(pool, size, 4, 32)
