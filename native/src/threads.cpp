@@ -98,7 +98,7 @@ private:
         pthread_sigmask(SIG_SETMASK, &all, &before);
         bool started = true;
         try {
-            std::thread([this] { loop(); }).detach();
+            std::thread([this, worker = size_ + 1] { loop(worker); }).detach();
         } catch (...) {
             started = false;
         }
@@ -107,14 +107,14 @@ private:
         return started;
     }
 
-    void loop() {
+    void loop(int worker) {
         std::unique_lock<std::mutex> lock(mutex_);
         uint64_t served = 0;
         for (;;) {
-            wake_.wait(lock, [&] { return job_ && serial_ != served && job_->helpers_joined < job_->helpers_wanted; });
+            wake_.wait(lock, [&] { return job_ && serial_ != served && worker <= job_->helpers_wanted; });
             Job &job = *job_;
             served = serial_;
-            const int worker = ++job.helpers_joined;
+            ++job.helpers_joined;
             lock.unlock();
             work(job, worker);
             lock.lock();
