@@ -98,7 +98,7 @@ def test_tensorflow_xla_dilated_and_grouped(op: Op, layout: str) -> None:
         sizes = {name: tuple(value) for name, value in call.items() if name.endswith("_sizes")}
         tensors = {name: tf.constant(value) for name, value in call.items() if isinstance(value, np.ndarray)}
         rest = {name: value for name, value in call.items() if name not in tensors and name not in sizes}
-        # Nothing is known of the shapes in the graph: TensorFlow's inference takes the dilation of one axis for another's.
+        # The graph knows no shapes: TensorFlow's inference takes the dilation of one axis for another's.
         unknown = [{name: tf.TensorSpec([None] * 5, tf.float32) for name in tensors}]
         compiled = tf.function(
             lambda tensors, sizes=sizes, rest=rest: getattr(tf.raw_ops, op.name)(
