@@ -113,6 +113,23 @@ def test_few_channels(op: Op, dtype: DType, layout: str, isa: str) -> None:
             truth(op.name, call).check(run_poisoned(op.name, call), exact=exact, label=str(attrs_of(call)))
 
 
+@pytest.mark.parametrize("op", [op for op in FAMILY if op.kernel.startswith("conv")], ids=lambda op: op.name)
+def test_sums_of_too_many_terms_to_list(op: Op, isa: str) -> None:
+    """One tap over more channels, and few channels under more taps, than a list of products holds."""
+    for spatial, taps, channels, outs in (
+        ((2, 2, 5), (1, 1, 1), 2048, 33), ((2, 2, 5), (1, 1, 1), 2049, 33), ((5, 8, 9), (7, 7, 7), 6, 40),
+    ):  # fmt: skip
+        random = np.random.default_rng(0)
+        x, w = (
+            random.integers(-3, 4, shape).astype(np.float32)
+            for shape in ((1, *spatial, channels), (*taps, channels, outs))
+        )
+        known = {"input": x, "filter": w, "input_sizes": list(x.shape), "filter_sizes": list(w.shape)}
+        known["out_backprop"] = random.integers(-3, 4, (1, *spatial, outs)).astype(np.float32)
+        call = {item.name: known[item.name] for item in op.inputs} | {"strides": [1] * 5, "padding": "SAME"}
+        truth(op.name, call).check(run_poisoned(op.name, call), exact=True, label=f"{spatial} {taps} {channels}")
+
+
 def _conv_call(op: Op, dtype: DType, choose: SeededChooser, channels: int, outs: int, layout: str = "NDHWC") -> Call:
     """Small integers, in lines of every length and windows of every step along the width, in few rows and many."""
     last = layout == DATA_FORMATS[0]
