@@ -3,7 +3,8 @@
 
 Every result is compared with the reference before it is timed; a wrong one is reported and not timed. Engines take
 turns, in processes of their own, until the ratio of ours to the best peer is known to a few per cent. Ceilings
-(multiplications per second, bytes per second) are measured in the same run. Results go to bench/results/ as JSON.
+are measured in the same run; "at most" is the ratio of a kernel whose units never idle. Results go to bench/results/
+as JSON.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import os
 import platform
 import statistics
 import sys
-import threading
 import time
 from importlib import metadata
 from pathlib import Path
@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.ceilings import ceilings
 from bench.engines import ENGINES, HELD, Server
 from bench.rows import Row, drawn, listed, work
 from voxgrad import __version__, raw_ops, reference
@@ -36,41 +37,12 @@ RESULTS = Path(__file__).parent / "results"
 OURS = "voxgrad"
 
 
-def ceilings(threads: int) -> dict[str, float]:
-    """What the machine can do at most: GFLOP/s of large matrix products, GB/s of a copy, best of several."""
-    found = {}
-    for name, size in (("float32", 2048), ("float64", 1536)):
-        a = np.random.default_rng(0).standard_normal((size, size)).astype(name)
-        times = []
-        for _ in range(8):
-            start = time.perf_counter()
-            a @ a
-            times.append(time.perf_counter() - start)
-        found[name] = 2 * size**3 / min(times) / 1e9
-    found["copy"] = _copy_rate(threads)
-    return found
-
-
-def _copy_rate(threads: int) -> float:
-    """GB/s, reads and writes counted, of all threads copying blocks that do not fit the cache."""
-    source, target = np.ones((threads, 2**25), np.float32), np.empty((threads, 2**25), np.float32)
-    best = 0.0
-    for _ in range(6):
-        workers = [threading.Thread(target=np.copyto, args=(target[i], source[i])) for i in range(threads)]
-        start = time.perf_counter()
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-        best = max(best, 2 * source.nbytes / (time.perf_counter() - start) / 1e9)
-    return best
-
-
-def limit_seconds(row: Row, call: dict[str, Any], ceiling: dict[str, float]) -> float:
-    """The shortest time that the measured ceilings allow."""
+def limit_seconds(row: Row, call: dict[str, Any], ceiling: dict[str, float]) -> tuple[float, float]:
+    """The time that matrix products and copies of the same size would take; and the least that the units need."""
     flop, moved = work(row, call)
-    rate = ceiling["float64" if row.dtype == "float64" else "float32"]
-    return max(flop / rate / 1e9, moved / ceiling["copy"] / 1e9)
+    name = "float64" if row.dtype == "float64" else "float32"
+    least = flop / ceiling.get(f"{name}_units", math.inf) / 1e9
+    return max(flop / ceiling[name] / 1e9, moved / ceiling["copy"] / 1e9), least
 
 
 def check(row: Row, call: dict[str, Any], result: Any, truth: Any, strict: bool) -> str:
@@ -138,6 +110,7 @@ def measure(row: Row, servers: dict[str, Server], ceiling: dict[str, float], sec
     peers = {name: value for name, value in times.items() if name != OURS}
     best = min(peers, key=lambda name: peers[name]) if peers else None
     prepared = cpu.prepare(plan.problem)
+    limit, least = limit_seconds(row, call, ceiling)
     return {
         "op": row.op,
         "row": row.label,
@@ -146,7 +119,8 @@ def measure(row: Row, servers: dict[str, Server], ceiling: dict[str, float], sec
         "ms": {name: value * 1e3 for name, value in times.items()},
         "best_peer": best,
         "ratio": peers[best] / times[OURS] if best else None,
-        "of_limit": limit_seconds(row, call, ceiling) / times[OURS],
+        "most": peers[best] / least if best and least else None,
+        "of_limit": limit / times[OURS],
         "scratch_bytes": prepared.scratch(prepared.pointer, cpu.get_num_threads()),
         "refused": refused,
     }
@@ -157,6 +131,7 @@ def line(result: dict[str, Any]) -> str:
     if "error" in result:
         return f"{result['op']:24} {result['row']:34} {result['error']}"
     ratio = f"{result['ratio']:6.2f}x {result['best_peer']}" if result["ratio"] else ""
+    ratio += f" (at most {result['most']:.2f}x)" if result["most"] else ""
     peer = f"{result['ms'][result['best_peer']]:9.3f}" if result["best_peer"] else " " * 9
     return (
         f"{result['op']:24} {result['row']:34} {result['ms'][OURS]:9.3f} {peer} {result['of_limit']:6.0%} "
@@ -164,8 +139,13 @@ def line(result: dict[str, Any]) -> str:
     )
 
 
+def _mean(results: list[dict[str, Any]], name: str) -> float:
+    """The geometric mean of a ratio."""
+    return math.exp(statistics.fmean(math.log(result[name]) for result in results))
+
+
 def summary(results: list[dict[str, Any]]) -> list[str]:
-    """Geometric means of the ratios per op and type, and the worst row."""
+    """Means of the ratios per op and type, the worst row, and the mean that units never idle would give."""
     lines = []
     for op in FAMILY:
         for dtype in dict.fromkeys(result.get("dtype") for result in results):
@@ -175,11 +155,11 @@ def summary(results: list[dict[str, Any]]) -> list[str]:
                 if result["op"] == op.name and result.get("dtype") == dtype and result.get("ratio")
             ]
             if mine:
-                mean = math.exp(statistics.fmean(math.log(result["ratio"]) for result in mine))
                 worst = min(mine, key=lambda result: result["ratio"])
                 lines.append(
-                    f"{op.name:24} {dtype:9} {mean:5.2f}x over {len(mine)} rows, "
+                    f"{op.name:24} {dtype:9} {_mean(mine, 'ratio'):5.2f}x over {len(mine)} rows, "
                     f"worst {worst['ratio']:.2f}x ({worst['row']})"
+                    + (f"; at most {_mean(mine, 'most'):.2f}x" if worst["most"] else "")
                 )
     return lines
 
@@ -292,9 +272,8 @@ def compare(chosen: argparse.Namespace) -> dict[str, Any]:
     """All rows beside the peers: the table, and what goes into the file."""
     names = chosen.engines.split(",") if chosen.engines else [name for name in ENGINES if name != OURS]
     servers = {name: Server(name, cpu.get_num_threads()) for name in [OURS, *(names if chosen.peers else [])]}
-    ceiling = ceilings(cpu.get_num_threads())
-    print(f"ceilings: float32 {ceiling['float32']:.0f}, float64 {ceiling['float64']:.0f} GFLOP/s, ", end="")
-    print(f"copy {ceiling['copy']:.1f} GB/s")
+    ceiling = ceilings(cpu.get_num_threads(), cpu.isa_name())
+    print("ceilings (GFLOP/s, GB/s): " + ", ".join(f"{name} {value:.0f}" for name, value in ceiling.items()))
     print(f"{'op':24} {'row':34} {'ours ms':>9} {'peer ms':>9} {'limit':>6} {'MiB':>6}  ratio and best peer")
     results = []
     for row in chosen_rows(chosen):
