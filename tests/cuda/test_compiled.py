@@ -41,6 +41,7 @@ def test_gradients_of_maxima_compile_in_every_type() -> None:
     """The interpreter takes steps where compiled kernels have assembly: that must compile, and decides bit by bit."""
     lines = lines_of("compiled_pools")
     assert len(lines) == 8
-    for kind, _last, _name, decided, announced in lines:
+    for kind, last, _name, decided, announced, touched in lines:
         assert (int(decided) > 0) == (kind != "fp64"), kind
         assert (int(announced) > 0) == (kind != "fp64"), kind
+        assert (int(touched) > 0) == (last == "True" and kind in ("bf16", "fp16")), kind

@@ -104,6 +104,15 @@ def test_arguments_as_the_kernel_reads_them(made: Made, base: int) -> None:
     assert read == [struct.pack(code, value) for code, value in wanted]
 
 
+def test_a_kernel_that_waits_itself_is_launched_early(made: Made) -> None:
+    """One attribute: number 6, programmatic stream serialization, is allowed."""
+    library, entry = made(PLAIN, PLAIN_LAYOUT, launch_pdl=True)
+    assert entry([1000, 2000], 0)
+    *_, attributes, count = library.launched[0][0]
+    assert count == 1
+    assert struct.unpack("I4xI60x", ctypes.string_at(attributes, 72)) == (6, 1)
+
+
 def test_boxes_are_described_once_per_address(made: Made) -> None:
     """What the copy engine wants to know of a tensor: sizes from the innermost axis, strides in bytes."""
     library, entry = made(BOXED, BOXED_LAYOUT, boxes=[((4, 16, 64), (1, 8, 64))])
@@ -125,7 +134,7 @@ def test_boxes_are_described_once_per_address(made: Made) -> None:
         ([*PLAIN_LAYOUT[:2], (16, 8), *PLAIN_LAYOUT[3:]], {}),
         ([*PLAIN_LAYOUT[:3], (20, 8), *PLAIN_LAYOUT[4:]], {}),
         (PLAIN_LAYOUT, {"num_ctas": 2}),
-        (PLAIN_LAYOUT, {"launch_pdl": True}),
+        (PLAIN_LAYOUT, {"launch_cooperative_grid": True}),
         (PLAIN_LAYOUT, {"global_scratch_size": 8}),
     ],
 )

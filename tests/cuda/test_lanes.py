@@ -17,7 +17,7 @@ import triton  # noqa: E402
 import triton.language as tl  # noqa: E402
 
 from voxgrad.kernels.cuda.pool_common import Pool  # noqa: E402
-from voxgrad.kernels.cuda.pool_lanes import choose_lanes, foreseeing, laid_out, own_lines  # noqa: E402
+from voxgrad.kernels.cuda.pool_lanes import choose_lanes, foreseeing, laid_out, own_lines, tile_pieces  # noqa: E402
 
 # torch and Triton are installed by `python3 run test --parity`.
 pytestmark = pytest.mark.parity
@@ -66,6 +66,26 @@ def test_every_line_of_a_plane_is_named_once(
     write_lines[grid](source, out, *plane, channels, *ints[-4:], **wanted)
     named = out[out >= 0].cpu() // 128
     assert sorted(named.tolist()) == list(range(source.numel() * size // 128))
+
+
+@triton.jit
+def write_pieces(out, row, height, column, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr, X: tl.constexpr,
+                 SIZE: tl.constexpr, T: tl.constexpr):  # fmt: skip
+    """The pieces of a tile of a plane of height x width places."""
+    pieces = tile_pieces(row, ROWS, height, width * X, column, COLUMNS, width, X, X, SIZE, T)
+    for b in tl.static_range(len(pieces)):
+        tl.store(out + b * T + tl.arange(0, T), pieces[b])
+
+
+@pytest.mark.parametrize(("row", "column"), [(2, 3), (-1, -1), (7, 6)])
+def test_every_piece_of_a_tile_is_touched(row: int, column: int, device: str) -> None:
+    """Both halves of 3 x 6 places of 64 bytes, or of the nearest ones inside, in a plane of 9 x 10."""
+    out = torch.full((64,), -1, dtype=torch.int64, device=device)
+    write_pieces[(1,)](out, row, 9, column, 10, ROWS=3, COLUMNS=6, X=32, SIZE=2, T=32)
+    rows = {min(max(row + n, 0), 8) for n in range(3)}
+    columns = {min(max(column + n, 0), 9) for n in range(6)}
+    wanted = {(h * 10 + w) * 64 + half for h in rows for w in columns for half in (0, 32)}
+    assert set(out.tolist()) == wanted
 
 
 def test_only_lanes_with_lines_of_their_own_announce() -> None:

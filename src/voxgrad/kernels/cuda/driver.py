@@ -50,6 +50,10 @@ class _Config(ctypes.Structure):
     )
 
 
+_EARLY = (ctypes.c_uint * 18)(6, 0, 1)
+"""The driver's CUlaunchAttribute: the kernel may begin before the one in front of it has ended, for which it waits."""
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """Where a parameter of a kernel lies."""
@@ -92,6 +96,8 @@ class _Frame:
         self.memory = memoryview(memory).cast("B")
         self.addresses = (ctypes.c_void_p * len(entry.fields))(*(first + field.offset for field in entry.fields))
         self.config = _Config(*entry.grid, *entry.block, entry.shared, None, None, 0)
+        if entry.early:
+            self.config.attributes, self.config.count = ctypes.addressof(_EARLY), 1
         self.given = (ctypes.byref(self.config), entry.function, self.addresses, None)
         self.stream = 0
 
@@ -104,6 +110,7 @@ class Entry:
         self.grid, self.block = grid, (32 * compiled.metadata.num_warps, 1, 1)
         self.shared, self.image, self.fields = compiled.metadata.shared, bytes(made.image), made.fields
         self.boxes, self.first = made.boxes, made.first
+        self.early = bool(getattr(compiled.metadata, "launch_pdl", False))
         self._launch = library.cuLaunchKernelEx
         self._pack = struct.Struct(f"{made.addresses}Q").pack_into
         self._maps: dict[tuple[int, int], bytes] = {}
@@ -146,7 +153,7 @@ def entry(compiled: Any, grid: tuple[int, ...], scalars: Sequence[Any],
     library, metadata = _library(), compiled.metadata
     if library is None or getattr(metadata, "num_ctas", 0) != 1 or not math.prod(grid):
         return None
-    for name in ("launch_cooperative_grid", "launch_pdl", "global_scratch_size", "profile_scratch_size"):
+    for name in ("launch_cooperative_grid", "global_scratch_size", "profile_scratch_size"):
         if getattr(metadata, name, 1):
             return None
     made = _Image(getattr(metadata, "tensordesc_meta", None) or [])

@@ -44,6 +44,10 @@ class Lanes:
     """Registers of a thread, 0 for what the compiler finds; told a number, it also loads earlier."""
     ahead: int = 0
     """Steps before it is read that memory is asked to bring something nearer; 0 for never."""
+    touch: bool = False
+    """Is the next step loaded into the first-level cache meanwhile?"""
+    flat: bool = False
+    """Do lanes of one program follow each other over rows, depths and images, if programs then are full?"""
 
 
 def fits_lanes(pool: Pool) -> bool:
@@ -105,6 +109,9 @@ def foreseeing(pool: Pool, lanes: Lanes, size: int, ahead: int, registers: int =
     return replace(lanes, ahead=ahead, registers=registers or lanes.registers)
 
 
+_FLAGS = tl.constexpr(512)
+"""Flags that a program looks at together."""
+
 Geometry = tuple[tuple[int], tuple[int, ...], dict[str, Any]]
 
 _FEW = 256
@@ -134,6 +141,10 @@ def laid_out(pool: Pool, lanes: Lanes, along: int, rows: int, width: int) -> Geo
     }  # fmt: skip
     if lanes.registers:
         constants["maxnreg"] = lanes.registers
+    every = pool.images * chunks * groups * units
+    if lanes.flat and lanes.line and every % lanes.lanes == 0 and every < 2**31:
+        ints = (*ints[:-3], groups, tiles_c, chunks)
+        return (every // lanes.lanes,), ints, constants | {"FLAT": True}
     return (pool.images * chunks * tiles * tiles_c,), ints, constants
 
 
@@ -144,12 +155,13 @@ def element_size(dtype: torch.dtype) -> int:
 
 @triton.jit
 def spot(units, tiles, tiles_c, chunks, L: tl.constexpr, ACROSS: tl.constexpr, EVERY: tl.constexpr = 1,
-         REVERSED: tl.constexpr = False):  # fmt: skip
+         REVERSED: tl.constexpr = False, FLAT: tl.constexpr = False):  # fmt: skip
     """Image (64 bits), chunk of depth and tile of channels of this program; row group and width unit of its lanes.
 
     Lanes follow the rows, or are ACROSS of a row, as many of the next, and so on: tiles that share more with their
     neighbours in the first-level cache. A lane past the end of its rows has a row group past all. EVERY leaves out all
-    but every so manyth lane. Programs are REVERSED to begin with what a kernel before them wrote last.
+    but every so manyth lane. Programs are REVERSED to begin with what a kernel before them wrote last. FLAT lanes go on
+    over depths and images, which then are columns as well, and `tiles` is the number of row groups.
     """
     pid = tl.program_id(0)
     if REVERSED:
@@ -157,7 +169,12 @@ def spot(units, tiles, tiles_c, chunks, L: tl.constexpr, ACROSS: tl.constexpr, E
     tc = pid % tiles_c
     pid = pid // tiles_c
     lane = tl.arange(0, L // EVERY)[:, None] * EVERY
-    if ACROSS:
+    if FLAT:
+        lane += pid * L
+        group = lane // units % tiles
+        unit = lane % units
+        pid = lane // units
+    elif ACROSS:
         wide = (units + ACROSS - 1) // ACROSS
         unit = pid % tiles % wide * ACROSS + lane % ACROSS
         group = tl.where(unit < units, pid % tiles // wide * (L // ACROSS) + lane // ACROSS, 1 << 24)
@@ -258,6 +275,62 @@ def announce(source, lines):
     if not INTERPRETED:
         at = source.to(tl.int64) + lines
         tl.inline_asm_elementwise(_prefetch(at.numel), "=r,l", [at], tl.int32, False, 1)
+
+
+@triton.jit
+def tile_pieces(row, ROWS: tl.constexpr, height, row_pitch, column, COLUMNS: tl.constexpr, width, column_pitch,
+                X: tl.constexpr, SIZE: tl.constexpr, T: tl.constexpr):  # fmt: skip
+    """Where the pieces of 32 bytes begin of ROWS x COLUMNS places of X numbers, in bytes, a few for each of T threads.
+
+    Positions outside are their nearest ones inside.
+    """
+    EACH: tl.constexpr = X * SIZE // 32
+    ALL: tl.constexpr = ROWS * COLUMNS * EACH
+    made = ()
+    for b in tl.static_range((ALL + T - 1) // T):
+        n = tl.minimum(tl.arange(0, T) + b * T, ALL - 1)
+        at = nearest(row + n // (COLUMNS * EACH), height) * row_pitch
+        at += nearest(column + n // EACH % COLUMNS, width) * column_pitch
+        made = made + (at * SIZE + n % EACH * 32,)
+    return made
+
+
+@triton.jit
+def touch(source, pieces, before, nothing):
+    """Begin to load pieces, bytes from `source` on, into the first-level cache; those touched `before` are there now.
+
+    What is returned is to be given to the next touch, or to `touched`. `nothing` is zero, and the compiler does not
+    know that.
+    """
+    made = ()
+    for b in tl.static_range(len(pieces)):
+        if INTERPRETED:
+            made = made + (before[b],)
+        else:
+            at = (source.to(tl.int64) + pieces[b] + before[b]).to(tl.pointer_type(tl.int32))
+            made = made + (tl.load(at) & nothing,)
+    return made
+
+
+@triton.jit
+def touched(before):
+    """Make use of what the last touch returned, which is zero: the compiler leaves out loads that nothing needs."""
+    if not INTERPRETED:
+        for b in tl.static_range(len(before)):
+            tl.inline_asm_elementwise(
+                "{ .reg .pred p; setp.ne.s32 p, $1, 0; @p trap; mov.b32 $0, 0; }", "=r,r", [before[b]], tl.int32,
+                False, 1,
+            )  # fmt: skip
+
+
+@triton.jit
+def any_set(flags, count):
+    """Is one of so many flags set?"""
+    found = tl.zeros([_FLAGS], tl.int32)
+    for first in range(0, count, _FLAGS):
+        at = first + tl.arange(0, _FLAGS)
+        found |= tl.load(flags + at, mask=at < count, other=0)
+    return tl.max(found, axis=0) != 0
 
 
 @triton.jit

@@ -11,6 +11,7 @@ as a byte and the next lets every cell gather from the windows it won. Nothing i
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -216,7 +217,10 @@ def _back_lanes(pool: Pool, size: int) -> Lanes:
     last, small, width = pool.channels > 1, size == 2, max(16, 4 * size)
     if last and small:
         lanes = choose_lanes(pool, size, 4, 64, width=8, across=4, whole=True)
-        return foreseeing(pool, _with(lanes, size, registers=128), size, 1)
+        if lanes.numbers * size >= 128 and pool.sizes[0] >= 8:
+            # Places that are whole cache lines: a large tile reads few of its neighbours', and these a step ahead.
+            lanes = replace(choose_lanes(pool, size, 4, 32, width=8, threads=512, across=4, whole=True), touch=True)
+        return foreseeing(pool, _with(lanes, size, registers=128), size, 2 if lanes.touch else 1)
     if last:
         lanes = choose_lanes(pool, size, 4, 64, width=width, across=4, whole=True)
         return foreseeing(pool, _with(lanes, size, stages=2, registers=128), size, 2)
@@ -235,8 +239,8 @@ _PAIRS = {torch.bfloat16: tl.bfloat16, torch.float16: tl.float16}
 
 
 @cache
-def _compares_pairs(device: int) -> bool:
-    """Has this GPU instructions that compare two numbers of 16 bits at once? Those for bfloat16 came with Hopper."""
+def _is_hopper(device: int) -> bool:
+    """Can this GPU compare two bfloat16 at once, and launch kernels early? Both came with Hopper."""
     return bool(torch.cuda.get_device_capability(device) >= (9, 0))
 
 
@@ -247,7 +251,14 @@ def _paired(*tensors: torch.Tensor) -> bool:
     index = tensors[0].device.index
     if not all(tensor.dtype in _PAIRS and tensor.data_ptr() % 4 == 0 for tensor in tensors):
         return False
-    return index is None or _compares_pairs(index)
+    return index is None or _is_hopper(index)
+
+
+def _early(launch: Launch, early: bool) -> Launch:
+    """A kernel that may be launched before the one in front of it has ended, and waits for that itself."""
+    if not early:
+        return launch
+    return Launch(launch.kernel, launch.grid, launch.scalars, launch.constants | {"EARLY": True, "launch_pdl": True})
 
 
 def _worded(pool: Pool, lanes: Lanes, dtype: torch.dtype, paired: bool) -> dict[str, Any]:
@@ -269,7 +280,7 @@ def _search_plan(problem: Problem, dtype: torch.dtype, paired: bool) -> Launch:
 
 
 @per_problem
-def _back_plan(problem: Problem, dtype: torch.dtype, paired: bool) -> Launch:
+def _back_plan(problem: Problem, dtype: torch.dtype, paired: bool, early: bool) -> Launch:
     """The way back through all stages."""
     pool = canonical(problem)
     lanes = _back_lanes(pool, element_size(dtype))
@@ -280,23 +291,25 @@ def _back_plan(problem: Problem, dtype: torch.dtype, paired: bool) -> Launch:
     grid, ints, constants = laid_out(pool, replace(lanes, rows=1), *groups)
     constants |= {"KIND": kind, "ACC": acc, "R": lanes.rows}
     if lanes.line:
-        return Launch(stage_gather_lines, grid, ints, constants)
+        return _early(Launch(stage_gather_lines, grid, ints, constants), early)
     # Memory likes to be asked for 256 bytes at a time; the channels of a tile end where those of the next begin.
     together = max(256 // (lanes.numbers * element_size(dtype)), 1) if lanes.numbers == pool.channels else 1
-    constants |= {"EVEN": height % lanes.rows == 0, "TOGETHER": together}
-    return Launch(stage_gather, grid, ints, constants)
+    constants |= {"EVEN": height % lanes.rows == 0, "TOGETHER": together, "TOUCH": lanes.touch}
+    return _early(Launch(stage_gather, grid, ints, constants), early)
 
 
 @per_problem
-def _select_plan(problem: Problem, dtype: torch.dtype, paired: bool, value: bool, none: int, guard: bool) -> Launch:
-    """The search for winners: their gradients (value) or their taps."""
+def _select_plan(
+    problem: Problem, dtype: torch.dtype, paired: bool, value: bool, none: int, guards: int = 0, early: bool = False
+) -> Launch:
+    """The search for winners, their gradients (value) or their taps; or what guards so many programs of one."""
     pool = canonical(problem)
     shared = {"VALUE": value, "NONE": none}
     if dtype.is_floating_point and fits_lanes(pool):
         lanes = _search_lanes(pool, element_size(dtype), value)
-        grid, ints, constants = laid_out(pool, replace(lanes, chunk=_ALL) if guard else lanes, *pool.outs)
-        constants |= shared | {"GUARD": guard} | _worded(pool, lanes, dtype, paired)
-        return Launch(sweep_winners, grid, (pool.taps, *ints), constants)
+        grid, ints, constants = laid_out(pool, replace(lanes, chunk=_ALL) if guards else lanes, *pool.outs)
+        constants |= shared | {"GUARD": guards > 0} | _worded(pool, lanes, dtype, paired)
+        return _early(Launch(sweep_winners, grid, (pool.taps, guards, *ints), constants), early)
     grid, ints, constants = _parts(pool, pool.outs[0], pool.outs[1:], _plain_tile(pool, pool.outs[1:]))
     more = {"FLOAT": dtype.is_floating_point, "UNROLL": pool.taps <= UNROLLED_TAPS, "ACC": compute_type(dtype)}
     return Launch(select_first, grid, (pool.taps, *ints), constants | shared | more)
@@ -317,14 +330,15 @@ def _give_plan(problem: Problem, dtype: torch.dtype) -> Launch:
 
 
 @per_problem
-def _gather_plan(problem: Problem, dtype: torch.dtype, none: int, guard: bool) -> Launch:
-    """The kernel in which cells gather from the windows they won."""
+def _gather_plan(problem: Problem, dtype: torch.dtype, none: int, guards: int = 0, early: bool = False) -> Launch:
+    """The kernel in which cells gather from the windows they won; or what guards so many programs of a search."""
     pool = canonical(problem)
     acc = compute_type(torch.float64 if problem.dtype == dtypes.FLOAT64 else dtype)
     if fits_lanes(pool) and not problem.near_ties:
         lanes = _gather_lanes(pool, element_size(dtype))
-        grid, ints, constants = laid_out(pool, replace(lanes, chunk=_ALL) if guard else lanes, *pool.lattice)
-        return Launch(sweep_gather, grid, ints, constants | {"NONE": none, "GUARD": guard, "ACC": acc})
+        grid, ints, constants = laid_out(pool, replace(lanes, chunk=_ALL) if guards else lanes, *pool.lattice)
+        constants |= {"NONE": none, "GUARD": guards > 0, "ACC": acc}
+        return _early(Launch(sweep_gather, grid, (guards, *ints), constants), early)
     jd, jh, jw = (triton.cdiv(k, s) for k, s in zip(pool.windows, pool.strides, strict=True))
     grid, ints, constants = _parts(pool, pool.sizes[0], pool.sizes[1:], _plain_tile(pool, pool.sizes[1:]))
     del constants["CHUNK"]
@@ -358,28 +372,41 @@ def max_pool_grad(problem: Problem, x: torch.Tensor, y: torch.Tensor, dy: torch.
     if not dx.numel():
         return dx
     if problem.near_ties:
-        _gather_plan(problem, dy.dtype, 0, False)(x, y, x, dy, dx)
+        _gather_plan(problem, dy.dtype, 0)(x, y, x, dy, dx)
         return dx
     none = 255 if pool.taps < 255 else -1
     best = torch.empty(y.shape, dtype=torch.uint8 if none == 255 else torch.int32, device=y.device)
-    staged = _is_staged(pool)
-    flag = x
-    if staged:
-        flag = torch.zeros(1, dtype=torch.int32, device=y.device)
-        _search_plan(problem, x.dtype, _paired(x, y))(x, y, best, flag)
-        _back_plan(problem, dy.dtype, _paired(dy))(best, dy, dx, flag)
+    if _is_staged(pool):
+        _staged_grad(problem, x, y, dy, dx, best, none)
+        return dx
     if y.numel():
-        select = _select_plan(problem, x.dtype, _paired(x, y), False, none, staged)
-        select(*((x, y, x, best, flag) if select.kernel is sweep_winners else (x, y, x, best)))
-    gather = _gather_plan(problem, dy.dtype, none, staged)
-    gather(*((best, dy, dx, flag) if gather.kernel is sweep_gather else (x, y, best, dy, dx)))
+        select = _select_plan(problem, x.dtype, _paired(x, y), False, none)
+        select(*((x, y, x, best, x) if select.kernel is sweep_winners else (x, y, x, best)))
+    gather = _gather_plan(problem, dy.dtype, none)
+    gather(*((best, dy, dx, x) if gather.kernel is sweep_gather else (x, y, best, dy, dx)))
     return dx
+
+
+def _staged_grad(problem: Problem, x: torch.Tensor, y: torch.Tensor, dy: torch.Tensor, dx: torch.Tensor,
+                 best: torch.Tensor, none: int) -> None:  # fmt: skip
+    """`max_pool_grad` axis by axis, which is right where y is the maximum; if it is not, once more by comparison.
+
+    Only the device knows, and most often the last two kernels have nothing to do: they are launched early.
+    """
+    paired, early = _paired(x, y), x.is_cuda and _is_hopper(x.get_device())
+    search = _search_plan(problem, x.dtype, paired)
+    guards = math.prod(search.grid)
+    flags = torch.empty(guards, dtype=torch.int32, device=y.device)
+    search(x, y, best, flags)
+    _back_plan(problem, dy.dtype, _paired(dy), early)(best, dy, dx)
+    _select_plan(problem, x.dtype, paired, False, none, guards, early)(x, y, x, best, flags)
+    _gather_plan(problem, dy.dtype, none, guards, early)(best, dy, dx, flags)
 
 
 def max_pool_grad_grad(problem: Problem, x: torch.Tensor, y: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
     """Per window, the value of g at the first cell that equals y; 0 without one."""
     out = empty(g, problem.output_extent)
     if out.numel():
-        select = _select_plan(problem, x.dtype, _paired(x, y, g), True, 0, False)
+        select = _select_plan(problem, x.dtype, _paired(x, y, g), True, 0)
         select(*((x, y, g, out, x) if select.kernel is sweep_winners else (x, y, g, out)))
     return out

@@ -22,9 +22,21 @@ from __future__ import annotations
 
 import triton
 import triton.language as tl
+from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 from voxgrad.kernels.cuda.pool_common import level
-from voxgrad.kernels.cuda.pool_lanes import announce, nearest, own_lines, span, spot, word_columns, word_taps
+from voxgrad.kernels.cuda.pool_lanes import (
+    announce,
+    nearest,
+    own_lines,
+    span,
+    spot,
+    tile_pieces,
+    touch,
+    touched,
+    word_columns,
+    word_taps,
+)
 from voxgrad.kernels.cuda.pool_quads import by_steps, give_cells, give_line, give_rows, load_quad, put_quad
 from voxgrad.kernels.cuda.pool_words import (
     TWICE,
@@ -119,12 +131,12 @@ def _nothing_won(group, place, W, C, R: tl.constexpr, X: tl.constexpr, L: tl.con
 
 
 @triton.jit
-def stage_winners(x, y, codes, flag, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks, KD: tl.constexpr,
+def stage_winners(x, y, codes, flags, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks, KD: tl.constexpr,
                   KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
                   BEFORE: tl.constexpr, KIND: tl.constexpr, R: tl.constexpr, X: tl.constexpr, L: tl.constexpr,
                   ACROSS: tl.constexpr, STAGES: tl.constexpr, AHEAD: tl.constexpr, CHUNK: tl.constexpr,
                   LINE: tl.constexpr, WHOLE: tl.constexpr, EVEN: tl.constexpr):  # fmt: skip
-    """The winners of all stages as bytes; a flag where y is not the maximum: then they mean nothing.
+    """The winners of all stages as bytes, and a flag of every program: is y not the maximum? Then they mean nothing.
 
     EVEN says that lanes have all their rows or none.
     """
@@ -188,8 +200,7 @@ def stage_winners(x, y, codes, flag, D, H, W, C, OD, OH, OW, bd, bh, units, tile
             to = tl.maximum(D - 1, 0).to(tl.int64) * quad_pitch + quad_rows[r]
             tl.store(quads + to, whole, mask=group * R + r < H)
     odd = (odd != 0) & (group * R < H)
-    if tl.max(tl.max(odd.to(tl.int32), axis=1), axis=0) > 0:
-        tl.store(flag, 1)
+    tl.store(flags + tl.program_id(0), tl.max(tl.max(odd.to(tl.int32), axis=1), axis=0))
 
 
 @triton.jit
@@ -234,17 +245,38 @@ def _rows_at(quads, dy, rows, there, column, d, D, pitch, Q: tl.constexpr, R: tl
 
 
 @triton.jit
-def stage_gather(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks, KD: tl.constexpr,
+def _pieces(dy, units, tiles, tiles_c, chunks, D, H, W, C, R: tl.constexpr, X: tl.constexpr, L: tl.constexpr,
+            ACROSS: tl.constexpr, TOUCH: tl.constexpr):  # fmt: skip
+    """What a program of `stage_gather` reads in a step, in pieces: of gradients and of codes; nothing without TOUCH."""
+    grads = ()
+    codes = ()
+    if TOUCH:
+        SIZE: tl.constexpr = dy.dtype.element_ty.primitive_bitwidth // 8
+        _image, _chunk, _tc, depth, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS, EVERY=L)
+        depth = tl.max(tl.max(depth, axis=1), axis=0)
+        row = tl.max(tl.max(unit, axis=1), axis=0) * R - 1
+        DEEP: tl.constexpr = L // ACROSS
+        HIGH: tl.constexpr = ACROSS * R + 2
+        grads = tile_pieces(depth - 1, DEEP + 2, D, H * W * C, row, HIGH, H, W * C, X, SIZE, L * X // 4)
+        codes = tile_pieces(depth, DEEP, D, H * W * C, row, HIGH, H, W * C, X, 1, L * X // 4)
+    return grads, codes
+
+
+@triton.jit
+def stage_gather(codes, dy, dx, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks, KD: tl.constexpr,
                  KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
                  BEFORE: tl.constexpr, KIND: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr, X: tl.constexpr,
                  L: tl.constexpr, ACROSS: tl.constexpr, STAGES: tl.constexpr, AHEAD: tl.constexpr, CHUNK: tl.constexpr,
-                 LINE: tl.constexpr, WHOLE: tl.constexpr, EVEN: tl.constexpr, TOGETHER: tl.constexpr):  # fmt: skip
+                 LINE: tl.constexpr, WHOLE: tl.constexpr, EVEN: tl.constexpr, TOGETHER: tl.constexpr,
+                 TOUCH: tl.constexpr, EARLY: tl.constexpr = False):  # fmt: skip
     """dx from the winners of all stages, channels last. A lane is R rows of one depth and walks along width.
 
-    EVEN says that lanes have all their rows or none; so many steps are announced TOGETHER.
+    EVEN says that lanes have all their rows or none; so many steps are announced TOGETHER. With TOUCH the next step is
+    loaded into the first-level cache before this one is done.
     """
-    if tl.load(flag) != 0:
-        return
+    if EARLY:
+        gdc_launch_dependents()
+        gdc_wait()
     image, chunk, tc, d, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)
     Q: tl.constexpr = X // 4
     pitch = H * W * C
@@ -266,6 +298,10 @@ def stage_gather(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, units, til
     soon = done
     first = chunk * CHUNK
     start = tl.maximum(first - 1, 0)
+    dy_pieces, code_pieces = _pieces(dy, units, tiles, tiles_c, chunks, D, H, W, C, R, X, L, ACROSS, TOUCH)
+    zero = nothing_like(tl.arange(0, L * Q))
+    dy_touched = (zero,) * len(dy_pieces)
+    codes_touched = (zero,) * len(code_pieces)
     for i in tl.range(tl.minimum(first + CHUNK + 1, W) - start, num_stages=STAGES):
         w = start + i
         column = w * (C // 4) + tc * Q
@@ -273,6 +309,9 @@ def stage_gather(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, units, til
             if (w % TOGETHER == 0) & (w + AHEAD + TOGETHER <= W):
                 announce(dy + (w + AHEAD) * C, dy_lines)
                 announce(codes + (w + AHEAD) * C, code_lines)
+        near = tl.minimum(w + 1, W - 1) * C + tc * X
+        dy_touched = touch(dy + near, dy_pieces, dy_touched, zero)
+        codes_touched = touch(codes + near, code_pieces, codes_touched, zero)
         owns, given, loads = _rows_at(quads, dy, rows, there, column, d, D, pitch, Q, R, EVEN, KIND)
         if STAGES == 1 and not by_steps(ACC):
             owns = (waiting_for(owns[0], loads, nothing),) + owns[1:]
@@ -292,6 +331,8 @@ def stage_gather(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, units, til
             next_soon = next_soon + (later,)
         done = next_done
         soon = next_soon
+    touched(dy_touched)
+    touched(codes_touched)
     if first + CHUNK >= W:
         for r in tl.static_range(R):
             put_quad(dx, rows[r + 1] + (W - 1) * (C // 4) + tc * Q, done[r], there[r + 1] & (d < D), Q)
@@ -321,18 +362,19 @@ def _line_at(codes, dy, h, unit, units, d, D, H, pitch, Q: tl.constexpr, KIND: t
 
 
 @triton.jit
-def stage_gather_lines(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks,
+def stage_gather_lines(codes, dy, dx, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks,
                        KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr,
                        SW: tl.constexpr, BEFORE: tl.constexpr, KIND: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr,
                        X: tl.constexpr, L: tl.constexpr, ACROSS: tl.constexpr, STAGES: tl.constexpr,
                        AHEAD: tl.constexpr, CHUNK: tl.constexpr, LINE: tl.constexpr,
-                       WHOLE: tl.constexpr):  # fmt: skip
+                       WHOLE: tl.constexpr, EARLY: tl.constexpr = False):  # fmt: skip
     """dx from the winners of all stages, one channel. A lane is a line of one depth and walks along height.
 
     It takes R rows at a time: short rows lie next to each other, and memory likes to be asked for them together.
     """
-    if tl.load(flag) != 0:
-        return
+    if EARLY:
+        gdc_launch_dependents()
+        gdc_wait()
     image, chunk, _tc, d, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS, REVERSED=True)
     Q: tl.constexpr = X // 4
     W = units * X

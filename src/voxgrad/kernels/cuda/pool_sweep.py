@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import triton
 import triton.language as tl
+from triton.language.extra.cuda import gdc_wait
 
 from voxgrad.kernels.cuda.pool_common import covered, first_equal, inside
 from voxgrad.kernels.cuda.pool_lanes import (
     announce,
+    any_set,
     cell_columns,
     cell_taps,
     depth_there,
@@ -89,9 +91,10 @@ def sweep_windows(x, y, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, c
                   KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
                   BEFORE: tl.constexpr, MAX: tl.constexpr, EXACT: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr,
                   X: tl.constexpr, L: tl.constexpr, ACROSS: tl.constexpr, STAGES: tl.constexpr, AHEAD: tl.constexpr,
-                  CHUNK: tl.constexpr, LINE: tl.constexpr, WHOLE: tl.constexpr):  # fmt: skip
+                  CHUNK: tl.constexpr, LINE: tl.constexpr, WHOLE: tl.constexpr,
+                  FLAT: tl.constexpr = False):  # fmt: skip
     """y = mean or maximum over every window. A cell outside counts as its nearest neighbour inside for the maximum."""
-    image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)
+    image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS, FLAT=FLAT)
     W, OW = row_lengths(units, W, OW, SW, X, LINE)
     x += image * D * H * W * C
     y += image * OD * OH * OW * C
@@ -163,13 +166,13 @@ def sweep_spread(dy, dx, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, 
                  KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
                  BEFORE: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr, X: tl.constexpr, L: tl.constexpr,
                  ACROSS: tl.constexpr, STAGES: tl.constexpr, AHEAD: tl.constexpr, CHUNK: tl.constexpr,
-                 LINE: tl.constexpr, WHOLE: tl.constexpr):  # fmt: skip
+                 LINE: tl.constexpr, WHOLE: tl.constexpr, FLAT: tl.constexpr = False):  # fmt: skip
     """dx = every window's gradient over its count, summed over the windows of a cell."""
     JD: tl.constexpr = (KD + SD - 1) // SD
     JH: tl.constexpr = (KH + SH - 1) // SH
     JW: tl.constexpr = (KW + SW - 1) // SW
     FIRST: tl.constexpr = BEFORE // SW
-    image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)
+    image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS, FLAT=FLAT)
     W, OW = row_lengths(units, W, OW, SW, X, LINE)
     dy += image * OD * OH * OW * C
     dx += image * D * H * W * C
@@ -335,19 +338,21 @@ def _word_lines(x, y, units, tiles, tiles_c, chunks, H, W, C, OH, OW, SH: tl.con
 
 
 @triton.jit
-def sweep_winners(x, y, g, out, flag, taps, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks,
+def sweep_winners(x, y, g, out, flags, taps, count, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks,
                   KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr,
                   SW: tl.constexpr, BEFORE: tl.constexpr, VALUE: tl.constexpr, NONE: tl.constexpr, GUARD: tl.constexpr,
                   KIND: tl.constexpr, R: tl.constexpr, X: tl.constexpr, L: tl.constexpr, ACROSS: tl.constexpr,
                   STAGES: tl.constexpr, AHEAD: tl.constexpr, CHUNK: tl.constexpr, LINE: tl.constexpr,
-                  WHOLE: tl.constexpr):  # fmt: skip
+                  WHOLE: tl.constexpr, EARLY: tl.constexpr = False):  # fmt: skip
     """out = g at the winner of every window (VALUE), or the winner's tap.
 
     That finds the winner where y is the maximum. A tile in which y is anything else is done again by comparison with
-    y, which is what the op means. With GUARD only where the flag is set.
+    y, which is what the op means. With GUARD only if one of `count` flags is set.
     """
+    if EARLY:
+        gdc_wait()
     if GUARD:  # noqa: SIM102 - one is decided at compile time
-        if tl.load(flag) == 0:
+        if not any_set(flags, count):
             return
     image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)
     E: tl.constexpr = 2 if paired(KIND) else 1
@@ -471,14 +476,17 @@ def _plus(some, more):
 
 
 @triton.jit
-def sweep_gather(codes, dy, dx, flag, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks, KD: tl.constexpr,
-                 KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
-                 BEFORE: tl.constexpr, NONE: tl.constexpr, GUARD: tl.constexpr, ACC: tl.constexpr, R: tl.constexpr,
-                 X: tl.constexpr, L: tl.constexpr, ACROSS: tl.constexpr, STAGES: tl.constexpr, AHEAD: tl.constexpr,
-                 CHUNK: tl.constexpr, LINE: tl.constexpr, WHOLE: tl.constexpr):  # fmt: skip
+def sweep_gather(codes, dy, dx, flags, count, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks,
+                 KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr,
+                 SW: tl.constexpr, BEFORE: tl.constexpr, NONE: tl.constexpr, GUARD: tl.constexpr, ACC: tl.constexpr,
+                 R: tl.constexpr, X: tl.constexpr, L: tl.constexpr, ACROSS: tl.constexpr, STAGES: tl.constexpr,
+                 AHEAD: tl.constexpr, CHUNK: tl.constexpr, LINE: tl.constexpr, WHOLE: tl.constexpr,
+                 EARLY: tl.constexpr = False):  # fmt: skip
     """dx = sum of dy over the windows a cell won, given the winners' taps. Sums wait in registers for later planes."""
+    if EARLY:
+        gdc_wait()
     if GUARD:  # noqa: SIM102 - one is decided at compile time
-        if tl.load(flag) == 0:
+        if not any_set(flags, count):
             return
     JD: tl.constexpr = (KD + SD - 1) // SD
     JH: tl.constexpr = (KH + SH - 1) // SH
