@@ -38,6 +38,8 @@ SHAPES = [
     ((4, 5, 16), (3, 3, 3), (2, 2, 2), "SAME"),
     ((4, 3, 16), (2, 2, 2), (2, 2, 2), "SAME"),
     ((3, 3, 16), (2, 3, 2), (1, 2, 1), "SAME"),
+    ((4, 16, 64), (2, 2, 2), (2, 2, 2), "SAME"),
+    ((3, 4, 16), (3, 2, 2), (3, 2, 2), "VALID"),
 ]
 TYPES = {
     "float32": (torch.float32, dtypes.FLOAT32, 2e-6),
@@ -95,7 +97,7 @@ def agree(result: Any, made: Any, tensors: list[Any], tolerance: float) -> None:
 # Float32 goes everywhere; other types take the same branches and need only show that their values survive.
 CALLS = [("float32", case, last) for case in SHAPES for last in (True, False)]
 CALLS += [(name, case, True) for name in list(TYPES)[1:] for case in SHAPES[3:5]]
-CALLS += [("bfloat16", case, False) for case in SHAPES[11:14]]  # Lines of eight numbers.
+CALLS += [("bfloat16", case, False) for case in SHAPES[11:14] + SHAPES[15:]]  # Lines of eight numbers.
 
 
 @pytest.mark.parametrize(("type_name", "case", "last"), CALLS, ids=str)
@@ -142,6 +144,7 @@ WORDS = [(name, SMALL, True, c) for name, c in (("bfloat16", 8), ("half", 4), ("
 WORDS += [(name, SMALL_LINES, False, 1) for name in TYPES]
 LONG = ((9, 7, 8), (3, 3, 3), (1, 1, 1), "SAME")  # Walked in several pieces, along depth, height and width.
 WORDS += [(name, LONG, last, 4 if last else 1) for name in ("bfloat16", "float32") for last in (True, False)]
+WORDS += [("bfloat16", ((8, 5, 3), (3, 3, 3), (1, 1, 1), "SAME"), True, 64)]  # Places as long as a cache line.
 WORDS += [("bfloat16", ((2, 3, 5), (3, 3, 3), (2, 2, 2), "SAME"), True, 12), ("half", SHAPES[0], True, 4)]
 WORDS += [("bfloat16", ((3, 2, 16), (3, 3, 3), (2, 2, 2), "SAME"), False, 1), ("half", SHAPES[14], False, 1)]
 

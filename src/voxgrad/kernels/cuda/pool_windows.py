@@ -148,9 +148,9 @@ def _lanes(pool: Pool, size: int, maximum: bool) -> Lanes:
     """Lanes as measured on an H200."""
     last, small = pool.channels > 1, size == 2
     if not pool.overlaps and small and maximum:
-        return choose_lanes(pool, size, 1, 1, width=8, threads=64 if last else 128)
+        return replace(choose_lanes(pool, size, 1, 1, width=8, threads=64 if last else 128), flat=True)
     if not pool.overlaps:
-        return choose_lanes(pool, size, 1, 1)
+        return replace(choose_lanes(pool, size, 1, 1), flat=True)
     if pool.strides[1] > 1:
         lanes = choose_lanes(pool, size, 1, 8)
         return replace(lanes, registers=128) if last and small else lanes
