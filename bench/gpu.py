@@ -7,7 +7,8 @@
     python -m bench.gpu --only Conv3D --out bench/results/gpu.json --merge   # the other rows stay, with their dates
 
 A result is compared with a float64 (or torch) reference first; a wrong one has no time. Times are medians of
-triton.testing.do_bench, by turns where the best peer is within a tenth. Ceilings are measured in the same run.
+triton.testing.do_bench, or lower quartiles of turns where the best peer is within a tenth. Ceilings are measured in the
+same run.
 """
 
 from __future__ import annotations
@@ -380,12 +381,15 @@ def time_peers(row: Timing, problem: Problem, tensors: list[torch.Tensor], with_
 
 
 def race_again(row: Timing, ours: Callable[[], Any], peers: dict[str, Callable[[], Any]]) -> None:
-    """Time ours and the best peer again, by turns, where they are close: a GPU at its power limit slows as it works."""
+    """Time ours and the best peer again, by turns, where they are close: a GPU at its power limit slows as it works.
+
+    Lower quartiles, of a turn's times and then of the turns: a host that is late now and then is nobody's time.
+    """
     best = min(row.peers, key=lambda name: row.peers[name], default="")
     if not best or "NDHWC" not in row.ours or not 0.9 < row.peers[best] / row.ours["NDHWC"] < 1.1:
         return
-    times = [[do_bench(call, 5, 20, return_mode="median") for call in (ours, peers[best])] for _ in range(5)]
-    row.ours["NDHWC"], row.peers[best] = (statistics.median(turns) for turns in zip(*times, strict=True))
+    times = [[do_bench(call, 5, 20, quantiles=[0.25]) for call in (ours, peers[best])] for _ in range(9)]
+    row.ours["NDHWC"], row.peers[best] = (statistics.quantiles(turns)[0] for turns in zip(*times, strict=True))
 
 
 def ceilings() -> dict[str, float]:
