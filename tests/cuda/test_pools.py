@@ -103,19 +103,32 @@ CALLS += [("bfloat16", case, False) for case in SHAPES[11:14] + SHAPES[15:]]  # 
 @pytest.mark.parametrize(("type_name", "case", "last"), CALLS, ids=str)
 def test_pools(case: Case, last: bool, type_name: str, device: str) -> None:
     """All five ops in every type: mean, its transpose, maximum, its scatter and its gather, with ties."""
+    all_five(case, last, type_name, device)
+
+
+# Channels that lanes share side by side: a multiple of 4 or of 8, or 16 at a time; 32 are one lane.
+@pytest.mark.parametrize("c", [8, 12, 48, 32])
+@pytest.mark.parametrize(("type_name", "at"), [("bfloat16", 1), ("bfloat16", 3), ("float32", 4)])
+def test_channels(at: int, type_name: str, c: int, device: str) -> None:
+    """All five ops with so many channels."""
+    all_five(SHAPES[at], True, type_name, device, c)
+
+
+def all_five(case: Case, last: bool, type_name: str, device: str, c: int = 2) -> None:
+    """Mean, its transpose, maximum, its scatter and its gather agree with the reference."""
     dtype, declared, tolerance = TYPES[type_name]
-    forward = make_problem("AvgPool3D", case, declared, last=last)
+    forward = make_problem("AvgPool3D", case, declared, last=last, c=c)
     x, g = (draw(forward.input_extent, dtype, device, seed, ties=seed == 1) for seed in (1, 2))
     dy = draw(forward.output_extent, dtype, device, 3)
     agree(pool_avg.avg_pool(forward, x), forward, [x], tolerance)
-    back = make_problem("AvgPool3DGrad", case, declared, last=last)
+    back = make_problem("AvgPool3DGrad", case, declared, last=last, c=c)
     agree(pool_avg.avg_pool_grad(back, dy), back, [dy], tolerance)
-    top = make_problem("MaxPool3D", case, declared, last=last)
+    top = make_problem("MaxPool3D", case, declared, last=last, c=c)
     y = pool_max.max_pool(top, x)
     agree(y, top, [x], 0)
-    scatter = make_problem("MaxPool3DGrad", case, declared, last=last)
+    scatter = make_problem("MaxPool3DGrad", case, declared, last=last, c=c)
     agree(pool_max.max_pool_grad(scatter, x, y, dy), scatter, [x, y, dy], tolerance)
-    gather = make_problem("MaxPool3DGradGrad", case, declared, last=last)
+    gather = make_problem("MaxPool3DGradGrad", case, declared, last=last, c=c)
     agree(pool_max.max_pool_grad_grad(gather, x, y, g), gather, [x, y, g], 0)
 
 
@@ -141,6 +154,7 @@ def test_special_values(case: Case, last: bool, device: str) -> None:
 SMALL = ((2, 3, 4), (3, 3, 3), (1, 1, 1), "SAME")
 SMALL_LINES = ((2, 3, 16), (3, 3, 3), (1, 1, 1), "SAME")
 WORDS = [(name, SMALL, True, c) for name, c in (("bfloat16", 8), ("half", 4), ("float32", 4), ("float64", 4))]
+WORDS += [(name, SMALL, True, 16) for name in ("bfloat16", "float32")]
 WORDS += [(name, SMALL_LINES, False, 1) for name in TYPES]
 LONG = ((9, 7, 8), (3, 3, 3), (1, 1, 1), "SAME")  # Walked in several pieces, along depth, height and width.
 WORDS += [(name, LONG, last, 4 if last else 1) for name in ("bfloat16", "float32") for last in (True, False)]

@@ -33,7 +33,7 @@ from voxgrad.kernels.cuda.pool_common import (
     steps,
     tile_rows,
 )  # fmt: skip
-from voxgrad.kernels.cuda.pool_lanes import Lanes, choose_lanes, element_size, fits_lanes, foreseeing, laid_out
+from voxgrad.kernels.cuda.pool_lanes import BESIDE, Lanes, choose_lanes, element_size, fits_lanes, foreseeing, laid_out
 from voxgrad.kernels.cuda.pool_sweep import sweep_spread
 from voxgrad.kernels.cuda.pool_windows import pool_windows
 
@@ -169,9 +169,10 @@ def _plan(problem: Problem, dtype: torch.dtype) -> Launch:
     acc = compute_type(dtype)
     if _repeats(pool, element_size(dtype)):
         return _repeat_plan(pool, acc)
-    torn = not pool.overlaps and (pool.channels > 1 or element_size(dtype) > 2)
+    lanes = _lanes(pool, element_size(dtype))
+    torn = not pool.overlaps and lanes.across != BESIDE.value and (pool.channels > 1 or element_size(dtype) > 2)
     if fits_lanes(pool) and not torn:  # Cells of a window apart from each other would be written in halves of a line.
-        grid, ints, shared = laid_out(pool, _lanes(pool, element_size(dtype)), *pool.lattice)
+        grid, ints, shared = laid_out(pool, lanes, *pool.lattice)
         return Launch(sweep_spread, grid, ints, shared | {"ACC": acc})
     (kd, kh, kw), (sd, sh, sw) = pool.windows, pool.strides
     jd, jh, jw = triton.cdiv(kd, sd), triton.cdiv(kh, sh), triton.cdiv(kw, sw)

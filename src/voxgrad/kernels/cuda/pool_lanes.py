@@ -23,6 +23,9 @@ import triton.language as tl
 from voxgrad.kernels.cuda.pool_common import Pool, channel_block, covered, inside, level, steps
 from voxgrad.kernels.cuda.pool_words import INTERPRETED, as_word, firsts, paired, seconds, shifted, widened
 
+BESIDE = tl.constexpr(-1)
+"""Instead of lanes across: those of one place, which share its channels, are side by side."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
@@ -37,7 +40,7 @@ class Lanes:
     warps: int = 4
     line: bool = False
     across: int = 0
-    """Lanes side by side along width; 0 for as many as there are."""
+    """Lanes side by side along width; 0 for as many as there are, or BESIDE."""
     stages: int = 1
     """More than 1: loads of the next step go through shared memory meanwhile."""
     registers: int = 0
@@ -79,7 +82,8 @@ def choose_lanes(
 ) -> Lanes:
     """Lanes for `threads` threads with accesses `width` bytes wide, given the bytes of a number.
 
-    `whole` asks for lanes that divide the channels, if four numbers or more do.
+    `whole` asks for lanes that divide the channels, if four numbers or more do. Where that leaves little, or the
+    compiler could not see where numbers are aligned, lanes are one access wide and lie BESIDE each other.
     """
     cells = max(2, min(8, width // size))
     if _is_line(pool, cells):
@@ -89,6 +93,9 @@ def choose_lanes(
     numbers = channel_block(pool.channels, 128)
     if whole and pool.channels % 4 == 0:
         numbers = min(pool.channels & -pool.channels, 128)
+    own = pool.channels & -pool.channels
+    if own >= 4 and (pool.channels % 16 or (numbers < pool.channels and numbers * size < 64)):
+        return Lanes(threads, min(own, cells), rows, chunk, threads // 32, across=BESIDE.value)
     lanes = max(1, threads * cells // numbers)
     return Lanes(lanes, numbers, rows, chunk, threads // 32, across=min(across, lanes))
 
@@ -122,13 +129,16 @@ def laid_out(pool: Pool, lanes: Lanes, along: int, rows: int, width: int) -> Geo
     """Grid, integers and constants of a kernel whose lanes cover rows times a width, `along` deep."""
     units = width // lanes.numbers if lanes.line else width
     groups = steps(rows, lanes.rows)
-    if lanes.across:
+    tiles_c = 1 if lanes.line else steps(pool.channels, lanes.numbers)
+    apart = tiles_c
+    if lanes.across == BESIDE.value:
+        tiles, apart = steps(groups * units * tiles_c, lanes.lanes), 1
+    elif lanes.across:
         tiles = steps(groups, lanes.lanes // lanes.across) * steps(units, lanes.across)
     else:
         tiles = steps(groups * units, lanes.lanes)
-    tiles_c = 1 if lanes.line else steps(pool.channels, lanes.numbers)
     chunk = min(lanes.chunk, along)
-    while chunk > 4 and pool.images * tiles * tiles_c * steps(along, chunk) < _FEW:
+    while chunk > 4 and pool.images * tiles * apart * steps(along, chunk) < _FEW:
         chunk //= 2
     (kd, kh, kw), (sd, sh, sw) = pool.windows, pool.strides
     chunks = steps(along, chunk)
@@ -145,7 +155,7 @@ def laid_out(pool: Pool, lanes: Lanes, along: int, rows: int, width: int) -> Geo
     if lanes.flat and lanes.line and every % lanes.lanes == 0 and every < 2**31:
         ints = (*ints[:-3], groups, tiles_c, chunks)
         return (every // lanes.lanes,), ints, constants | {"FLAT": True}
-    return (pool.images * chunks * tiles * tiles_c,), ints, constants
+    return (pool.images * chunks * tiles * apart,), ints, constants
 
 
 def element_size(dtype: torch.dtype) -> int:
@@ -166,10 +176,17 @@ def spot(units, tiles, tiles_c, chunks, L: tl.constexpr, ACROSS: tl.constexpr, E
     pid = tl.program_id(0)
     if REVERSED:
         pid = tl.num_programs(0) - 1 - pid
-    tc = pid % tiles_c
-    pid = pid // tiles_c
     lane = tl.arange(0, L // EVERY)[:, None] * EVERY
-    if FLAT:
+    if ACROSS == BESIDE:
+        lane += pid % tiles * L
+        tc = lane % tiles_c
+    else:
+        tc = pid % tiles_c
+        pid = pid // tiles_c
+    if ACROSS == BESIDE:
+        group = lane // tiles_c // units
+        unit = lane // tiles_c % units
+    elif FLAT:
         lane += pid * L
         group = lane // units % tiles
         unit = lane % units
@@ -187,12 +204,14 @@ def spot(units, tiles, tiles_c, chunks, L: tl.constexpr, ACROSS: tl.constexpr, E
 
 
 @triton.jit
-def row_lengths(units, W, OW, SW: tl.constexpr, X: tl.constexpr, LINE: tl.constexpr):
-    """Cells and windows of a row. From the number of lines the compiler knows that they are multiples."""
+def lengths(units, W, OW, C, SW: tl.constexpr, X: tl.constexpr, ACROSS: tl.constexpr, LINE: tl.constexpr):
+    """Cells and windows of a row, and channels: in such a way that the compiler knows of what they are multiples."""
     if LINE:
         OW = units * X
         W = OW * SW
-    return W, OW
+    if ACROSS == BESIDE:
+        C = C // X * X
+    return W, OW, C
 
 
 @triton.jit

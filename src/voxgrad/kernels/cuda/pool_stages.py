@@ -27,6 +27,7 @@ from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 from voxgrad.kernels.cuda.pool_common import level
 from voxgrad.kernels.cuda.pool_lanes import (
     announce,
+    lengths,
     nearest,
     own_lines,
     span,
@@ -143,6 +144,7 @@ def stage_winners(x, y, codes, flags, D, H, W, C, OD, OH, OW, bd, bh, units, til
     image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)
     E: tl.constexpr = 2 if paired(KIND) else 1
     k = tl.arange(0, X)[None, :]
+    _W, _OW, C = lengths(units, W, OW, C, SW, X * E, ACROSS, LINE)
     W, C, place, fixed = _word_rows(unit, tc, units, W, C, X, LINE, KIND)
     pitch = H * W * C
     x = words(x, KIND) + image * D * pitch
@@ -278,6 +280,7 @@ def stage_gather(codes, dy, dx, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, ti
         gdc_launch_dependents()
         gdc_wait()
     image, chunk, tc, d, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)
+    _W, _OW, C = lengths(units, W, OW, C, SW, X, ACROSS, LINE)
     Q: tl.constexpr = X // 4
     pitch = H * W * C
     at_d = tl.minimum(d, D - 1).to(tl.int64) * pitch

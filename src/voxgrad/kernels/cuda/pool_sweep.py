@@ -22,11 +22,11 @@ from voxgrad.kernels.cuda.pool_lanes import (
     cell_columns,
     cell_taps,
     depth_there,
+    lengths,
     nearest,
     own_lines,
     own_places,
     put_cells,
-    row_lengths,
     shares,
     span,
     spot,
@@ -95,7 +95,7 @@ def sweep_windows(x, y, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, c
                   FLAT: tl.constexpr = False):  # fmt: skip
     """y = mean or maximum over every window. A cell outside counts as its nearest neighbour inside for the maximum."""
     image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS, FLAT=FLAT)
-    W, OW = row_lengths(units, W, OW, SW, X, LINE)
+    W, OW, C = lengths(units, W, OW, C, SW, X, ACROSS, LINE)
     x += image * D * H * W * C
     y += image * OD * OH * OW * C
     rows, there = span(group * (R * SH) - bh, (R - 1) * SH + KH, H, W * C)
@@ -173,7 +173,7 @@ def sweep_spread(dy, dx, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, 
     JW: tl.constexpr = (KW + SW - 1) // SW
     FIRST: tl.constexpr = BEFORE // SW
     image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS, FLAT=FLAT)
-    W, OW = row_lengths(units, W, OW, SW, X, LINE)
+    W, OW, C = lengths(units, W, OW, C, SW, X, ACROSS, LINE)
     dy += image * OD * OH * OW * C
     dx += image * D * H * W * C
     row = group * R + bh // SH - (JH - 1)
@@ -356,7 +356,7 @@ def sweep_winners(x, y, g, out, flags, taps, count, D, H, W, C, OD, OH, OW, bd, 
             return
     image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)
     E: tl.constexpr = 2 if paired(KIND) else 1
-    W, OW = row_lengths(units, W, OW, SW, X * E, LINE)
+    W, OW, C = lengths(units, W, OW, C, SW, X * E, ACROSS, LINE)
     x += image * D * H * W * C
     g += image * D * H * W * C
     y += image * OD * OH * OW * C
@@ -493,7 +493,7 @@ def sweep_gather(codes, dy, dx, flags, count, D, H, W, C, OD, OH, OW, bd, bh, un
     JW: tl.constexpr = (KW + SW - 1) // SW
     FIRST: tl.constexpr = BEFORE // SW
     image, chunk, tc, group, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)
-    W, OW = row_lengths(units, W, OW, SW, X, LINE)
+    W, OW, C = lengths(units, W, OW, C, SW, X, ACROSS, LINE)
     codes += image * OD * OH * OW * C
     dy += image * OD * OH * OW * C
     dx += image * D * H * W * C
@@ -543,7 +543,7 @@ def sweep_give(x, y, dy, dx, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles
                WHOLE: tl.constexpr):  # fmt: skip
     """dx of windows as long as their stride that cover everything: all cells are read, then all are written."""
     image, od, tc, group, unit = spot(units, tiles, tiles_c, chunks, L, ACROSS)
-    W, OW = row_lengths(units, W, OW, SW, X, LINE)
+    W, OW, C = lengths(units, W, OW, C, SW, X, ACROSS, LINE)
     x += image * D * H * W * C
     dx += image * D * H * W * C
     place, mask = own_places(unit, tc, OW, C, X, LINE)

@@ -32,7 +32,7 @@ from voxgrad.kernels.cuda.pool_common import (
     steps,
     tile_rows,
 )  # fmt: skip
-from voxgrad.kernels.cuda.pool_lanes import Lanes, choose_lanes, element_size, fits_lanes, foreseeing, laid_out
+from voxgrad.kernels.cuda.pool_lanes import BESIDE, Lanes, choose_lanes, element_size, fits_lanes, foreseeing, laid_out
 from voxgrad.kernels.cuda.pool_sweep import sweep_windows
 
 
@@ -154,6 +154,9 @@ def _lanes(pool: Pool, size: int, maximum: bool) -> Lanes:
     if pool.strides[1] > 1:
         lanes = choose_lanes(pool, size, 1, 8)
         return replace(lanes, registers=128) if last and small else lanes
+    shared = choose_lanes(pool, size, 2, 32)
+    if shared.across == BESIDE.value:
+        return replace(shared, registers=(128 if small else 96) if size <= 4 else 0)
     if last and small:
         return foreseeing(pool, choose_lanes(pool, size, 4, 32, width=8), size, 2, registers=128)
     if last:
