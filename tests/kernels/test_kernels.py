@@ -130,6 +130,31 @@ def test_sums_of_too_many_terms_to_list(op: Op, isa: str) -> None:
         truth(op.name, call).check(run_poisoned(op.name, call), exact=True, label=f"{spatial} {taps} {channels}")
 
 
+@pytest.mark.parametrize("layout", DATA_FORMATS)
+@pytest.mark.parametrize("dtype", FLOATING, ids=str)
+def test_filter_gradients_of_many_voxels(dtype: DType, layout: str, isa: str) -> None:
+    """Blocks of several slices, which bring in what the one before has not; the last so large that it is asked for."""
+    op = OPS["Conv3DBackpropFilterV2"]
+    random = np.random.default_rng(3)
+    for spatial, channels, outs, taps, steps, gaps in (
+        ((9, 30, 31), 16, 32, (3, 3, 3), (1, 1, 1), (1, 1, 1)), ((12, 17, 19), 72, 48, (3, 2, 2), (1, 1, 1), (1, 1, 1)),
+        ((13, 17, 19), 72, 16, (3, 3, 2), (1, 1, 2), (1, 1, 1)), ((14, 9, 19), 72, 17, (3, 1, 2), (1, 1, 1), (2, 3, 1)),
+        ((40, 15, 15), 72, 16, (2, 2, 3), (3, 1, 1), (1, 1, 2)), ((27, 19, 20), 3, 16, (3, 2, 4), (2, 1, 1), (1, 1, 1)),
+        ((40, 15, 15), 72, 4, (4, 2, 2), (2, 1, 1), (1, 1, 1)), ((6, 64, 64), 96, 96, (2, 1, 2), (1, 1, 1), (1, 1, 1)),
+    ):  # fmt: skip
+        last = layout == DATA_FORMATS[0]
+        order = (lambda three: [1, *three, 1]) if last else (lambda three: [1, 1, *three])
+        cells = tuple(-(-size // step) for size, step in zip(spatial, steps, strict=True))
+        x, dy = (
+            random.integers(-3, 4, (1, *here, count) if last else (1, count, *here)).astype(numpy_type(dtype))
+            for here, count in ((spatial, channels), (cells, outs))
+        )
+        call = {"input": x, "filter_sizes": [*taps, channels, outs], "out_backprop": dy, "padding": "SAME"}
+        call |= {"strides": order(steps), "dilations": order(gaps), "data_format": layout}
+        exact = dtype in (FLOAT32, FLOAT64)
+        truth(op.name, call).check(run_poisoned(op.name, call), exact=exact, label=str(attrs_of(call)))
+
+
 def _conv_call(op: Op, dtype: DType, choose: SeededChooser, channels: int, outs: int, layout: str = "NDHWC") -> Call:
     """Small integers, in lines of every length and windows of every step along the width, in few rows and many."""
     last = layout == DATA_FORMATS[0]

@@ -2,8 +2,9 @@
 // dfilter = the transpose of conv3d in the filter, applied to dy.
 //
 // A task owns some input and output channels of the filter, all taps, and a segment of the output voxels. It walks its
-// segment in blocks small enough for the first cache, brings x and dy of a block into its scratch memory, and adds the
-// block's outer products to sums of its own. Where there are several segments, a second pass adds their sums in order.
+// segment in blocks, and these in slices small enough for the second cache, brings x and dy of a slice into its scratch
+// memory or reads them where they are, and adds the outer products to sums of its own; meanwhile, memory is asked for the
+// next slice. Where there are several segments, a second pass adds their sums in order.
 #pragma once
 
 #include "conv3d.hpp"
@@ -16,7 +17,7 @@ struct FilterPlan : Cut {
     int64_t spacing;                      // of the input channels in the slab
     bool in_place;                        // x and dy are read where they are
     bool input_in_place;                  // x is
-    bool gradient_in_place;               // dy is, as few rows of sums use each of its values
+    bool gradient_in_place;               // dy is
     bool swapped;                         // few output channels: lanes run along the input channels instead
     int64_t in_part, in_parts;            // input channels of a task
     int64_t vectors, out_part, out_parts; // vectors of output channels: of a group, of a task
@@ -28,9 +29,14 @@ struct FilterPlan : Cut {
     double work;
 };
 
-// dy of one block and vector pair: to stay in the first cache; with few channels, there are so many taps to a voxel
-// that the second will do and larger blocks are cheaper to bring in.
-inline constexpr int64_t near_bytes = 24 << 10, far_bytes = 96 << 10;
+// Whether the second cache is near enough for the tiles of adjacent channels: with vectors of 64 bytes they do so much with
+// what they read that it is, and then larger slices and data read in place cost less than they bring.
+inline constexpr bool streams = VG_VECTOR_BYTES == 64;
+// dy of one slice and vector pair: the more voxels, the less often their sums leave the registers. With few channels, there
+// are so many taps to a voxel that the second cache will do for all.
+inline constexpr int64_t near_bytes = (streams ? 96 : 24) << 10, far_bytes = 96 << 10;
+// Between neighbouring voxels: data that lies wider apart does not use all of the first cache.
+inline constexpr int64_t near_voxels_bytes = 256;
 
 // With swapped roles, the vectors of one tile of sixteen input channels.
 template <class A>
@@ -44,18 +50,34 @@ bool swaps_roles(const Correlation &c) {
            along_in * lanes<A> > 1.1 * c.out;
 }
 
+// Whether x had better not be copied: with strides values are used fewer times, and with few voxels it matters less where
+// they lie. Where tiles stream, nothing is gained by copying voxels that are neighbours already.
+template <class A>
+bool reads_input_in_place(const Correlation &c, bool few) {
+    const int64_t stride = c.axis[2].stride, uses = c.taps() * pieces(c.out, lanes<A>);
+    if (c.taps() == 1) return true;
+    if (!streams) return stride > 1;
+    const bool near = stride * c.from.space[2] * static_cast<int64_t>(sizeof(A)) <= near_voxels_bytes;
+    return near || (stride > 1 && (few || uses < 10 * c.steps()));
+}
+
 // Channels are split among tasks first, as that needs no second pass, but not so far that copying dominates; and a task's
-// sums should stay in the cache.
-inline void split_channels(const Correlation &c, FilterPlan &p, int64_t size) {
+// sums should stay in the cache. With dy in place only x is copied, and once if the output channels stay together: these
+// are split only if there are so few voxels that a second pass is worse.
+inline void split_channels(const Correlation &c, FilterPlan &p, int64_t size, bool few) {
     constexpr int64_t sums_bytes = 512 << 10;
-    const int64_t taps = c.taps(), lane = pieces(c.out, p.vectors), floor = taps >= 8 ? 32 : 128;
+    const int64_t taps = c.taps(), lane = pieces(c.out, p.vectors);
+    const bool once = p.gradient_in_place && p.spacing == 16;
+    const int64_t outs = taps >= 8 ? 32 : 128, ins = taps >= 8 && once ? 16 : outs;
     p.in_part = c.in, p.out_part = p.vectors;
     for (;;) {
         const int64_t tasks = c.groups * pieces(c.in, p.in_part) * pieces(p.vectors, p.out_part);
-        if (taps * p.in_part * p.out_part * lane * size <= sums_bytes && tasks >= enough_tasks) break;
-        const bool can_in = p.in_part > floor, can_out = p.out_part > 2 && p.out_part * lane > floor;
+        const bool fits = taps * p.in_part * p.out_part * lane * size <= sums_bytes;
+        if (fits && tasks >= enough_tasks) break;
+        const bool can_in = p.in_part > ins, together = once && fits && !few;
+        const bool can_out = p.out_part > 2 && p.out_part * lane > outs && !together;
         if (!can_in && !can_out) break;
-        if (can_in && (!can_out || p.in_part >= p.out_part * lane)) p.in_part = pieces(p.in_part, 32) * 16;
+        if (can_in && (!can_out || once || p.in_part >= p.out_part * lane)) p.in_part = pieces(p.in_part, 32) * 16;
         else p.out_part = pieces(p.out_part, 4) * 2;
     }
 }
@@ -80,20 +102,22 @@ FilterPlan filter_plan(const Correlation &c) {
     if (c.groups * c.in * c.out * taps == 0) return p;  // no chunks
     p.spacing = c.in <= 4 ? c.in : 16;
     p.vectors = pieces(c.out, lanes<A>);
-    // With a single tap every value is used too few times to be worth copying, and so is one of x with strides.
-    p.in_place = taps == 1 && sizeof(S) == sizeof(A) && c.from.channel == 1 && c.out % lanes<A> == 0;
-    p.swapped = swaps_roles<A>(c);
-    p.in_place = p.in_place && !p.swapped;
-    p.input_in_place = (taps == 1 || c.axis[2].stride > 1) && sizeof(S) == sizeof(A) && c.from.channel == 1 &&
-                       p.spacing == 16 && !p.in_place && !p.swapped;
-    p.gradient_in_place = p.spacing < 16 && c.in * taps <= 2 * most_voxels(1) && sizeof(S) == sizeof(A) &&
-                          c.to.channel == 1 && c.out % lanes<A> == 0;
-    p.pair = VG_VECTOR_BYTES == 32 && p.vectors == 3 ? 3 : least(p.vectors, most_vectors);
     double voxels = c.batch;
     for (int a = 0; a < 3; ++a) voxels *= c.axis[a].out;
     p.work = voxels * c.groups * c.in * c.out * taps;
+    const bool few = voxels <= few_voxels;
+    // With a single tap every value is used too few times to be worth copying.
+    p.in_place = taps == 1 && sizeof(S) == sizeof(A) && c.from.channel == 1 && c.out % lanes<A> == 0;
+    p.swapped = swaps_roles<A>(c);
+    p.in_place = p.in_place && !p.swapped;
+    p.input_in_place = reads_input_in_place<A>(c, few) && sizeof(S) == sizeof(A) && c.from.channel == 1 &&
+                       p.spacing == 16 && !p.in_place && !p.swapped;
+    // Few rows of sums use each value of dy if there are few channels; else, tiles read it as fast from where it is.
+    p.gradient_in_place = (p.spacing == 16 ? streams && !p.swapped : c.in * taps <= 2 * most_voxels(1)) && sizeof(S) == sizeof(A) &&
+                          c.to.channel == 1 && c.out % lanes<A> == 0;
+    p.pair = VG_VECTOR_BYTES == 32 && p.vectors == 3 ? 3 : least(p.vectors, most_vectors);
 
-    split_channels(c, p, size);
+    split_channels(c, p, size, few);
     p.in_parts = pieces(c.in, p.in_part);
     p.out_parts = pieces(p.vectors, p.out_part);
     p.chunks = c.groups * p.in_parts * p.out_parts;
@@ -114,7 +138,7 @@ FilterPlan filter_plan(const Correlation &c) {
     p.segments = clamp(enough_tasks / p.chunks, 1, most(1, p.blocks));
     while (p.segments > 1 && p.segments * p.chunks * p.sums * size > (4 << 20)) --p.segments;
     p.slab = slab_cells(c, p.block, false) * p.spacing * pieces(p.in_part, p.spacing);
-    p.gradient = p.gradient_in_place ? 0 : p.block[0] * p.block[1] * p.block[2] * p.out_part * lanes<A>;
+    p.gradient = p.gradient_in_place ? 0 : least(p.slice, p.block[0]) * p.block[1] * p.block[2] * p.out_part * lanes<A>;
     return p;
 }
 
@@ -135,6 +159,23 @@ class FilterGradient {
     struct Part {
         int64_t group, in, ins, vector, vectors;
     };
+    // Some depths of a block.
+    struct Slice {
+        int64_t at = 0, end = 0;  // the block, and the end of the segment
+        Block block = {};
+        int64_t image = 0;
+        Range depths = {};
+
+        int64_t depth() const { return depths.to - depths.from; }
+        int64_t voxels() const { return depth() * block.count[1] * block.count[2]; }
+        // How many planes of its slab a block needs up to some depth.
+        int64_t planes(int64_t depth) const {
+            const Slots &s = block.slots[0];
+            const Line &l = block.line[0];
+            if (depth == block.from[0]) return 0;
+            return s.per_tap ? s.count() : least(s.count(), (depth - 1 - block.from[0]) * l.pace + l.span());
+        }
+    };
 
 public:
     using A = sum_t<S>;
@@ -145,40 +186,24 @@ public:
     void sum(int64_t segment, int64_t chunk, FilterWorkspace<A> &space, A *sums) const {
         const Part part = part_of(chunk);
         std::memset(sums, 0, p.sums * sizeof(A));
-        const int64_t end = (segment + 1) * p.blocks / p.segments;
-        for (int64_t at = segment * p.blocks / p.segments; at < end; ++at) {
+        Slice now = {segment * p.blocks / p.segments, (segment + 1) * p.blocks / p.segments};
+        for (bool more = enter(now); more; more = advance(now)) {
             if (run->cancel && *run->cancel) return;
-            Block b;
-            int64_t rest = at;
-            bool any = true;
-            for (int a = 2; a >= 0; --a) {
-                any = b.set(a, c.line(a, 0), rest % p.grid[a] * p.block[a], p.block[a], false) && any;
-                rest /= p.grid[a];
-            }
-            if (!any) continue;
-            b.lay_out(p.spacing);
-            const S *from = x + rest * c.from.batch + (part.group * c.in + part.in) * c.from.channel;
+            const S *from = image(now, part);
             if (p.in_place) {
-                add_in_place(b, part, from, rest, sums);
+                add_in_place(now, part, from, sums);
                 continue;
             }
-            for (int a = 0; a < 3; ++a) {
-                if (p.input_in_place) b.tabulate_in_memory(a, c.from.space[a], space.taps[a]);
-                else b.tabulate(a, space.taps[a]);
-            }
-            if (!p.input_in_place) Slab<S>(b, c.from, space.slab).fill(from, part.ins, p.spacing < 16, p.spacing < 16);
-            if (!p.gradient_in_place) bring_gradient(b, part, rest, space.gradient);
-            for (int64_t d = b.from[0]; d < b.from[0] + b.count[0]; d += p.slice) {
-                const Range depths = {d, least(d + p.slice, b.from[0] + b.count[0])};
-                for (int64_t v = 0; v < part.vectors; v += p.pair) {
-                    const int64_t vectors = least(p.pair, part.vectors - v);
-                    A *to = sums + v * lanes<A> * p.rows;
-                    const A *gradient = p.gradient_in_place
-                                            ? gradient_at(b, part, rest, v)
-                                            : space.gradient + v * lanes<A> * b.count[0] * b.count[1] * b.count[2];
-                    if (p.spacing < 16) add_listed(b, depths, part, vectors, gradient, space, to);
-                    else add_channels(b, depths, part, vectors, reinterpret_cast<const A *>(from), gradient, space, to);
-                }
+            bring(now, part, from, space);
+            Ahead wanted[2];
+            look_ahead(now, part, wanted);
+            for (int64_t v = 0; v < part.vectors; v += p.pair) {
+                const int64_t vectors = least(p.pair, part.vectors - v);
+                A *to = sums + v * lanes<A> * p.rows;
+                const A *gradient = p.gradient_in_place ? reinterpret_cast<const A *>(gradient_at(now, part, v))
+                                                        : space.gradient + v * lanes<A> * now.voxels();
+                if (p.spacing < 16) add_listed(now, part, vectors, gradient, space, to);
+                else add_channels(now, part, vectors, reinterpret_cast<const A *>(from), gradient, wanted, space, to);
             }
         }
     }
@@ -207,6 +232,87 @@ public:
     }
 
 private:
+    // Finds the first slice of a block, or of the next that has any; false if there is none.
+    bool enter(Slice &s) const {
+        for (; s.at < s.end; ++s.at) {
+            Block &b = s.block;
+            int64_t rest = s.at;
+            bool any = true;
+            for (int a = 2; a >= 0; --a) {
+                any = b.set(a, c.line(a, 0), rest % p.grid[a] * p.block[a], p.block[a], false) && any;
+                rest /= p.grid[a];
+            }
+            if (!any) continue;
+            b.lay_out(p.spacing);
+            s.image = rest;
+            s.depths = {b.from[0], b.from[0] + least(p.slice, b.count[0])};
+            return true;
+        }
+        return false;
+    }
+
+    // Turns to the next slice; false after the last one.
+    bool advance(Slice &s) const {
+        const int64_t end = s.block.from[0] + s.block.count[0];
+        if (s.depths.to == end) return ++s.at, enter(s);
+        s.depths = {s.depths.to, least(s.depths.to + p.slice, end)};
+        return true;
+    }
+
+    const S *image(const Slice &s, const Part &part) const {
+        return x + s.image * c.from.batch + (part.group * c.in + part.in) * c.from.channel;
+    }
+
+    // Brings what is not read in place into scratch memory. Of x, the slice before has brought in a part.
+    void bring(const Slice &s, const Part &part, const S *from, FilterWorkspace<A> &space) const {
+        const Block &b = s.block;
+        for (int a = 0; a < 3; ++a) {
+            if (p.input_in_place) b.tabulate_in_memory(a, c.from.space[a], space.taps[a]);
+            else b.tabulate(a, space.taps[a]);
+        }
+        const Range planes = {s.planes(s.depths.from), s.planes(s.depths.to)};
+        if (!p.input_in_place) Slab<S>(b, c.from, space.slab).fill(from, part.ins, p.spacing < 16, p.spacing < 16, planes);
+        if (!p.gradient_in_place) bring_gradient(s, part, space.gradient);
+    }
+
+    // Whether to ask for a tensor before it is wanted: not if the caches hold all of it.
+    bool is_asked_for(const Strides &strides) const {
+        constexpr int64_t large = 8 << 20;
+        return strides.channel == 1 && c.batch * strides.batch * static_cast<int64_t>(sizeof(S)) >= large;
+    }
+
+    // Finds what the next slice will want. A line of voxels asks for its share, twice as much as would do, as some taps meet
+    // fewer lines.
+    void look_ahead(const Slice &s, const Part &part, Ahead (&wanted)[2]) const {
+        const bool input = is_asked_for(c.from), gradient = is_asked_for(c.to);
+        if (p.spacing < 16 || (!input && !gradient)) return;
+        Slice next = s;
+        if (!advance(next)) return;
+        if (input) wanted[0] = input_of(next, part);
+        if (gradient) wanted[1] = gradient_of(next, part);
+        const int64_t lines = pieces(part.ins, 8) * c.taps() * pieces(part.vectors, p.pair) * s.depth() * s.block.count[1];
+        for (Ahead &one : wanted) one.share(pieces(2 * one.lines(), lines));
+    }
+
+    // The x that a slice wants, less what the one before has brought in, and its dy.
+    Ahead input_of(const Slice &s, const Part &part) const {
+        const S *at = image(s, part);
+        int64_t count[3];
+        for (int a = 0; a < 3; ++a) {
+            const Line &l = s.block.line[a];
+            const Range q = a ? Range{s.block.from[a], s.block.from[a] + s.block.count[a]} : s.depths;
+            const int64_t known = q.from > s.block.from[a] ? most(0, l.span() - l.pace) : 0;
+            const int64_t low = clamp(q.from * l.pace + l.low_shift() + known, 0, l.size);
+            count[a] = clamp((q.to - 1) * l.pace + l.low_shift() + l.span(), low, l.size) - low;
+            at += low * c.from.space[a];
+        }
+        return {at, count, c.from.space, part.ins};
+    }
+    Ahead gradient_of(const Slice &s, const Part &part) const {
+        return {gradient_at(s, part, 0), {s.depth(), s.block.count[1], s.block.count[2]}, c.to.space,
+                least(part.vectors * lanes<A>, c.out - part.vector * lanes<A>)};
+    }
+
     // The sums of swapped roles are [tap][sixteen of inputs][output][input].
     bool finish_swapped(const Part &part, int64_t tap, const A *sums, int64_t next) const {
         A zero = 0;
@@ -232,23 +338,23 @@ private:
         return t;
     }
 
-    // Where dy of a block begins in the tensor.
-    const A *gradient_at(const Block &b, const Part &part, int64_t n, int64_t v) const {
-        const S *at = dy + n * c.to.batch + part.group * c.out + (part.vector + v) * lanes<A>;
-        for (int a = 0; a < 3; ++a) at += b.from[a] * c.to.space[a];
-        return reinterpret_cast<const A *>(at);
+    // Where dy of a slice begins in the tensor.
+    const S *gradient_at(const Slice &s, const Part &part, int64_t v) const {
+        const Block &b = s.block;
+        return dy + s.image * c.to.batch + (part.group * c.out + (part.vector + v) * lanes<A>) * c.to.channel +
+               s.depths.from * c.to.space[0] + b.from[1] * c.to.space[1] + b.from[2] * c.to.space[2];
     }
 
-    // dy of a block as [vector pair][voxel][lane], zero beyond the last channel.
-    void bring_gradient(const Block &b, const Part &part, int64_t n, A *to) const {
+    // dy of a slice as [vector pair][voxel][lane], zero beyond the last channel.
+    void bring_gradient(const Slice &s, const Part &part, A *to) const {
+        const Block &b = s.block;
         for (int64_t v = 0; v < part.vectors; v += p.pair) {
             const int64_t width = p.swapped ? c.out : least(p.pair, part.vectors - v) * lanes<A>;
-            const int64_t first = (part.vector + v) * lanes<A>;
-            const int64_t outs = least(width, c.out - first);
-            const S *image = dy + n * c.to.batch + (part.group * c.out + first) * c.to.channel + b.from[2] * c.to.space[2];
-            for (int64_t d = b.from[0]; d < b.from[0] + b.count[0]; ++d) {
-                for (int64_t h = b.from[1]; h < b.from[1] + b.count[1]; ++h, to += b.count[2] * width)
-                    bring_line(image + d * c.to.space[0] + h * c.to.space[1], b.count[2], outs, width, to);
+            const int64_t outs = least(width, c.out - (part.vector + v) * lanes<A>);
+            const S *from = gradient_at(s, part, v);
+            for (int64_t d = 0; d < s.depth(); ++d) {
+                for (int64_t h = 0; h < b.count[1]; ++h, to += b.count[2] * width)
+                    bring_line(from + d * c.to.space[0] + h * c.to.space[1], b.count[2], outs, width, to);
             }
         }
     }
@@ -276,18 +382,16 @@ private:
     }
 
     // All taps of sixteens of channels: per tap, the box of voxels that meets data.
-    void add_channels(const Block &b, Range depths, const Part &part, int64_t vectors, const A *from, const A *gradient,
+    void add_channels(const Slice &s, const Part &part, int64_t vectors, const A *from, const A *gradient, Ahead *next,
                       FilterWorkspace<A> &space, A *sums) const {
-        OuterInput<A> in = box_of(b, p.swapped ? c.out : vectors * lanes<A>);
+        const Block &b = s.block;
+        OuterInput<A> in = box_of(s, p.swapped ? c.out : vectors * lanes<A>);
         if (!p.input_in_place) from = space.slab;
         for (int a = 0; p.input_in_place && a < 3; ++a) {
             in.x_step[a] = b.line[a].pace * c.from.space[a];
             from += b.start_in_memory(a, c.from.space[a]);
         }
-        // The first pass over a slice asks for the next one, unless the caches hold the whole tensor.
-        constexpr int64_t large = 8 << 20;
-        const bool ahead = p.input_in_place && gradient == space.gradient && c.batch * c.from.batch * static_cast<int64_t>(sizeof(S)) >= large;
-        in.x_ahead = p.slice * in.x_step[0], in.dy_ahead = 0;
+        in.next = next;
         for (int64_t c0 = 0; c0 < part.ins; c0 += 16) {
             const int64_t channels = least(16, part.ins - c0);
             for (int64_t tap = 0; tap < c.taps(); ++tap) {
@@ -295,29 +399,31 @@ private:
                 in.x = from + (p.input_in_place ? c0 : c0 / 16 * b.slot[3]), in.dy = gradient;
                 bool any = true;
                 for (int a = 0; a < 3; ++a) {
-                    const Range all = a == 0 ? depths : Range{b.from[a], b.from[a] + b.count[a]};
+                    const Range all = a == 0 ? s.depths : Range{b.from[a], b.from[a] + b.count[a]};
                     const Range q = b.line[a].cells(t[a], all.from, all.to);
                     in.count[a] = q.to - q.from;
                     any = any && q.to > q.from;
                     in.x += space.taps[a][t[a]] + (q.from - b.from[a]) * in.x_step[a];
-                    in.dy += (q.from - b.from[a]) * in.dy_step[a];
+                    in.dy += (q.from - all.from) * in.dy_step[a];
                 }
                 if (!any) continue;
                 A *to = sums + (tap * part.ins + c0) * vectors * lanes<A>;
                 if (p.swapped) add_swapped(in, sums + (tap * pieces(part.ins, 16) + c0 / 16) * c.out * 16);
-                else if (ahead) add_rows<Rows::in_memory>(in, channels, vectors, to);
+                else if (next[0].lines() + next[1].lines() > 0) add_rows<Rows::asking>(in, channels, vectors, to);
                 else add_rows<Rows::adjacent>(in, channels, vectors, to);
             }
         }
     }
 
-    // The box of all voxels of a block, in the slab and in the gradient brought in.
-    static OuterInput<A> box_of(const Block &b, int64_t width) {
+    // The box of all voxels of a slice, in the slab and in the gradient, where it is or as brought in.
+    OuterInput<A> box_of(const Slice &s, int64_t width) const {
         OuterInput<A> in;
-        in.dy_step[2] = width;
-        in.dy_step[1] = b.count[2] * in.dy_step[2];
-        in.dy_step[0] = b.count[1] * in.dy_step[1];
-        for (int a = 0; a < 3; ++a) in.count[a] = b.count[a], in.x_step[a] = b.slot[a];
+        in.count[0] = s.depth(), in.count[1] = s.block.count[1], in.count[2] = s.block.count[2];
+        const int64_t packed[3] = {in.count[1] * in.count[2] * width, in.count[2] * width, width};
+        for (int a = 0; a < 3; ++a) {
+            in.x_step[a] = s.block.slot[a];
+            in.dy_step[a] = p.gradient_in_place ? c.to.space[a] : packed[a];
+        }
         return in;
     }
 
@@ -345,18 +451,19 @@ private:
     }
 
     // A single tap. It may have a stride or padding, which the index maps of the block take care of.
-    void add_in_place(const Block &b, const Part &part, const S *from, int64_t n, A *sums) const {
-        const A *x0 = reinterpret_cast<const A *>(from);
-        const A *dy0 = reinterpret_cast<const A *>(dy) + n * c.to.batch + part.group * c.out + part.vector * lanes<A>;
+    void add_in_place(const Slice &s, const Part &part, const S *from, A *sums) const {
+        const Block &b = s.block;
+        const A *x0 = reinterpret_cast<const A *>(from), *dy0 = reinterpret_cast<const A *>(gradient_at(s, part, 0));
         OuterInput<A> in;
         for (int a = 0; a < 3; ++a) {
-            const Range q = b.line[a].cells(0, b.from[a], b.from[a] + b.count[a]);
+            const Range all = a == 0 ? s.depths : Range{b.from[a], b.from[a] + b.count[a]};
+            const Range q = b.line[a].cells(0, all.from, all.to);
             if (q.to == q.from) return;
             in.count[a] = q.to - q.from;
             in.x_step[a] = b.line[a].pace * c.from.space[a];
             in.dy_step[a] = c.to.space[a];
             x0 += b.start_in_memory(a, c.from.space[a]) + (q.from - b.from[a]) * in.x_step[a];
-            dy0 += q.from * in.dy_step[a];
+            dy0 += (q.from - all.from) * in.dy_step[a];
         }
         for (int64_t v = 0; v < part.vectors; v += p.pair) {
             const int64_t vectors = least(p.pair, part.vectors - v);
@@ -368,9 +475,9 @@ private:
 
     // All taps of a few channels: each (tap, channel) is a row of its own; cells beyond the input are zero in the slab,
     // and taps for which the whole slice lies beyond it are left out.
-    void add_listed(const Block &b, Range depths, const Part &part, int64_t vectors, const A *gradient,
-                    FilterWorkspace<A> &space, A *sums) const {
-        const Range taps = b.line[0].valid(depths.from, depths.to);
+    void add_listed(const Slice &s, const Part &part, int64_t vectors, const A *gradient, FilterWorkspace<A> &space,
+                    A *sums) const {
+        const Range taps = s.block.line[0].valid(s.depths.from, s.depths.to);
         int64_t m = 0;
         for (int64_t d = taps.from; d < taps.to; ++d)
             for (int64_t h = 0; h < c.window[1]; ++h)
@@ -379,11 +486,9 @@ private:
                         space.rows[m++] = space.taps[0][d] + space.taps[1][h] + space.taps[2][t] + i;
         if (m == 0) return;
         const int64_t width = vectors * lanes<A>, rows = pieces(m, pieces(m, most_outer_rows<Rows::listed>(static_cast<int>(vectors))));
-        OuterInput<A> in = box_of(b, width);
-        for (int a = 0; p.gradient_in_place && a < 3; ++a) in.dy_step[a] = c.to.space[a];
-        in.x = space.slab + (depths.from - b.from[0]) * in.x_step[0];
-        in.dy = gradient + (depths.from - b.from[0]) * in.dy_step[0];
-        in.count[0] = depths.to - depths.from;
+        OuterInput<A> in = box_of(s, width);
+        in.x = space.slab + (s.depths.from - s.block.from[0]) * in.x_step[0];
+        in.dy = gradient;
         sums += taps.from * c.window[1] * c.window[2] * part.ins * width;
         for (int64_t r = 0; r < m; r += rows) {
             in.rows = space.rows + r;

@@ -317,7 +317,11 @@ public:
     // Brings the cells of a block in. `x` points to the first wanted channel of the image. Lines beyond the input are
     // left alone, as no kernel that skips taps by bounds reads them; others ask to have them cleared.
     void fill(const S *x, int64_t channels, bool clear_depth, bool clear_height) {
-        for (int64_t i = 0; i < b.slots[0].count(); ++i) {
+        fill(x, channels, clear_depth, clear_height, {0, b.slots[0].count()});
+    }
+    // The same for some planes, counted in the order of the tensor.
+    void fill(const S *x, int64_t channels, bool clear_depth, bool clear_height, Range planes) {
+        for (int64_t i = planes.from; i < planes.to; ++i) {
             const int64_t sd = b.slots[0].in_order(i);
             const int64_t d = b.slots[0].cell(sd);
             const bool inside = d >= 0 && d < b.line[0].size;
