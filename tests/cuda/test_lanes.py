@@ -16,8 +16,9 @@ pytest.importorskip("triton", reason="the GPU kernels need Triton")
 import triton  # noqa: E402
 import triton.language as tl  # noqa: E402
 
+from voxgrad.kernels.cuda.pool_ahead import own_lines, tile_pieces  # noqa: E402
 from voxgrad.kernels.cuda.pool_common import Pool  # noqa: E402
-from voxgrad.kernels.cuda.pool_lanes import choose_lanes, foreseeing, laid_out, own_lines, tile_pieces  # noqa: E402
+from voxgrad.kernels.cuda.pool_lanes import choose_lanes, foreseeing, laid_out  # noqa: E402
 
 # torch and Triton are installed by `python3 run test --parity`.
 pytestmark = pytest.mark.parity

@@ -30,8 +30,9 @@ from voxgrad.kernels.cuda.conv_common import (
     window_constants,
 )
 from voxgrad.kernels.cuda.conv_filter import in_boxes
-from voxgrad.kernels.cuda.conv_gemm import conv_direct, conv_positions, depth_sums, gather_taps, unfold_width
+from voxgrad.kernels.cuda.conv_gemm import conv_positions
 from voxgrad.kernels.cuda.conv_phases import Phase, input_phases, table_of
+from voxgrad.kernels.cuda.gemm_few import conv_direct, depth_sums, gather_taps, unfold_width
 from voxgrad.kernels.cuda.launch import Launch
 from voxgrad.kernels.cuda.parts import launched, thirds
 

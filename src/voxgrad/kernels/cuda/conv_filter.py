@@ -23,7 +23,7 @@ from voxgrad.kernels.cuda.conv_common import (
     tiling_of,
     window_constants,
 )
-from voxgrad.kernels.cuda.conv_gemm import add_splits, conv_filter_rows, conv_filter_sums
+from voxgrad.kernels.cuda.gemm_filter import add_splits, conv_filter_rows, conv_filter_sums
 from voxgrad.kernels.cuda.launch import Launch
 from voxgrad.kernels.cuda.parts import Make, launched
 

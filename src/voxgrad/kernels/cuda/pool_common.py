@@ -234,3 +234,17 @@ def first_equal(top, x, g, base, h0, w0, c, d0, D, H, W, C, taps, KD: tl.constex
             found = _first_tap(found, top, x, g, base, h0, w0, c, taps - 1 - back, D, H, W, C, d0, KH, KW,
                                VALUE, FLOAT, ACC)  # fmt: skip
     return found
+
+
+_FLAGS = tl.constexpr(512)
+"""Flags that a program looks at together."""
+
+
+@triton.jit
+def any_set(flags, count):
+    """Is one of so many flags set?"""
+    found = tl.zeros([_FLAGS], tl.int32)
+    for first in range(0, count, _FLAGS):
+        at = first + tl.arange(0, _FLAGS)
+        found |= tl.load(flags + at, mask=at < count, other=0)
+    return tl.max(found, axis=0) != 0

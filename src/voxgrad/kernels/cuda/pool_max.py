@@ -39,8 +39,8 @@ from voxgrad.kernels.cuda.pool_common import (
 )  # fmt: skip
 from voxgrad.kernels.cuda.pool_lanes import Lanes, choose_lanes, element_size, fits_lanes, foreseeing, laid_out
 from voxgrad.kernels.cuda.pool_stages import stage_gather, stage_gather_lines, stage_winners
-from voxgrad.kernels.cuda.pool_sweep import sweep_gather, sweep_give, sweep_winners
 from voxgrad.kernels.cuda.pool_windows import pool_windows
+from voxgrad.kernels.cuda.pool_winners import sweep_gather, sweep_give, sweep_winners
 
 
 @triton.jit

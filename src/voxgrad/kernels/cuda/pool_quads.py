@@ -18,7 +18,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from voxgrad.kernels.cuda.pool_lanes import ahead, behind
+from voxgrad.kernels.cuda.pool_taps import ahead, behind
 from voxgrad.kernels.cuda.pool_words import INTERPRETED, halves, paired
 
 

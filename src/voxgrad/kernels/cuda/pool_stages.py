@@ -24,21 +24,11 @@ import triton
 import triton.language as tl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
+from voxgrad.kernels.cuda.pool_ahead import announce, own_lines, tile_pieces, touch, touched
 from voxgrad.kernels.cuda.pool_common import level
-from voxgrad.kernels.cuda.pool_lanes import (
-    announce,
-    lengths,
-    nearest,
-    own_lines,
-    span,
-    spot,
-    tile_pieces,
-    touch,
-    touched,
-    word_columns,
-    word_taps,
-)
+from voxgrad.kernels.cuda.pool_lanes import lengths, nearest, span, spot
 from voxgrad.kernels.cuda.pool_quads import by_steps, give_cells, give_line, give_rows, load_quad, put_quad
+from voxgrad.kernels.cuda.pool_taps import word_columns, word_taps
 from voxgrad.kernels.cuda.pool_words import (
     TWICE,
     as_word,
@@ -70,6 +60,15 @@ def _unless(value, out, KIND: tl.constexpr):
         made = value | tl.where(out, -1, 0)
     else:
         made = tl.where(out, float("nan"), value)
+    return made
+
+
+@triton.jit
+def _none_of(values, out, KIND: tl.constexpr):
+    """`_unless` of several blocks."""
+    made = ()
+    for n in tl.static_range(len(values)):
+        made = made + (_unless(values[n], out, KIND),)
     return made
 
 
@@ -132,6 +131,14 @@ def _nothing_won(group, place, W, C, R: tl.constexpr, X: tl.constexpr, L: tl.con
 
 
 @triton.jit
+def _put_last(plane, quad_rows, pending, thirds, row, H):
+    """Store the codes of the last plane, from `row` on: there is no window one deeper to take it as its first."""
+    for r in tl.static_range(len(quad_rows)):
+        whole = _with_bit(pending[r], thirds[r], 4) | 0x01010101
+        tl.store(plane + quad_rows[r], whole, mask=row + r < H)
+
+
+@triton.jit
 def stage_winners(x, y, codes, flags, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, chunks, KD: tl.constexpr,
                   KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
                   BEFORE: tl.constexpr, KIND: tl.constexpr, R: tl.constexpr, X: tl.constexpr, L: tl.constexpr,
@@ -160,12 +167,9 @@ def stage_winners(x, y, codes, flags, D, H, W, C, OD, OH, OW, bd, bh, units, til
     top0, _codes = _plane_winners(x + tl.maximum(start - 1, 0).to(tl.int64) * pitch, rows, at, top_out, fixed, KIND, R,
                                  X, LINE)  # fmt: skip
     top1, code1 = _plane_winners(x + start.to(tl.int64) * pitch, rows, at, top_out, fixed, KIND, R, X, LINE)
+    top0 = _none_of(top0, level(start, unit) == 0, KIND)
     odd = tl.zeros([L, X], tl.int32)
     pending, thirds, quad_rows = _nothing_won(group, place, W, C, R, X, L, E)
-    tops = ()
-    for r in tl.static_range(R):
-        tops = tops + (_unless(top0[r], level(start, unit) == 0, KIND),)
-    top0 = tops
     quad_pitch = pitch * E // 4
     for i in tl.range(tl.minimum(first + CHUNK + 1, D) - start, num_stages=STAGES):
         d = start + i
@@ -197,10 +201,7 @@ def stage_winners(x, y, codes, flags, D, H, W, C, OD, OH, OW, bd, bh, units, til
         thirds = carried(pending, STAGES)
         pending = next_pending
     if first + CHUNK >= D:
-        for r in tl.static_range(R):
-            whole = _with_bit(pending[r], thirds[r], 4) | 0x01010101
-            to = tl.maximum(D - 1, 0).to(tl.int64) * quad_pitch + quad_rows[r]
-            tl.store(quads + to, whole, mask=group * R + r < H)
+        _put_last(quads + tl.maximum(D - 1, 0).to(tl.int64) * quad_pitch, quad_rows, pending, thirds, group * R, H)
     odd = (odd != 0) & (group * R < H)
     tl.store(flags + tl.program_id(0), tl.max(tl.max(odd.to(tl.int32), axis=1), axis=0))
 
@@ -244,6 +245,18 @@ def _rows_at(quads, dy, rows, there, column, d, D, pitch, Q: tl.constexpr, R: tl
         owns = owns + (own,)
         given = given + (words,)
     return owns, given, loads
+
+
+@triton.jit
+def _won_by_rows(owns, given, R: tl.constexpr, KIND: tl.constexpr, ACC: tl.constexpr):
+    """What R rows won from the windows of theirs and of the two next to them, given codes and gradients of all."""
+    won = ()
+    for j in tl.static_range(R + 2):
+        above = won[j - 2] if j > 1 else ()
+        same = won[j - 1] if j > 0 and j <= R else ()
+        above, same, below = give_rows(owns[j], given[j], above, same, j < R, 4, KIND, ACC)
+        won = (won[: j - 2] + (above,) if j > 1 else ()) + ((same,) if j > 0 and j <= R else ()) + (below,)
+    return won
 
 
 @triton.jit
@@ -318,12 +331,7 @@ def stage_gather(codes, dy, dx, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, ti
         owns, given, loads = _rows_at(quads, dy, rows, there, column, d, D, pitch, Q, R, EVEN, KIND)
         if STAGES == 1 and not by_steps(ACC):
             owns = (waiting_for(owns[0], loads, nothing),) + owns[1:]
-        won = ()
-        for j in tl.static_range(R + 2):
-            above = won[j - 2] if j > 1 else ()
-            same = won[j - 1] if j > 0 and j <= R else ()
-            above, same, below = give_rows(owns[j], given[j], above, same, j < R, 4, KIND, ACC)
-            won = (won[: j - 2] + (above,) if j > 1 else ()) + ((same,) if j > 0 and j <= R else ()) + (below,)
+        won = _won_by_rows(owns, given, R, KIND, ACC)
         next_done = ()
         next_soon = ()
         for r in tl.static_range(R):

@@ -189,6 +189,16 @@ def carried(some, STAGES: tl.constexpr):
 
 
 @triton.jit
+def last_of(planes, KEEP: tl.constexpr, STAGES: tl.constexpr):
+    """The KEEP last of one to three planes, each some blocks, which the next step of a loop begins with."""
+    if KEEP == 2:
+        kept = (carried(planes[1], STAGES), planes[2])
+    else:
+        kept = planes[len(planes) - KEEP :]
+    return kept
+
+
+@triton.jit
 def shifted(word, later):
     """The second number of a pair and the first of the one behind it, as a pair."""
     return ((word >> 16) & 65535) | (later << 16)
