@@ -113,6 +113,26 @@ def test_few_channels(op: Op, dtype: DType, layout: str, isa: str) -> None:
             truth(op.name, call).check(run_poisoned(op.name, call), exact=exact, label=str(attrs_of(call)))
 
 
+@pytest.mark.parametrize("dtype", FLOATING, ids=str)
+@pytest.mark.parametrize("op", [op for op in FAMILY if op.kernel.startswith("conv")], ids=lambda op: op.name)
+def test_short_lines_of_many_channels(op: Op, dtype: DType, isa: str) -> None:
+    """Voxels whole pages apart, output channels in sets of unequal size, and a filter larger than the caches."""
+    for width, channels, outs, taps, step, gap in (
+        (4, 512, 40, 3, 1, 1), (8, 256, 72, 3, 2, 1), (7, 256, 104, 3, 2, 1), (9, 256, 24, 2, 2, 2),
+        (3, 512, 56, 3, 1, 2), (5, 512, 40, 3, 1, 1), (8, 96, 136, 3, 1, 1), (16, 64, 88, 3, 2, 1),
+        (8, 20, 67, 4, 1, 1), (17, 100, 61, 3, 1, 2), (4, 40, 264, 3, 3, 1), (5, 264, 456, 3, 1, 1),
+        (8, 456, 264, 3, 2, 1), (2, 264, 456, 3, 1, 2),
+    ):  # fmt: skip
+        for layout in DATA_FORMATS:
+            random = np.random.default_rng(width)
+            x = random.integers(-3, 4, (1, 2, 7, width, channels)).astype(numpy_type(dtype))
+            call = _wide_call(op, x, [2, 2, taps], [1, 2, step], layout, random, outs, gap)
+            for name in {"out_backprop"} & set(call):  # small numbers, whose sums are exact
+                call[name] = random.integers(-3, 4, call[name].shape).astype(x.dtype)
+            exact = dtype in (FLOAT32, FLOAT64)
+            truth(op.name, call).check(run_poisoned(op.name, call), exact=exact, label=str(attrs_of(call)))
+
+
 @pytest.mark.parametrize("op", [op for op in FAMILY if op.kernel.startswith("conv")], ids=lambda op: op.name)
 def test_sums_of_too_many_terms_to_list(op: Op, isa: str) -> None:
     """One tap over more channels, and few channels under more taps, than a list of products holds."""
@@ -194,13 +214,14 @@ def test_channels_that_fill_half_a_vector(op: Op, dtype: DType) -> None:
             cpu.use_isa(os.environ.get("VOXGRAD_ISA", ""))
 
 
-def _wide_call(op, x, window, stride, layout, random, outs=7):  # type: ignore[no-untyped-def]
+def _wide_call(op, x, window, stride, layout, random, outs=7, gap=1):  # type: ignore[no-untyped-def]
     last = layout == DATA_FORMATS[0]
     order = (lambda three: [1, *three, 1]) if last else (lambda three: [1, 1, *three])
     turn = (lambda a: a) if last else (lambda a: np.ascontiguousarray(np.moveaxis(a, -1, 1)))
     attrs = {"strides": order(stride), "padding": "SAME", "data_format": layout}
     channels = x.shape[-1]
     if op.kernel.startswith("conv"):
+        attrs["dilations"] = order([1, 1, gap])
         w = random.integers(-3, 4, (*window, channels, outs)).astype(x.dtype)
         y = vg.raw_ops.Conv3D(input=turn(x), filter=w, **attrs)
         known = {

@@ -20,13 +20,19 @@ struct Plan : Cut {
     bool local;                         // each task packs its own part of the filter and makes it for all blocks
     int64_t spacing, in_blocks, chunk;  // channel blocks of the input, and how many are summed in one pass
     int64_t unit, vectors;              // output channels are cut into vectors of `unit`
-    int64_t pair, part, parts;          // vectors of a tile, of a task; tasks per block
+    int64_t pair, sets;                 // the most vectors of a tile; the sets into which they are cut for tiles
+    int64_t part, parts;                // sets of a task; tasks per block
     int64_t rows, columns;              // voxels of a tile
     int64_t tasks, jobs, phases;        // blocks of a task; phases of a block: those that share a slab
     int64_t slab, sums, filter;         // elements of scratch per thread
     int64_t w_tap, w_block, w_vector;   // distances in the packed filter, per vector of output channels
     int64_t packed;                     // its size
     double work;                        // multiplications, for the choice of threads
+
+    // The first vector of a set, and how many it has: sets are as equal as can be, as tiles of few vectors wait for their
+    // own sums.
+    int64_t start(int64_t set) const { return set * vectors / sets; }
+    int64_t size(int64_t set) const { return start(set + 1) - start(set); }
 };
 
 inline constexpr int64_t filter_bytes = 256 << 10, cell_bytes = 256;
@@ -70,7 +76,8 @@ const vg::Kernels *with_half_vectors(const Correlation &c) {
 
 // Whether the tiles read x in place. A copy costs more than it gains where its values are used few times, or lie side by
 // side in long runs of channels. A tile can leave out its first or its last column, not more, where they meet padding, and
-// none with a single tap; and distances of whole pages between voxels would make these evict each other.
+// none with a single tap; and distances of whole pages between voxels would make these evict each other, if they are more
+// than a few.
 template <class S>
 bool reads_in_place(const Correlation &c) {
     const bool strided = c.axis[2].stride > 1;
@@ -85,7 +92,7 @@ bool reads_in_place(const Correlation &c) {
         if ((l.count - 1) * l.pace > l.size) return false;  // a tap could miss both ends
     }
     const int64_t voxel = (c.transposed ? 1 : c.axis[2].stride) * c.from.space[2];
-    return voxel * static_cast<int64_t>(sizeof(S)) % 2048 != 0;
+    return c.line(2, 0).count <= 4 || voxel * static_cast<int64_t>(sizeof(S)) % 2048 != 0;
 }
 
 // Whether values of x are used so often that tiles along the width, which need them turned into lines one by one, come
@@ -118,6 +125,18 @@ inline void prefer_voxels(const Correlation &c, int64_t height, int64_t width, P
     if (one.rows * one.columns >= 2 * p.rows * p.columns && (one.rows == 1 || strided)) p = one;
 }
 
+// Two vectors of 32 bytes make too few sums to hide their latency where the width is not cut well. Three are preferred
+// if their narrowest tile has more sums than those of two have on average.
+inline void prefer_vectors(int64_t vectors, int64_t height, int64_t width, Plan &p) {
+    if (VG_VECTOR_BYTES != 32 || p.listed || p.pair != 2 || pieces(vectors, pieces(vectors, 3)) != 3) return;
+    Plan three = p;
+    three.pair = 3;
+    shape_tile(height, width, three);
+    const int64_t narrowest = width / pieces(width, three.columns);
+    const double average = static_cast<double>(width) / pieces(width, p.columns);
+    if (3 * three.rows * narrowest > 1.1 * 2 * p.rows * average) p = three;
+}
+
 // Tiles of strips along the width.
 template <class A>
 void shape_strips(int64_t outs, int64_t height, int64_t width, Plan &p) {
@@ -148,6 +167,7 @@ void choose_tile(const Correlation &c, const int64_t count[3], Plan &p) {
     if (VG_VECTOR_BYTES == 32 && vectors == 3) p.pair = 3;  // a single vector would leave registers unused
     shape_tile(height, width, p);
     prefer_voxels(c, height, width, p);
+    prefer_vectors(vectors, height, width, p);
 }
 
 template <class S>
@@ -159,6 +179,7 @@ Plan plan_of(const Correlation &c) {
     choose_tile<S>(c, count, p);
     p.in_blocks = pieces(c.in, p.spacing);
     p.vectors = pieces(c.out, p.unit);
+    p.sets = pieces(p.vectors, p.pair);
     p.w_tap = (p.in_blocks == 1 ? c.in : p.spacing) * p.unit;
     p.w_block = p.w_tap * c.taps();
     p.w_vector = p.w_block * p.in_blocks;
@@ -170,21 +191,23 @@ Plan plan_of(const Correlation &c) {
     p.phases = c.phases[0] * c.phases[1] * c.phases[2] / most(1, c.slabs(0) * c.slabs(1) * c.slabs(2));
     const double voxels = static_cast<double>(count[0]) * count[1] * count[2] * images;
     choose_block(c, {1, p.rows, p.columns}, voxels / enough_tasks, p.chunk * p.spacing * size, p);
-    const int64_t blocks = images * p.grid[0] * p.grid[1] * p.grid[2], pairs = pieces(p.vectors, p.pair);
+    const int64_t blocks = images * p.grid[0] * p.grid[1] * p.grid[2];
     // A large filter that is used for few voxels is not worth a pass of its own.
-    p.local = !p.narrow && pairs * c.groups >= 4 && voxels * p.phases <= few_voxels &&
+    p.local = !p.narrow && p.sets * c.groups >= 4 && voxels * p.phases <= few_voxels &&
               p.w_vector * p.vectors * c.groups * size >= large_filter_bytes;
     p.jobs = p.local ? blocks / c.groups : 1;
-    p.parts = p.local ? pieces(p.vectors, most_vectors) : blocks ? clamp(enough_tasks / blocks, 1, most(1, pairs)) : 1;
-    p.part = most(1, pieces(pairs, p.parts)) * p.pair;
-    p.parts = pieces(p.vectors, p.part);
+    // There are few tasks then, and two threads shall have as much to do.
+    if (p.local && p.sets < p.vectors) p.sets += p.sets % 2;
+    p.parts = p.local ? pieces(p.vectors, most_vectors) : blocks ? clamp(enough_tasks / blocks, 1, most(1, p.sets)) : 1;
+    p.part = most(1, pieces(p.sets, p.parts));
+    p.parts = pieces(p.sets, p.part);
     p.tasks = blocks ? blocks / p.jobs * p.parts : 0;
-    p.filter = p.local ? p.w_block * p.chunk * p.part : 0;
+    p.filter = p.local ? p.w_block * p.chunk * p.part * p.pair : 0;
     p.packed = p.local ? 0 : p.w_vector * p.vectors * c.groups;
     // The last strip reads past the end of the slab.
     p.slab = p.direct ? 0 : slab_cells(c, p.block, p.dense) * p.chunk * p.spacing + lanes<A>;
     // A single pass needs room for the tile at hand only; in any case, writing may read a square more.
-    const int64_t block_sums = p.block[0] * p.block[1] * p.block[2] * p.part * p.unit * p.phases * p.jobs;
+    const int64_t block_sums = p.block[0] * p.block[1] * p.block[2] * p.part * p.pair * p.unit * p.phases * p.jobs;
     p.sums = (p.chunk < p.in_blocks ? block_sums : sum_registers * lanes<A>) + p.pair * lanes<A> * lanes<A>;
     p.work = voxels * p.phases * c.in * (p.narrow ? c.out : p.vectors * p.unit) * c.taps();
     return p;
@@ -193,12 +216,12 @@ Plan plan_of(const Correlation &c) {
 template <class S>
 void pack_tap(const Correlation &c, const S *from, int64_t ins, int64_t outs, sum_t<S> *to, int64_t width);
 
-// One channel block of one vector pair of the filter in the order of use: [tap][channel][lane], zero beyond the last
+// One channel block of one set of vectors of the filter in the order of use: [tap][channel][lane], zero beyond the last
 // channel. Returns whether its values are finite.
 template <class S>
-bool pack_filter(const Correlation &c, const Plan &p, const S *w, int64_t group, int64_t vector, int64_t block, sum_t<S> *to) {
+bool pack_filter(const Correlation &c, const Plan &p, const S *w, int64_t group, int64_t set, int64_t block, sum_t<S> *to) {
     using A = sum_t<S>;
-    const int64_t vectors = least(p.pair, p.vectors - vector), width = vectors * p.unit;
+    const int64_t vector = p.start(set), vectors = p.size(set), width = vectors * p.unit;
     const int64_t real = least(width, c.out - vector * p.unit), channels = least(p.spacing, c.in - block * p.spacing);
     const S *from = w + group * c.w_group + vector * p.unit * c.w_out + block * p.spacing * c.w_in;
     const bool gaps = channels * p.unit < p.w_tap;  // between the taps, where nothing was packed
@@ -262,7 +285,8 @@ public:
 
     void operator()(int64_t task, Workspace<A> &space) const {
         Job b;
-        b.vector = task % p.parts * p.part;
+        b.sets.from = task % p.parts * p.part;
+        b.sets.to = least(b.sets.from + p.part, p.sets);
         b.group = task / p.parts % c.groups;
         const int64_t where = task / p.parts / c.groups * p.jobs;
         for (int64_t first = 0; first < most(1, p.in_blocks); first += p.chunk) {
@@ -276,7 +300,8 @@ public:
 private:
     struct Job : Block {
         Line cover[3];
-        int64_t n, group, vector, job, phase;
+        Range sets;
+        int64_t n, group, job, phase;
     };
 
     // Finds a block of the output; false if it is empty.
@@ -294,11 +319,10 @@ private:
     }
 
     void pack(const Job &b, int64_t first, int64_t blocks, A *to) const {
-        const int64_t end = least(b.vector + p.part, p.vectors);
-        for (int64_t v = b.vector; v < end; v += p.pair) {
-            A *here = to + (v - b.vector) * p.chunk * p.w_block;
+        for (int64_t set = b.sets.from; set < b.sets.to; ++set) {
             for (int64_t k = 0; k < blocks; ++k)
-                filter.saw(pack_filter(c, p, w, b.group, v, first + k, here + k * p.w_block * least(p.pair, end - v)));
+                filter.saw(pack_filter(c, p, w, b.group, set, first + k, to + k * p.w_block * p.size(set)));
+            to += p.size(set) * p.chunk * p.w_block;
         }
     }
 
@@ -309,9 +333,8 @@ private:
         if (!p.direct) Slab<S>(b, c.from, space.slab).fill(from, channels, false, p.rows > 1);
         for (int64_t phase = 0; phase < p.phases; ++phase) {
             if (!enter(phase, b, space)) continue;
-            const int64_t end = least(b.vector + p.part, p.vectors);
-            for (int64_t v = b.vector; v < end; v += p.pair) {
-                Pass pass = pass_of(b, first, blocks, v, least(p.pair, end - v), space);
+            for (int64_t set = b.sets.from; set < b.sets.to; ++set) {
+                Pass pass = pass_of(b, first, blocks, set, space);
                 if (p.direct) read_in_place(b, from, channels, pass);
                 if (p.narrow) multiply_narrow(b, pass);
                 else multiply(b, pass);
@@ -342,13 +365,14 @@ private:
         int64_t voxel[3];  // distances in x between neighbouring voxels
     };
 
-    Pass pass_of(const Job &b, int64_t first, int64_t blocks, int64_t vector, int64_t vectors, Workspace<A> &space) const {
+    Pass pass_of(const Job &b, int64_t first, int64_t blocks, int64_t set, Workspace<A> &space) const {
         Pass s = {};
-        s.vector = vector, s.vectors = vectors, s.width = vectors * p.unit;
+        const int64_t vectors = p.size(set), before = p.start(set) - p.start(b.sets.from);  // of this task
+        s.vector = p.start(set), s.vectors = vectors, s.width = vectors * p.unit;
         s.first = first == 0, s.last = first + blocks >= p.in_blocks;
         s.sums = space.sums;
         if (!(s.first && s.last))
-            s.sums += ((b.job * p.phases + b.phase) * p.part + vector - b.vector) * p.unit * p.block[0] * p.block[1] * p.block[2];
+            s.sums += ((b.job * p.phases + b.phase) * p.part * p.pair + before) * p.unit * p.block[0] * p.block[1] * p.block[2];
         s.x = space.slab;
         for (int a = 0; a < 3; ++a) s.voxel[a] = b.slot[a];
         s.in.blocks = blocks;
@@ -360,8 +384,8 @@ private:
         s.in.w_tap[2] = p.w_tap * vectors;
         s.in.w_tap[1] = s.in.w_tap[2] * c.window[2];
         s.in.w_tap[0] = s.in.w_tap[1] * c.window[1];
-        s.in.w = p.local ? space.filter + (vector - b.vector) * p.chunk * p.w_block
-                         : packed + (b.group * p.vectors + vector) * p.w_vector + first * s.in.w_block;
+        s.in.w = p.local ? space.filter + before * p.chunk * p.w_block
+                         : packed + (b.group * p.vectors + s.vector) * p.w_vector + first * s.in.w_block;
         for (int a = 0; a < 3; ++a) {
             s.in.w += b.line[a].first * s.in.w_tap[a];
             s.in.w_tap[a] *= b.line[a].hop;
@@ -394,7 +418,7 @@ private:
             s.x += b.start_in_memory(a, c.from.space[a]);
         }
         s.in.x_row = s.voxel[2];
-        if (s.vector == b.vector && !c.transposed) s.in.ahead = s.voxel[1];
+        if (s.vector == p.start(b.sets.from) && !c.transposed) s.in.ahead = s.voxel[1];
         s.in.fresh[0] = b.line[1].pace, s.in.fresh[1] = b.line[2].pace;
         s.in.blocks = 1, s.in.last = channels;
     }
@@ -537,12 +561,12 @@ int32_t correlate(const Correlation &c, const S *x, const S *w, S *y, const vg_r
     if (p.tasks == 0) return VG_OK;
     Arena arena(run->scratch);
     A *packed = arena.take<A>(p.packed);
-    const int64_t pairs = pieces(p.vectors, p.pair), parts = p.local ? 0 : c.groups * pairs * p.in_blocks;
+    const int64_t parts = p.local ? 0 : c.groups * p.sets * p.in_blocks;
     Finite filter;
     const auto pack = [&](int64_t task, int) {
-        const int64_t block = task % p.in_blocks, vector = task / p.in_blocks % pairs * p.pair, group = task / p.in_blocks / pairs;
-        A *to = packed + (group * p.vectors + vector) * p.w_vector + block * p.w_block * least(p.pair, p.vectors - vector);
-        filter.saw(pack_filter(c, p, w, group, vector, block, to));
+        const int64_t block = task % p.in_blocks, set = task / p.in_blocks % p.sets, group = task / p.in_blocks / p.sets;
+        A *to = packed + (group * p.vectors + p.start(set)) * p.w_vector + block * p.w_block * p.size(set);
+        filter.saw(pack_filter(c, p, w, group, set, block, to));
     };
     if (!parallel(run, parts, p.packed * 8.0, pack)) return VG_CANCELLED;
     char *rest = static_cast<char *>(run->scratch) + arena.used();
