@@ -88,6 +88,16 @@ def test_windows_of_every_step(op: str, dtype: DType, isa: str) -> None:
                 truth(op, call).check(run_poisoned(op, call), exact=op == "MaxPool3D", label=f"{attrs} {channels}")
 
 
+@pytest.mark.parametrize("width", [60, 70, 100, 140])
+@pytest.mark.parametrize("op", ["AvgPool3D", "MaxPool3D"])
+def test_overlapping_windows_in_long_rows(op: str, width: int, isa: str) -> None:
+    """Rows of which eight, seven, five or too few are kept from a depth to the next, and more rows than these."""
+    x = np.random.default_rng(width).integers(-3, 4, (1, 5, 11, width, 64)).astype(np.float32)
+    for padding in ("SAME", "VALID"):
+        call = {"input": x, "ksize": [1, 3, 3, 3, 1], "strides": [1] * 5, "padding": padding}
+        truth(op, call).check(run_poisoned(op, call), exact=op == "MaxPool3D", label=padding)
+
+
 @pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64], ids=str)
 @pytest.mark.parametrize("op", [op for op in FAMILY if op.kernel.startswith("conv")], ids=lambda op: op.name)
 def test_inputs_read_in_place(op: Op, dtype: DType, isa: str) -> None:

@@ -13,7 +13,8 @@ namespace VG_NAMESPACE::pool {
 
 inline constexpr int64_t kSweepRows = 16, kSweepTaps = 4;
 inline constexpr int64_t kSweepBytes = 8 << 10;  // of a row
-inline constexpr int64_t kCarryRows = 8;         // rows of windows whose shared planes are kept for the next depth
+// Rows of windows whose shared planes are kept for the next depth: at most, at least to be worth it, and their bytes.
+inline constexpr int64_t kCarryRows = 8, kCarryRowsWorth = VG_VECTOR_BYTES == 64 ? 8 : 4, kCarryBytes = 1 << 18;
 // Vectors of channels at a time: fewer where several columns are kept, which take registers, too.
 inline constexpr int kSweepVectors = VG_VECTOR_BYTES >= 32 ? 8 : 4, kKeptVectors = VG_VECTOR_BYTES == 64 ? 4 : 2;
 inline int64_t sweep_vectors(const Comb &comb) { return comb.taps > 2 * comb.step ? kKeptVectors : kSweepVectors; }
@@ -83,7 +84,7 @@ public:
         } else {
             blocks.depths = 1;
         }
-        if (carries_) blocks.heights = std::min(blocks.heights, kCarryRows);
+        if (carries_) blocks.heights = std::min(blocks.heights, carry_rows(p_, twice_ ? 2 : 1));
         blocks.refine(threads > 1 ? threads * 4 : 1, shared_);
         if (twice_) blocks.depths += blocks.depths % 2;  // depths that are taken together stay together
         if (blocks.count() < threads * 2 && C >= 128) blocks.channels = 64;
@@ -135,19 +136,22 @@ private:
         Range own, shared;      // planes: of this depth alone, and those to keep
         const S *out = nullptr;
     };
-    static bool fits(const vg_pool *p, int64_t rows) {
-        return rows * kCarryRows * p->axis[2].out * p->channels * static_cast<int64_t>(sizeof(A)) <= 1 << 18;
+    // Rows of windows whose `sets` of kept sums fit the second-level cache beside the cells; 0 if too few do.
+    static int64_t carry_rows(const vg_pool *p, int64_t sets) {
+        const int64_t row = sets * p->axis[2].out * p->channels * static_cast<int64_t>(sizeof(A));
+        const int64_t rows = std::min(kCarryBytes / at_least_one(row), kCarryRows);
+        return rows < kCarryRowsWorth ? 0 : rows;
     }
     // Planes are shared with the next depth, but none with the one after. Pays only with vectors of 64 bytes.
     static bool carries_once(const vg_pool *p) {
         const Comb comb = comb_of(p->axis[0]);
-        return VG_VECTOR_BYTES == 64 && comb.taps > comb.step && comb.taps <= 2 * comb.step && fits(p, 1);
+        return VG_VECTOR_BYTES == 64 && comb.taps > comb.step && comb.taps <= 2 * comb.step && carry_rows(p, 1) > 0;
     }
     // Of three planes the next depth shares two. Shorter vectors must come in pairs to be worth it.
     static bool carries_twice(const vg_pool *p) {
         const Comb comb = comb_of(p->axis[0]);
         if (VG_VECTOR_BYTES == 32 && p->channels < 2 * L) return false;
-        return comb.taps == 3 && comb.step == 1 && fits(p, 2);
+        return comb.taps == 3 && comb.step == 1 && carry_rows(p, 2) > 0;
     }
     int64_t carried_row() const { return W.count * C * (twice_ ? 2 : 1); }
 
@@ -159,22 +163,22 @@ private:
     }
     void carry_once(const Blocks::Block &b, A *scratch) const {
         const Range before = shared_after(b.depth.lo - 1);
-        if (before.size() > 0) carry_rows(b, b.depth.lo, {scratch, false, true, false, {0, 0}, before});
+        if (before.size() > 0) carry_plane(b, b.depth.lo, {scratch, false, true, false, {0, 0}, before});
         for (int64_t od = b.depth.lo; od < b.depth.hi; ++od) {
             const Range taken = shared_after(od - 1), kept = shared_after(od), all = D.at(od);
             const Range own{taken.size() > 0 ? taken.hi : all.lo, kept.size() > 0 ? kept.lo : all.hi};
-            carry_rows(b, od, {scratch, taken.size() > 0, kept.size() > 0, true, own, kept});
+            carry_plane(b, od, {scratch, taken.size() > 0, kept.size() > 0, true, own, kept});
         }
     }
     // Two depths at a time, which bring two planes. Kept are what both give together and what the last one gives.
     void carry_twice(const Blocks::Block &b, A *scratch) const {
         const auto plane = [&](int64_t d) { return d >= 0 && d < D.cells ? Range{d, d + 1} : Range{0, 0}; };
         const int64_t first = comb_of(p_->axis[0]).at(b.depth.lo);
-        carry_rows(b, b.depth.lo, {scratch, false, true, false, plane(first), plane(first + 1)});
+        carry_plane(b, b.depth.lo, {scratch, false, true, false, plane(first), plane(first + 1)});
         for (int64_t od = b.depth.lo, d = first + 2; od < b.depth.hi; od += 2, d += 2)
-            carry_rows(b, od, {scratch, true, true, true, plane(d), plane(d + 1)});
+            carry_plane(b, od, {scratch, true, true, true, plane(d), plane(d + 1)});
     }
-    void carry_rows(const Blocks::Block &b, int64_t od, Carried carried) const {
+    void carry_plane(const Blocks::Block &b, int64_t od, Carried carried) const {
         for (int64_t oh = b.height.lo; oh < b.height.hi && !cancelled(run_); ++oh, carried.row += carried_row()) {
             carried.out = target(b.image, od, oh, 0);
             channels<1>(b, od, oh, {0, W.count}, &carried);
