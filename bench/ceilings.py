@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import shutil
 import subprocess
 import tempfile
 import threading
@@ -16,8 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-VECTORS = {"avx512": (64, ["-mavx512f"]), "avx2": (32, ["-mavx2", "-mfma"])}
-"""Bytes of a vector, and what the compiler must be told, per instruction set."""
+from native import build as native
+
+VECTOR_BYTES = {"avx512": 64, "avx2": 32}
 TURNS = 2_000_000
 """Rounds of the loop that tells what the units can do: some tens of milliseconds."""
 
@@ -61,14 +60,14 @@ def _turn(function: Callable[[int], float], _thread: int) -> float:
 
 def units(threads: int, isa: str) -> dict[str, float]:
     """GFLOP/s of multiplications and additions that never leave the registers; empty without a compiler."""
-    cxx = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
+    cxx = native.compiler()
     if cxx is None:
         return {}
-    width, flags = VECTORS.get(isa, (16, []))
+    flags = native.ISA.get(f"isa_{isa}.cpp", [])
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "fma.so"
         source = Path(__file__).with_name("fma.cpp")
-        common = ["-O2", "-shared", "-fPIC", "-ffp-contract=fast", f"-DVECTOR_BYTES={width}"]
+        common = ["-O2", "-shared", "-fPIC", "-ffp-contract=fast", f"-DVECTOR_BYTES={VECTOR_BYTES.get(isa, 16)}"]
         subprocess.run([cxx, *common, *flags, str(source), "-o", str(made)], check=True)
         library = ctypes.CDLL(str(made))
     found = {}

@@ -140,8 +140,7 @@ def line(result: dict[str, Any]) -> str:
 
 
 def _mean(results: list[dict[str, Any]], name: str) -> float:
-    """The geometric mean of a ratio."""
-    return math.exp(statistics.fmean(math.log(result[name]) for result in results))
+    return statistics.geometric_mean(result[name] for result in results)
 
 
 def summary(results: list[dict[str, Any]]) -> list[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import statistics
 import time
 from collections.abc import Callable
@@ -79,7 +78,7 @@ def main() -> None:
             shown = "  ".join(f"{value * 1e3:8.3f} ms" for value in times)
             print(f"{row.label:34} {shown} {ratio:6.2f}x", flush=True)
             rows.append({"row": row.label, "ms": [value * 1e3 for value in times], "ratio": ratio})
-    print(f"geometric mean {math.exp(statistics.fmean(math.log(row['ratio']) for row in rows)):.2f}x")
+    print(f"geometric mean {statistics.geometric_mean(row['ratio'] for row in rows):.2f}x")
     target = RESULTS / "cpu-pairs.json"
     target.write_text(json.dumps({"machine": machine(), "rows": rows}, indent=1) + "\n")
 

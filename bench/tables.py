@@ -7,10 +7,9 @@ A table is found by its first line; what stands below it is replaced.
 from __future__ import annotations
 
 import json
-import math
-import statistics
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 from bench.gpu_rows import CONVS
@@ -37,20 +36,15 @@ def span(values: Iterable[float], digits: int = 0, percent: bool = False) -> str
     return low if low == high else f"{low} to {high}"
 
 
-def geometric(values: Iterable[float]) -> float:
-    """The geometric mean."""
-    return math.exp(statistics.fmean(map(math.log, values)))
-
-
 def cpu_table(results: Result) -> Table:
     """Every op over the list of shapes."""
     lines = []
     for op in FAMILY:
         mine = [row for row in results["rows"] if row["op"] == op.name and row["dtype"] == "float32"]
         ratios = [row["ratio"] for row in mine]
-        most = f"{geometric(row['most'] for row in mine):.2f}" if op in CONV else ""
+        most = f"{geometric_mean(row['most'] for row in mine):.2f}" if op in CONV else ""
         shares = span((row["of_limit"] for row in mine), percent=True)
-        lines.append(f"| {op.name} | {geometric(ratios):.2f} | {span(ratios, 2)} | {most} | {shares} |")
+        lines.append(f"| {op.name} | {geometric_mean(ratios):.2f} | {span(ratios, 2)} | {most} | {shares} |")
     return "| | mean | rows | at most | share of the limit |", lines
 
 
