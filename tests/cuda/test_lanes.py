@@ -17,7 +17,7 @@ import triton  # noqa: E402
 import triton.language as tl  # noqa: E402
 
 from voxgrad.kernels.cuda.pool_ahead import own_lines, tile_pieces  # noqa: E402
-from voxgrad.kernels.cuda.pool_common import Pool  # noqa: E402
+from voxgrad.kernels.cuda.pool_common import Pool, divisor  # noqa: E402
 from voxgrad.kernels.cuda.pool_lanes import choose_lanes, foreseeing, laid_out  # noqa: E402
 
 # torch and Triton are installed by `python3 run test --parity`.
@@ -99,3 +99,14 @@ def test_only_lanes_with_lines_of_their_own_announce() -> None:
         pool = pool_of(1, channels, (8, 8, width))
         lanes = foreseeing(pool, choose_lanes(pool, dtype.itemsize, 1, 8), dtype.itemsize, 2, registers=128)
         assert (lanes.ahead, lanes.registers) == ((2, 128) if announced else (0, 0)), (channels, width, dtype)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 14, 112, 641, 65535, 2**30, 2**31 - 1])
+def test_products_divide(n: int) -> None:
+    """Exactly, up to the largest number, within 64 bits; and by factors of one width, so that one kernel serves all."""
+    factor, shift = divisor(n)
+    assert 2**31 <= factor <= 2**32
+    most = 2**31 - 1
+    for number in (0, 1, n - 1, n, most // n * n - 1, most // n * n, most):
+        assert number * factor < 2**63
+        assert max(number, 0) * factor >> shift == max(number, 0) // n

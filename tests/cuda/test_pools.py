@@ -106,6 +106,20 @@ def test_pools(case: Case, last: bool, type_name: str, device: str) -> None:
     all_five(case, last, type_name, device)
 
 
+# Windows side by side that hold all cells: the gradient of the mean repeats numbers, 16 or 32 bytes at a time.
+TILES = ((6, 2, 6), (3, 2, 3), (3, 2, 3), "VALID")
+REPEATED = [("bfloat16", SHAPES[0], True, 8), ("float32", TILES, True, 12), ("float64", TILES, True, 2)]
+REPEATED += [("float64", SHAPES[0], False, 1), ("half", TILES, False, 1), ("half", TILES, True, 32)]
+
+
+@pytest.mark.parametrize(("type_name", "case", "last", "c"), REPEATED, ids=str)
+def test_repeated_gradients(case: Case, last: bool, c: int, type_name: str, device: str) -> None:
+    dtype, declared, tolerance = TYPES[type_name]
+    back = make_problem("AvgPool3DGrad", case, declared, last=last, c=c, n=2)
+    dy = draw(back.output_extent, dtype, device, 3)
+    agree(pool_avg.avg_pool_grad(back, dy), back, [dy], tolerance)
+
+
 # Channels that lanes share side by side: a multiple of 4 or of 8, or 16 at a time; 32 are one lane.
 @pytest.mark.parametrize("c", [8, 12, 48, 32])
 @pytest.mark.parametrize(("type_name", "at"), [("bfloat16", 1), ("bfloat16", 3), ("float32", 4)])

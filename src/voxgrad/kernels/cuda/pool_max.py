@@ -178,6 +178,8 @@ def _search_lanes(pool: Pool, size: int, value: bool) -> Lanes:
         return choose_lanes(pool, size, 1, 1, width=8 if small and last else 16, whole=True)
     if pool.strides[0] > 1 and value:
         return choose_lanes(pool, size, 1, 8 if last and not small else 16, whole=True)
+    if pool.strides[0] > 1 and last and size == 4:
+        return replace(choose_lanes(pool, size, 1, 8, whole=True), registers=128)
     if pool.strides[0] > 1 and last:
         return choose_lanes(pool, size, 2, 8, width=8 if small else 16, whole=True)
     if pool.strides[0] > 1:
@@ -196,6 +198,8 @@ def _with(lanes: Lanes, size: int, *, stages: int = 1, registers: int = 0) -> La
 
 def _gather_lanes(pool: Pool, size: int) -> Lanes:
     """Lanes of a gather, as measured on an H200."""
+    if size == 4 and pool.channels > 1:
+        return replace(choose_lanes(pool, size, 1, 4), registers=80)
     return choose_lanes(pool, size, 1, 16, width=8 if size == 2 and pool.channels > 1 else 16)
 
 

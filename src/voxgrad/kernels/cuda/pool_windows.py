@@ -150,7 +150,7 @@ def _lanes(pool: Pool, size: int, maximum: bool) -> Lanes:
     if not pool.overlaps and small and maximum:
         return replace(choose_lanes(pool, size, 1, 1, width=8, threads=64 if last else 128), flat=True)
     if not pool.overlaps:
-        return replace(choose_lanes(pool, size, 1, 1), flat=True)
+        return replace(choose_lanes(pool, size, 1, 1), flat=True, registers=64 if small and not last else 0)
     if pool.strides[1] > 1:
         lanes = choose_lanes(pool, size, 1, 8)
         return replace(lanes, registers=128) if last and small else lanes
