@@ -34,7 +34,8 @@ inline float widen(bf16 v) {
 inline float widen(float v) { return v; }
 inline double widen(double v) { return v; }
 
-// Round to nearest, ties to even; NaN stays NaN.
+// Round to nearest, ties to even. A sum of bfloat16 that is NaN has come from one of them or is the processor's own NaN; the
+// lower half of either is zero, so that rounding, which is cheaper without a test for it, leaves it as it is.
 inline void narrow(float v, f16 *out) {
     const _Float16 h = static_cast<_Float16>(v);
     std::memcpy(out, &h, 2);
@@ -42,11 +43,7 @@ inline void narrow(float v, f16 *out) {
 inline void narrow(float v, bf16 *out) {
     uint32_t bits;
     std::memcpy(&bits, &v, 4);
-    if ((bits & 0x7fffffffu) > 0x7f800000u) {
-        out->bits = static_cast<uint16_t>((bits >> 16) | 0x40u);
-    } else {
-        out->bits = static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
-    }
+    out->bits = static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 inline void narrow(float v, float *out) { *out = v; }
 inline void narrow(double v, double *out) { *out = v; }
@@ -91,8 +88,7 @@ inline __m256i of_upper_halves(__m512i v) {
 }
 #endif
 
-// A vector of 16-bit numbers in their own form, widened and rounded to nearest even. bfloat16 is the upper half of a float;
-// a NaN must not round to infinity.
+// A vector of 16-bit numbers in their own form, widened and rounded as above. bfloat16 is the upper half of a float.
 #if VG_VECTOR_BYTES == 64
 template <class S>
 inline vec<float> of_half(__m256i v) {
@@ -103,10 +99,10 @@ template <class S>
 inline __m256i to_half(vec<float> v) {
     if constexpr (__is_same(S, f16)) return _mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     const __m512i bits = (__m512i)v;
-    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    const __m512i near = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
-    const __mmask16 nan = _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q);
-    return of_upper_halves(_mm512_mask_or_epi32(near, nan, bits, _mm512_set1_epi32(0x400000)));
+    // bits - ~(0x7ffe + odd) is bits + 0x7fff + odd, and ~((high & 1) | 0x7ffe) is one instruction.
+    const __m512i high = _mm512_srli_epi32(bits, 16);
+    const __m512i less = _mm512_ternarylogic_epi32(high, _mm512_set1_epi32(1), _mm512_set1_epi32(0x7ffe), 0x15);
+    return of_upper_halves(_mm512_sub_epi32(bits, less));
 }
 #elif VG_VECTOR_BYTES == 32
 template <class S>
@@ -120,9 +116,7 @@ inline __m128i to_half(vec<float> v) {
     const __m256i bits = (__m256i)v;
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
     const __m256i near = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
-    const __m256i nan = (__m256i)_mm256_cmp_ps((__m256)v, (__m256)v, _CMP_UNORD_Q);
-    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
-    const __m256i all = _mm256_srli_epi32(_mm256_blendv_epi8(near, quiet, nan), 16);
+    const __m256i all = _mm256_srli_epi32(near, 16);
     return _mm_packus_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
 }
 #endif
@@ -160,10 +154,8 @@ inline void store(S *p, vec<sum_t<S>> v) {
         if constexpr (__is_same(S, bf16)) {
             typedef uint32_t wide __attribute__((vector_size(VG_VECTOR_BYTES)));
             typedef uint16_t half __attribute__((vector_size(VG_VECTOR_BYTES / 2), aligned(2), may_alias));
-            const wide bits = (wide)v, high = bits >> 16;
-            const wide rounded = (bits + 0x7fffu + (high & 1u)) >> 16;
-            const wide narrowed = (bits & 0x7fffffffu) > 0x7f800000u ? high | 0x40u : rounded;
-            *reinterpret_cast<half *>(p) = __builtin_convertvector(narrowed, half);
+            const wide bits = (wide)v;
+            *reinterpret_cast<half *>(p) = __builtin_convertvector((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16, half);
         } else {
             for (int i = 0; i < lanes<A>; ++i) narrow(v[i], p + i);
         }
