@@ -363,6 +363,7 @@ private:
         Term *terms;
         const A *x;        // of the block's first voxel
         int64_t voxel[3];  // distances in x between neighbouring voxels
+        int64_t next;      // distance in y between tiles that are taken at once
     };
 
     Pass pass_of(const Job &b, int64_t first, int64_t blocks, int64_t set, Workspace<A> &space) const {
@@ -424,26 +425,36 @@ private:
     }
 
     // Calls body(to, rows, columns) for every tile of a block, with the pass's input set to it. `several` says that it
-    // takes all tiles between those in the padding at once.
+    // takes all tiles with the same taps at once: those of a row between the padding, or, where one is a row, those of
+    // rows.
     template <class Body>
     void each_tile(const Job &b, Pass &s, bool several, Body &&body) const {
         // Tiles as equal as can be: a narrow last one would wait for its own additions.
         const int64_t width = b.count[2], tiles = pieces(width, p.columns);
         const int64_t small = p.narrow ? p.columns : width / tiles, large = p.narrow ? 0 : width % tiles;
         const Range inside = !several ? Range{0, 0} : p.listed ? Range{0, b.line[2].count} : b.line[2].inside();
+        const auto height_taps = [&](int64_t h, int64_t rows) {
+            return b.line[1].valid(b.from[1] + h, b.from[1] + h + rows);
+        };
         for (int64_t d = 0; d < b.count[0]; ++d) {
             const Range depths = b.line[0].valid(b.from[0] + d, b.from[0] + d + 1);
-            for (int64_t h = 0; h < b.count[1]; h += p.rows) {
+            for (int64_t h = 0, alike; h < b.count[1]; h += p.rows * alike) {
                 const int64_t rows = least(p.rows, b.count[1] - h);
-                const Range heights = b.line[1].valid(b.from[1] + h, b.from[1] + h + rows);
+                const Range heights = height_taps(h, rows);
+                alike = 1;
+                while (several && tiles == 1 && h + p.rows * (alike + 1) <= b.count[1] &&
+                       height_taps(h + p.rows * alike, p.rows) == heights)
+                    ++alike;
                 if (p.listed) list(b, depths, heights, s);
                 s.in.valid[0] = depths, s.in.valid[1] = heights;
                 for (int64_t q = 0, columns; q < width; q += columns * s.in.tiles) {
                     const bool wide = q < large * (small + 1);
                     columns = wide ? small + 1 : least(small, width - q);
                     const int64_t at = b.from[2] + q, end = at + columns;
-                    const int64_t alike = (wide ? large * (small + 1) : width) - q;
-                    s.in.tiles = inside.holds(at) ? most(1, least(alike, inside.to - at) / columns) : 1;
+                    const int64_t left = (wide ? large * (small + 1) : width) - q;
+                    s.in.tiles = tiles > 1 && inside.holds(at) ? most(1, least(left, inside.to - at) / columns) : 1;
+                    s.in.x_next = columns * s.voxel[2];
+                    s.next = columns * b.line[2].step * c.to.space[2];
                     s.in.valid[2] = s.in.head = s.in.tail = {0, 1};
                     if (!p.listed) {
                         s.in.valid[2] = b.line[2].valid(at, end);
@@ -451,6 +462,7 @@ private:
                         s.in.tail = b.line[2].valid(end - 1, end);
                     }
                     s.in.x = s.x + d * s.voxel[0] + h * s.voxel[1] + q * s.voxel[2];
+                    if (alike > 1) s.in.tiles = alike, s.in.x_next = p.rows * s.voxel[1], s.next = place(b, 1, p.rows) - place(b, 1, 0);
                     body(y + b.n * c.to.batch + (b.group * c.out + s.vector * p.unit) * c.to.channel + place(b, 0, d) +
                              place(b, 1, h) + place(b, 2, q),
                          rows, columns);
@@ -467,8 +479,7 @@ private:
         each_tile(b, s, keep, [&](S *to, int64_t rows, int64_t columns) {
             const Tile<A> run = p.listed ? listed_of<A>(s.vectors, columns)
                                          : tile_of<A>(p.direct ? 0 : p.spacing, s.vectors, rows, columns);
-            s.in.x_next = columns * s.voxel[2];
-            if (keep) return run(s.in, {reinterpret_cast<A *>(to), column, row, columns * column, !s.first, single && past_caches, part});
+            if (keep) return run(s.in, {reinterpret_cast<A *>(to), column, row, s.next, !s.first, single && past_caches, part});
             run(s.in, {s.sums, s.width, s.width * columns, 0, !s.first, false, 0});
             if (s.last) emit(b, s.sums, rows, columns, s.width, least(s.width, c.out - s.vector * p.unit), to);
             if (!(s.first && s.last)) s.sums += rows * columns * s.width;

@@ -88,7 +88,20 @@ inline __m256i of_upper_halves(__m512i v) {
 }
 #endif
 
-// A vector of 16-bit numbers in their own form, widened and rounded as above. bfloat16 is the upper half of a float.
+// The bits of floats, the upper halves of which are rounded as above.
+typedef uint32_t wide_bits __attribute__((vector_size(VG_VECTOR_BYTES), aligned(2), may_alias));
+inline wide_bits rounded_upper_halves(vec<float> v) {
+    const wide_bits bits = (wide_bits)v;
+#if VG_VECTOR_BYTES == 64
+    // bits - ~(0x7ffe + odd) is bits + 0x7fff + odd, and ~((high & 1) | 0x7ffe) is one instruction.
+    const __m512i high = _mm512_srli_epi32((__m512i)bits, 16), tie = _mm512_set1_epi32(0x7ffe);
+    return bits - (wide_bits)_mm512_ternarylogic_epi32(high, _mm512_set1_epi32(1), tie, 0x15);
+#else
+    return bits + 0x7fffu + (bits >> 16 & 1u);
+#endif
+}
+
+// A vector of 16-bit numbers in their own form, widened and rounded. bfloat16 is the upper half of a float.
 #if VG_VECTOR_BYTES == 64
 template <class S>
 inline vec<float> of_half(__m256i v) {
@@ -98,11 +111,7 @@ inline vec<float> of_half(__m256i v) {
 template <class S>
 inline __m256i to_half(vec<float> v) {
     if constexpr (__is_same(S, f16)) return _mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    const __m512i bits = (__m512i)v;
-    // bits - ~(0x7ffe + odd) is bits + 0x7fff + odd, and ~((high & 1) | 0x7ffe) is one instruction.
-    const __m512i high = _mm512_srli_epi32(bits, 16);
-    const __m512i less = _mm512_ternarylogic_epi32(high, _mm512_set1_epi32(1), _mm512_set1_epi32(0x7ffe), 0x15);
-    return of_upper_halves(_mm512_sub_epi32(bits, less));
+    return of_upper_halves((__m512i)rounded_upper_halves(v));
 }
 #elif VG_VECTOR_BYTES == 32
 template <class S>
@@ -113,13 +122,20 @@ inline vec<float> of_half(__m128i v) {
 template <class S>
 inline __m128i to_half(vec<float> v) {
     if constexpr (__is_same(S, f16)) return _mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    const __m256i bits = (__m256i)v;
-    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-    const __m256i near = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
-    const __m256i all = _mm256_srli_epi32(near, 16);
+    const __m256i all = (__m256i)(rounded_upper_halves(v) >> 16);
     return _mm_packus_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
 }
 #endif
+
+// A vector of bfloat16 as two of floats, those at even places and those at odd ones, and back: what is done to numbers one
+// by one need not have them in order, which costs more than to tell halves apart.
+inline void load_apart(const bf16 *p, vec<float> &even, vec<float> &odd) {
+    const wide_bits both = *reinterpret_cast<const wide_bits *>(p);
+    even = (vec<float>)(both << 16), odd = (vec<float>)(both & 0xffff0000u);
+}
+inline vec<float> joined_bits(vec<float> even, vec<float> odd) {
+    return (vec<float>)(rounded_upper_halves(even) >> 16 | (rounded_upper_halves(odd) & 0xffff0000u));
+}
 
 // A full vector of storage elements, widened to their sum type.
 template <class S>
@@ -152,10 +168,8 @@ inline void store(S *p, vec<sum_t<S>> v) {
         _mm_storeu_si128(reinterpret_cast<__m128i *>(p), to_half<S>(v));
 #else
         if constexpr (__is_same(S, bf16)) {
-            typedef uint32_t wide __attribute__((vector_size(VG_VECTOR_BYTES)));
             typedef uint16_t half __attribute__((vector_size(VG_VECTOR_BYTES / 2), aligned(2), may_alias));
-            const wide bits = (wide)v;
-            *reinterpret_cast<half *>(p) = __builtin_convertvector((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16, half);
+            *reinterpret_cast<half *>(p) = __builtin_convertvector(rounded_upper_halves(v) >> 16, half);
         } else {
             for (int i = 0; i < lanes<A>; ++i) narrow(v[i], p + i);
         }

@@ -258,12 +258,12 @@ private:
         static inline __attribute__((always_inline)) void join(const List &list, int64_t at, vec<A> (&into)[sums],
                                                                int to, Part part) {
             for (int64_t r = 0; r < list.count; ++r) {
-                const S *from = in_register(list.row[r] + at);
+                vec<A> v[n];
+                get_several(in_register(list.row[r] + at), v, part);
 #pragma GCC unroll 8
-                for (int j = to; j < to + n; ++j) {
-                    const vec<A> v = get(from + (j - to) * L, part);
-                    if constexpr (Join::weighted) into[j] = Join::join(into[j], v * splat<A>(list.weight[r]));
-                    else into[j] = Join::join(into[j], v);
+                for (int j = 0; j < n; ++j) {
+                    if constexpr (Join::weighted) into[to + j] = Join::join(into[to + j], v[j] * splat<A>(list.weight[r]));
+                    else into[to + j] = Join::join(into[to + j], v[j]);
                 }
             }
         }
@@ -498,14 +498,8 @@ private:
     // The sums of one or two rows, n vectors each.
     template <int n, int sums, class Part>
     inline __attribute__((always_inline)) void write(S *out, const vec<A> (&sum)[sums], Part part) const {
-        if constexpr (__is_same(Part, All))
-            if (past_) {
-#pragma GCC unroll 8
-                for (int j = 0; j < sums; ++j) put_past(out + j / n * W.count * C + j % n * L, sum[j]);
-                return;
-            }
-#pragma GCC unroll 8
-        for (int j = 0; j < sums; ++j) put(out + j / n * W.count * C + j % n * L, sum[j], part);
+#pragma GCC unroll 2
+        for (int k = 0; k < sums / n; ++k) put_several<n>(out + k * W.count * C, sum + k * n, part, past_);
     }
 
     const vg_pool *p_;

@@ -105,6 +105,42 @@ inline void put_past(S *p, vec<sum_t<S>> v) {
     }
 }
 
+// Vectors side by side, whose numbers may lie in any order until they are put back: whole ones of bfloat16 are taken apart
+// two by two (number.hpp).
+template <class S, int n, class Part>
+inline constexpr bool takes_apart = __is_same(S, bf16) && __is_same(Part, All) && n % 2 == 0;
+
+template <int n, class S, class Part>
+inline __attribute__((always_inline)) void get_several(const S *p, vec<sum_t<S>> (&v)[n], Part part) {
+    constexpr int L = lanes<sum_t<S>>;
+    if constexpr (takes_apart<S, n, Part>) {
+#pragma GCC unroll 8
+        for (int j = 0; j < n; j += 2) load_apart(p + j * L, v[j], v[j + 1]);
+    } else {
+#pragma GCC unroll 8
+        for (int j = 0; j < n; ++j) v[j] = get(p + j * L, part);
+    }
+}
+template <int n, class S, class Part>
+inline __attribute__((always_inline)) void put_several(S *p, const vec<sum_t<S>> *v, Part part, bool past) {
+    constexpr int L = lanes<sum_t<S>>;
+    if constexpr (takes_apart<S, n, Part>) {
+        float *to = reinterpret_cast<float *>(p);
+        past = past && VG_VECTOR_BYTES == 64;  // what goes past the caches must fill lines
+#pragma GCC unroll 8
+        for (int j = 0; j < n; j += 2) {
+            const vec<float> both = joined_bits(v[j], v[j + 1]);
+            past ? store_past(to + j / 2 * L, both) : store(to + j / 2 * L, both);
+        }
+    } else {
+#pragma GCC unroll 8
+        for (int j = 0; j < n; ++j) {
+            if constexpr (__is_same(Part, All)) past ? put_past(p + j * L, v[j]) : put(p + j * L, v[j], part);
+            else put(p + j * L, v[j], part);
+        }
+    }
+}
+
 // `v` where it is larger, else `best`: a NaN in `v` never wins.
 template <class A>
 inline vec<A> larger(vec<A> v, vec<A> best) {
