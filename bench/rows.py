@@ -63,7 +63,7 @@ POOL_WINDOWS = [((2, 2, 2), (2, 2, 2)), ((3, 3, 3), (2, 2, 2)), ((3, 3, 3), (1, 
 
 
 def listed(types: list[str]) -> Iterator[Row]:
-    """The rows of the published tables; other types than float32 on one shape each."""
+    """The rows of the published tables; other types than float32 on one shape each, pools with every window."""
     for op in CONV:
         for batch, spatial, channels, out, k, s in CONV_SHAPES:
             if "float32" in types:
@@ -75,7 +75,8 @@ def listed(types: list[str]) -> Iterator[Row]:
             for window, stride in POOL_WINDOWS if "float32" in types else []:
                 yield Row(op.name, batch, spatial, channels, channels, window, stride)
         for dtype in (one for one in types if one != "float32"):
-            yield Row(op.name, 1, (32, 32, 32), 128, 128, (3, 3, 3), (2, 2, 2), dtype)
+            for window, stride in POOL_WINDOWS:
+                yield Row(op.name, 1, (32, 32, 32), 128, 128, window, stride, dtype)
 
 
 def drawn(count: int, seed: int) -> Iterator[Row]:

@@ -31,7 +31,7 @@ def test_every_number_survives(kind: str, channels: int, isa: str) -> None:
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of infinities and NaN
 def test_sums_are_rounded_to_nearest_even(kind: str, channels: int, isa: str) -> None:
-    """Each number beside its negative, itself, its neighbours and others: ties, overflow, and infinity less infinity."""
+    """Each number beside its negative, itself, neighbours and others: ties, overflow, infinity less infinity."""
     others = [EVERY ^ 0x8000, EVERY, EVERY + 1, EVERY - 1, EVERY ^ 0x0080, EVERY ^ 0x0400, EVERY[::-1]]
     pairs = np.stack([np.tile(EVERY, len(others)), np.concatenate(others)]).view(TYPES[kind])
     x = np.resize(pairs.T, (pairs.shape[1] // channels, channels, 2)).swapaxes(1, 2)[None, None, None]
