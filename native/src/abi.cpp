@@ -97,7 +97,8 @@ int32_t vg_max_pool_positions(const vg_pool *p, const void *x, void *y, uint8_t 
 int32_t vg_max_pool_grad_positions(const vg_pool *p, const uint8_t *positions, const void *dy, void *dx, const vg_run *r) {
     return kernels().max_pool_grad_positions(p, positions, dy, dx, r);
 }
-int32_t vg_max_pool_grad_grad_positions(const vg_pool *p, const uint8_t *positions, const void *g, void *out, const vg_run *r) {
+int32_t vg_max_pool_grad_grad_positions(const vg_pool *p, const uint8_t *positions, const void *g, void *out,
+                                        const vg_run *r) {
     return kernels().max_pool_grad_grad_positions(p, positions, g, out, r);
 }
 

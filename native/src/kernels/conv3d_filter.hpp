@@ -113,8 +113,8 @@ FilterPlan filter_plan(const Correlation &c) {
     p.input_in_place = reads_input_in_place<A>(c, few) && sizeof(S) == sizeof(A) && c.from.channel == 1 &&
                        p.spacing == 16 && !p.in_place && !p.swapped;
     // Few rows of sums use each value of dy if there are few channels; else, tiles read it as fast from where it is.
-    p.gradient_in_place = (p.spacing == 16 ? streams && !p.swapped : c.in * taps <= 2 * most_voxels(1)) && sizeof(S) == sizeof(A) &&
-                          c.to.channel == 1 && c.out % lanes<A> == 0;
+    const bool fast_in_place = p.spacing == 16 ? streams && !p.swapped : c.in * taps <= 2 * most_voxels(1);
+    p.gradient_in_place = fast_in_place && sizeof(S) == sizeof(A) && c.to.channel == 1 && c.out % lanes<A> == 0;
     p.pair = VG_VECTOR_BYTES == 32 && p.vectors == 3 ? 3 : least(p.vectors, most_vectors);
 
     split_channels(c, p, size, few);
@@ -148,7 +148,8 @@ struct FilterWorkspace {
     int64_t *taps[3], *rows;
 
     FilterWorkspace(Arena &arena, const Correlation &c, const FilterPlan &p)
-        : slab(arena.take<A>(p.slab)), gradient(arena.take<A>(p.gradient)), sums(arena.take<A>(p.segments == 1 ? p.sums : 0)) {
+        : slab(arena.take<A>(p.slab)), gradient(arena.take<A>(p.gradient)),
+          sums(arena.take<A>(p.segments == 1 ? p.sums : 0)) {
         for (int a = 0; a < 3; ++a) taps[a] = arena.take<int64_t>(c.window[a]);
         rows = arena.take<int64_t>(p.spacing < 16 ? p.rows : 0);
     }
@@ -281,8 +282,8 @@ private:
         return strides.channel == 1 && c.batch * strides.batch * static_cast<int64_t>(sizeof(S)) >= large;
     }
 
-    // Finds what the next slice will want. A line of voxels asks for its share, twice as much as would do, as some taps meet
-    // fewer lines.
+    // Finds what the next slice will want. A line of voxels asks for its share, twice as much as would do, as some taps
+    // meet fewer lines.
     void look_ahead(const Slice &s, const Part &part, Ahead (&wanted)[2]) const {
         const bool input = is_asked_for(c.from), gradient = is_asked_for(c.to);
         if (p.spacing < 16 || (!input && !gradient)) return;
@@ -485,7 +486,8 @@ private:
                     for (int64_t i = 0; i < part.ins; ++i)
                         space.rows[m++] = space.taps[0][d] + space.taps[1][h] + space.taps[2][t] + i;
         if (m == 0) return;
-        const int64_t width = vectors * lanes<A>, rows = pieces(m, pieces(m, most_outer_rows<Rows::listed>(static_cast<int>(vectors))));
+        const int64_t width = vectors * lanes<A>, limit = most_outer_rows<Rows::listed>(static_cast<int>(vectors));
+        const int64_t rows = pieces(m, pieces(m, limit));
         OuterInput<A> in = box_of(s, width);
         in.x = space.slab + (s.depths.from - s.block.from[0]) * in.x_step[0];
         in.dy = gradient;

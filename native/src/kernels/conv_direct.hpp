@@ -254,7 +254,8 @@ void pack_tap(const Correlation &c, const S *from, int64_t ins, int64_t outs, su
             }
     }
     for (int64_t i = 0; i < ins; ++i)
-        for (int64_t o = i < whole_ins ? whole_outs : 0; o < outs; ++o) to[i * width + o] = widen(from[i * c.w_in + o * c.w_out]);
+        for (int64_t o = i < whole_ins ? whole_outs : 0; o < outs; ++o)
+            to[i * width + o] = widen(from[i * c.w_in + o * c.w_out]);
 }
 
 // Scratch of one thread.
@@ -372,8 +373,9 @@ private:
         s.vector = p.start(set), s.vectors = vectors, s.width = vectors * p.unit;
         s.first = first == 0, s.last = first + blocks >= p.in_blocks;
         s.sums = space.sums;
+        const int64_t voxels = p.block[0] * p.block[1] * p.block[2];
         if (!(s.first && s.last))
-            s.sums += ((b.job * p.phases + b.phase) * p.part * p.pair + before) * p.unit * p.block[0] * p.block[1] * p.block[2];
+            s.sums += ((b.job * p.phases + b.phase) * p.part * p.pair + before) * p.unit * voxels;
         s.x = space.slab;
         for (int a = 0; a < 3; ++a) s.voxel[a] = b.slot[a];
         s.in.blocks = blocks;
@@ -424,6 +426,17 @@ private:
         s.in.blocks = 1, s.in.last = channels;
     }
 
+    // The taps along the height that meet data in `rows` rows from h on.
+    static Range height_taps(const Job &b, int64_t h, int64_t rows) {
+        return b.line[1].valid(b.from[1] + h, b.from[1] + h + rows);
+    }
+    // How many rows of tiles from h on meet the same ones.
+    int64_t rows_alike(const Job &b, int64_t h, Range heights) const {
+        int64_t alike = 1;
+        while (h + p.rows * (alike + 1) <= b.count[1] && height_taps(b, h + p.rows * alike, p.rows) == heights) ++alike;
+        return alike;
+    }
+
     // Calls body(to, rows, columns) for every tile of a block, with the pass's input set to it. `several` says that it
     // takes all tiles with the same taps at once: those of a row between the padding, or, where one is a row, those of
     // rows.
@@ -433,18 +446,12 @@ private:
         const int64_t width = b.count[2], tiles = pieces(width, p.columns);
         const int64_t small = p.narrow ? p.columns : width / tiles, large = p.narrow ? 0 : width % tiles;
         const Range inside = !several ? Range{0, 0} : p.listed ? Range{0, b.line[2].count} : b.line[2].inside();
-        const auto height_taps = [&](int64_t h, int64_t rows) {
-            return b.line[1].valid(b.from[1] + h, b.from[1] + h + rows);
-        };
         for (int64_t d = 0; d < b.count[0]; ++d) {
             const Range depths = b.line[0].valid(b.from[0] + d, b.from[0] + d + 1);
             for (int64_t h = 0, alike; h < b.count[1]; h += p.rows * alike) {
                 const int64_t rows = least(p.rows, b.count[1] - h);
-                const Range heights = height_taps(h, rows);
-                alike = 1;
-                while (several && tiles == 1 && h + p.rows * (alike + 1) <= b.count[1] &&
-                       height_taps(h + p.rows * alike, p.rows) == heights)
-                    ++alike;
+                const Range heights = height_taps(b, h, rows);
+                alike = several && tiles == 1 ? rows_alike(b, h, heights) : 1;
                 if (p.listed) list(b, depths, heights, s);
                 s.in.valid[0] = depths, s.in.valid[1] = heights;
                 for (int64_t q = 0, columns; q < width; q += columns * s.in.tiles) {
@@ -462,7 +469,10 @@ private:
                         s.in.tail = b.line[2].valid(end - 1, end);
                     }
                     s.in.x = s.x + d * s.voxel[0] + h * s.voxel[1] + q * s.voxel[2];
-                    if (alike > 1) s.in.tiles = alike, s.in.x_next = p.rows * s.voxel[1], s.next = place(b, 1, p.rows) - place(b, 1, 0);
+                    if (alike > 1) {
+                        s.in.tiles = alike, s.in.x_next = p.rows * s.voxel[1];
+                        s.next = place(b, 1, p.rows) - place(b, 1, 0);
+                    }
                     body(y + b.n * c.to.batch + (b.group * c.out + s.vector * p.unit) * c.to.channel + place(b, 0, d) +
                              place(b, 1, h) + place(b, 2, q),
                          rows, columns);
@@ -479,7 +489,8 @@ private:
         each_tile(b, s, keep, [&](S *to, int64_t rows, int64_t columns) {
             const Tile<A> run = p.listed ? listed_of<A>(s.vectors, columns)
                                          : tile_of<A>(p.direct ? 0 : p.spacing, s.vectors, rows, columns);
-            if (keep) return run(s.in, {reinterpret_cast<A *>(to), column, row, s.next, !s.first, single && past_caches, part});
+            const bool past = single && past_caches;
+            if (keep) return run(s.in, {reinterpret_cast<A *>(to), column, row, s.next, !s.first, past, part});
             run(s.in, {s.sums, s.width, s.width * columns, 0, !s.first, false, 0});
             if (s.last) emit(b, s.sums, rows, columns, s.width, least(s.width, c.out - s.vector * p.unit), to);
             if (!(s.first && s.last)) s.sums += rows * columns * s.width;

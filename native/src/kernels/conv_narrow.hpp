@@ -9,7 +9,9 @@ namespace VG_NAMESPACE::conv {
 
 inline constexpr int most_outs = 4;
 // Enough sums to hide the latency of the additions, few enough that each strip's address has a register.
-constexpr int most_strips(int outs) { return sum_registers / outs < 12 ? sum_registers / outs : VG_VECTOR_BYTES == 64 ? 12 : 8; }
+constexpr int most_strips(int outs) {
+    return sum_registers / outs < 12 ? sum_registers / outs : VG_VECTOR_BYTES == 64 ? 12 : 8;
+}
 
 // A strip is one vector of voxels along the width; `strip` says where each starts. Otherwise as for a tile; a block of
 // input channels is a single channel.

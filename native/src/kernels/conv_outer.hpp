@@ -7,9 +7,9 @@
 
 namespace VG_NAMESPACE::conv {
 
-// The rows of a tile are values anywhere in the slab (all the taps of a few channels), or adjacent input channels. Meanwhile,
-// with every line of voxels, memory can be `asking` for what comes next; those that lie `in_memory` in long lines are asked
-// for voxel by voxel.
+// The rows of a tile are values anywhere in the slab (all the taps of a few channels), or adjacent input channels.
+// Meanwhile, with every line of voxels, memory can be `asking` for what comes next; those that lie `in_memory` in long
+// lines are asked for voxel by voxel.
 enum class Rows { listed, adjacent, asking, in_memory };
 
 // Memory that will be wanted next: a box of voxels, some lines of each. It is asked for a little at a time while there is

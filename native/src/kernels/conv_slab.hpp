@@ -83,7 +83,8 @@ inline int64_t common_divisor(int64_t a, int64_t b) {
 // only the taps t in one residue class divide evenly, and within it o moves with q.
 inline Line transposed_line(const vg_axis &a, int64_t phase) {
     const int64_t d = common_divisor(a.stride, a.dilation);
-    Line l = {pieces(a.size - phase, a.stride), a.stride, phase, 0, 0, floor_div(a.stride, d), a.out, 1, 0, -floor_div(a.dilation, d)};
+    const int64_t hop = floor_div(a.stride, d), slide = -floor_div(a.dilation, d);
+    Line l = {pieces(a.size - phase, a.stride), a.stride, phase, 0, 0, hop, a.out, 1, 0, slide};
     for (int64_t t = 0; t < least(a.window, l.hop); ++t) {
         const int64_t at = phase + a.before - t * a.dilation;
         if (floor_div(at, a.stride) * a.stride != at) continue;
@@ -215,7 +216,8 @@ inline void choose_block(const Correlation &c, const int64_t (&step)[3], double 
     int64_t *b = cut.block, count[3];
     for (int a = 0; a < 3; ++a) b[a] = step[a], count[a] = c.line(a, 0).count;
     const auto fits = [&] {
-        return static_cast<double>(b[0]) * b[1] * b[2] <= voxels && slab_cells(c, b, cut.dense) * bytes_per_cell <= slab_bytes;
+        return static_cast<double>(b[0]) * b[1] * b[2] <= voxels &&
+               slab_cells(c, b, cut.dense) * bytes_per_cell <= slab_bytes;
     };
     const auto grow = [&](int a) {
         if (b[a] >= count[a]) return false;
@@ -251,7 +253,8 @@ void copy_few(const S *from, int64_t voxel, int64_t channel, int64_t voxels, sum
 }
 
 template <class S, int... i>
-void copy_few(const S *from, int64_t voxel, int64_t channel, int64_t voxels, int64_t channels, sum_t<S> *to, int_list<i...>) {
+void copy_few(const S *from, int64_t voxel, int64_t channel, int64_t voxels, int64_t channels, sum_t<S> *to,
+              int_list<i...>) {
     static constexpr decltype(&copy_few<1, S>) table[] = {copy_few<i + 1, S>...};
     table[channels - 1](from, voxel, channel, voxels, to);
 }
@@ -278,7 +281,8 @@ void copy_voxels(const S *from, int64_t voxel, int64_t channel, int64_t voxels, 
             for (int64_t k = 0; k < whole; ++k) {
                 __builtin_prefetch(from + i * voxel + k * 16 + ahead);
 #pragma GCC unroll 16
-                for (int c = 0; c < 16; c += lanes<A>) store(to + k * block + i * 16 + c, load(from + i * voxel + k * 16 + c));
+                for (int c = 0; c < 16; c += lanes<A>)
+                    store(to + k * block + i * 16 + c, load(from + i * voxel + k * 16 + c));
             }
         }
         c0 = whole * 16, to += whole * block;
@@ -297,7 +301,8 @@ void copy_voxels(const S *from, int64_t voxel, int64_t channel, int64_t voxels, 
         int64_t i = 0;
         if (spacing == 16 && voxel == 1 && here == 16) {
             for (; i + lanes<A> <= voxels; i += lanes<A>)
-                for (int c = 0; c < 16; c += lanes<A>) transpose(x + i + c * channel, channel, to + i * spacing + c, spacing);
+                for (int c = 0; c < 16; c += lanes<A>)
+                    transpose(x + i + c * channel, channel, to + i * spacing + c, spacing);
         } else if (spacing == 1 && voxel == 1) {
             for (; i + lanes<A> <= voxels; i += lanes<A>) store(to + i, load(x + i));
         }
@@ -349,19 +354,22 @@ private:
             const int64_t end = clamp(ceil_div(l.size - cell, s.pace), begin, s.length);
             clear(line, begin, channels);
             clear(line + end * spacing, s.length - end, channels);
-            if (begin < end) copy(x + (cell + begin * s.pace) * strides.space[2], end - begin, channels, line + begin * spacing);
+            if (begin >= end) continue;
+            copy(x + (cell + begin * s.pace) * strides.space[2], end - begin, channels, line + begin * spacing);
         }
     }
 
     void clear(A *line, int64_t voxels, int64_t channels) {
         if (voxels == 0) return;
-        for (int64_t c = 0; c < channels; c += spacing, line += b.slot[3]) std::memset(line, 0, voxels * spacing * sizeof(A));
+        for (int64_t c = 0; c < channels; c += spacing, line += b.slot[3])
+            std::memset(line, 0, voxels * spacing * sizeof(A));
     }
 
     void copy(const S *x, int64_t voxels, int64_t channels, A *line) {
         const int64_t voxel = b.slots[2].pace * strides.space[2];
-        if (spacing == 16) copy_voxels<16>(x, voxel, strides.channel, voxels, channels, line, b.slot[3], strides.space[1]);
-        else if (spacing == 1) copy_voxels<1>(x, voxel, strides.channel, voxels, channels, line, b.slot[3], strides.space[1]);
+        const int64_t channel = strides.channel, row = strides.space[1];
+        if (spacing == 16) copy_voxels<16>(x, voxel, channel, voxels, channels, line, b.slot[3], row);
+        else if (spacing == 1) copy_voxels<1>(x, voxel, channel, voxels, channels, line, b.slot[3], row);
         else if (voxel == spacing && strides.channel == 1) copy_run(x, voxels * spacing, line);
         else copy_few(x, voxel, strides.channel, voxels, channels, line, int_range<few_channels>{});
     }

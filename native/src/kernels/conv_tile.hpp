@@ -12,7 +12,8 @@ namespace VG_NAMESPACE::conv {
 
 // Registers for sums: all but those for the filter vectors and a broadcast.
 inline constexpr int sum_registers = VG_VECTOR_BYTES == 64 ? 28 : 12;
-// Vectors of a tile: the more, the less often a value is read. Of 32 bytes two, as what goes past the caches must fill lines.
+// Vectors of a tile: the more, the less often a value is read. Of 32 bytes two, as what goes past the caches must fill
+// lines.
 inline constexpr int most_vectors = 2;
 inline constexpr int most_vectors_listed = VG_VECTOR_BYTES == 64 ? 3 : 2;
 inline constexpr int most_vectors_in_place = VG_VECTOR_BYTES == 64 ? 4 : 2;
@@ -95,7 +96,8 @@ inline __attribute__((always_inline)) void add_tap(vec<A> (&sum)[rows * columns]
 }
 
 template <class A, int vectors, int rows, int columns>
-inline __attribute__((always_inline)) void put(const vec<A> (&sum)[rows * columns][vectors], const TileOutput<A> &out, A *y) {
+inline __attribute__((always_inline)) void put(const vec<A> (&sum)[rows * columns][vectors], const TileOutput<A> &out,
+                                               A *y) {
 #pragma GCC unroll 32
     for (int i = 0; i < rows * columns; ++i) {
 #pragma GCC unroll 32
@@ -109,7 +111,8 @@ inline __attribute__((always_inline)) void put(const vec<A> (&sum)[rows * column
 }
 
 template <class A, int spacing, int vectors, int rows, int columns>
-inline __attribute__((always_inline)) void one_tile(const TileInput<A> &in, const TileOutput<A> &out, const A *first, A *y) {
+inline __attribute__((always_inline)) void one_tile(const TileInput<A> &in, const TileOutput<A> &out, const A *first,
+                                                    A *y) {
     // In tiles of few columns, a column in the padding is worth code of its own; elsewhere it adds the zeros of the slab.
     constexpr int edge = (spacing == 16 && columns > 2 && columns <= 16) || (spacing == 0 && columns > 1) ? 1 : 0;
     vec<A> sum[rows * columns][vectors] = {};

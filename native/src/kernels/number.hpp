@@ -34,8 +34,8 @@ inline float widen(bf16 v) {
 inline float widen(float v) { return v; }
 inline double widen(double v) { return v; }
 
-// Round to nearest, ties to even. A sum of bfloat16 that is NaN has come from one of them or is the processor's own NaN; the
-// lower half of either is zero, so that rounding, which is cheaper without a test for it, leaves it as it is.
+// Round to nearest, ties to even. A sum of bfloat16 that is NaN has come from one of them or is the processor's own NaN;
+// the lower half of either is zero, so that rounding, which is cheaper without a test for it, leaves it as it is.
 inline void narrow(float v, f16 *out) {
     const _Float16 h = static_cast<_Float16>(v);
     std::memcpy(out, &h, 2);
