@@ -133,8 +133,8 @@ inline void load_apart(const bf16 *p, vec<float> &even, vec<float> &odd) {
     const wide_bits both = *reinterpret_cast<const wide_bits *>(p);
     even = (vec<float>)(both << 16), odd = (vec<float>)(both & 0xffff0000u);
 }
-inline vec<float> joined_bits(vec<float> even, vec<float> odd) {
-    return (vec<float>)(rounded_upper_halves(even) >> 16 | (rounded_upper_halves(odd) & 0xffff0000u));
+inline wide_bits joined_bits(vec<float> even, vec<float> odd) {
+    return rounded_upper_halves(even) >> 16 | (rounded_upper_halves(odd) & 0xffff0000u);
 }
 
 // A full vector of storage elements, widened to their sum type.

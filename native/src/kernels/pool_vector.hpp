@@ -125,12 +125,12 @@ template <int n, class S, class Part>
 inline __attribute__((always_inline)) void put_several(S *p, const vec<sum_t<S>> *v, Part part, bool past) {
     constexpr int L = lanes<sum_t<S>>;
     if constexpr (takes_apart<S, n, Part>) {
-        float *to = reinterpret_cast<float *>(p);
         past = past && VG_VECTOR_BYTES == 64;  // what goes past the caches must fill lines
 #pragma GCC unroll 8
         for (int j = 0; j < n; j += 2) {
-            const vec<float> both = joined_bits(v[j], v[j + 1]);
-            past ? store_past(to + j / 2 * L, both) : store(to + j / 2 * L, both);
+            const wide_bits both = joined_bits(v[j], v[j + 1]);
+            if (past) store_past(reinterpret_cast<uint32_t *>(p + j * L), (vec<uint32_t>)both);
+            else *reinterpret_cast<wide_bits *>(p + j * L) = both;
         }
     } else {
 #pragma GCC unroll 8
