@@ -100,7 +100,7 @@ export class Browser {
     page.on("console", (message) => {
       // The server is killed in some tests; a refused connection is then no fault of the page.
       const text = message.text();
-      if (message.type() === "error" && !/ERR_CONNECTION|WebSocket|status of (401|409|422|404)/.test(text)) this.faults.push(`console: ${text}`);
+      if (message.type() === "error" && !/ERR_CONNECTION|ERR_EMPTY_RESPONSE|WebSocket|status of (401|409|422|404)/.test(text)) this.faults.push(`console: ${text}`);
     });
     return page;
   }
