@@ -68,7 +68,7 @@ def compiled(launch: Launch, tensors: int, kinds: tuple[str, ...] = ()) -> str:
         else:
             value = (*launch.scalars, *[None] * 99)[place - tensors]
             fixed = value is None or value == 1
-            signature[name] = "constexpr" if fixed else "i32"
+            signature[name] = "constexpr" if fixed else "i32" if value < 2**31 else "i64"
             if fixed:
                 constants[name] = launch.constants[name] if value is None else 1
     wanted = ("num_warps", "num_stages", "maxnreg")

@@ -17,7 +17,7 @@ import triton  # noqa: E402
 import triton.language as tl  # noqa: E402
 
 from voxgrad.kernels.cuda.pool_ahead import own_lines, tile_pieces  # noqa: E402
-from voxgrad.kernels.cuda.pool_common import Pool, divisor  # noqa: E402
+from voxgrad.kernels.cuda.pool_common import Pool, divisor, quotient  # noqa: E402
 from voxgrad.kernels.cuda.pool_lanes import choose_lanes, foreseeing, laid_out  # noqa: E402
 
 # torch and Triton are installed by `python3 run test --parity`.
@@ -101,12 +101,21 @@ def test_only_lanes_with_lines_of_their_own_announce() -> None:
         assert (lanes.ahead, lanes.registers) == ((2, 128) if announced else (0, 0)), (channels, width, dtype)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 14, 112, 641, 65535, 2**30, 2**31 - 1])
-def test_products_divide(n: int) -> None:
-    """Exactly, up to the largest number, within 64 bits; and by factors of one width, so that one kernel serves all."""
+@triton.jit
+def write_quotients(numbers, out, factor, shift, COUNT: tl.constexpr):
+    """Every number, divided."""
+    at = tl.arange(0, COUNT)
+    tl.store(out + at, quotient(tl.load(numbers + at), factor, shift))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 14, 112, 641, 65535, 2**30, 2**30 + 1, 2**31 - 1])
+def test_products_divide(n: int, device: str) -> None:
+    """Exactly, up to the largest number; and by factors of one width, so that one kernel serves all."""
     factor, shift = divisor(n)
-    assert 2**31 <= factor <= 2**32
+    assert 2**31 <= factor < 2**32
     most = 2**31 - 1
-    for number in (0, 1, n - 1, n, most // n * n - 1, most // n * n, most):
-        assert number * factor < 2**63
-        assert number * factor >> shift == number // n
+    cases = [0, 1, 2, n - 1, n, most // n * n - 1, most // n * n, most]
+    numbers = torch.tensor(cases, dtype=torch.int32, device=device)
+    out = torch.empty_like(numbers)
+    write_quotients[(1,)](numbers, out, factor, shift, COUNT=len(cases))
+    assert out.tolist() == [number // n for number in cases]

@@ -19,6 +19,7 @@ import triton.language as tl
 
 from voxgrad.catalog.problem import Problem
 from voxgrad.kernels.cuda.launch import Launch, empty, per_problem
+from voxgrad.kernels.cuda.pool_ahead import announce
 from voxgrad.kernels.cuda.pool_common import (
     UNROLLED_TAPS,
     Pool,
@@ -126,16 +127,27 @@ def spread_windows(dy, dx, D, H, W, C, OD, OH, OW, bd, bh, bw, tiles_h, tiles_w,
             tl.store(at, acc.to(dx.dtype.element_ty), mask=rows & inside(level(d, h), D))
 
 
+_LINES = tl.constexpr(32)
+"""Cache lines of 128 bytes that a program of `repeat_windows` writes."""
+
+
 @triton.jit
-def repeat_windows(dy, dx, lanes, H, W, units, by_units, units_shift, by_width, width_shift, by_height, height_shift,
-                   KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, ACC: tl.constexpr, X: tl.constexpr,
-                   L: tl.constexpr, LINE: tl.constexpr):  # fmt: skip
+def repeat_windows(dy, dx, lanes, lines, H, W, units, by_units, units_shift, by_width, width_shift, by_height,
+                   height_shift, KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, ACC: tl.constexpr,
+                   X: tl.constexpr, L: tl.constexpr, LINE: tl.constexpr, AHEAD: tl.constexpr):  # fmt: skip
     """dx of windows side by side that hold all cells and nothing else: every number, divided, again and again.
 
     A lane is X cells of a row (LINE, of windows that are 2 wide) or X channels of a place, and lanes follow each other
-    as in memory: what is written is written in one go.
+    as in memory: what is written is written in one go. What the program AHEAD of this one reads, of so many cache
+    lines, is announced; a program reads as many bytes as it writes, divided by the cells of a window.
     """
-    lane = (tl.program_id(0) * L + tl.arange(0, L))[:, None]
+    TAPS: tl.constexpr = KD * KH * KW
+    pid = tl.program_id(0)
+    if AHEAD:
+        soon = (pid + AHEAD) // TAPS * _LINES
+        if (pid % TAPS == 0) & (soon < lines):
+            announce(dy, tl.minimum(soon + tl.arange(0, _LINES), lines - 1).to(tl.int64) * 128)
+    lane = (pid * L + tl.arange(0, L))[:, None]
     place = quotient(lane, by_units, units_shift)
     unit = lane - place * units
     row = place if LINE else quotient(place, by_width, width_shift)
@@ -144,12 +156,12 @@ def repeat_windows(dy, dx, lanes, H, W, units, by_units, units_shift, by_width, 
     mask = lane < lanes
     if LINE:
         at = (line * units + unit).to(tl.int64) * (X // 2) + tl.arange(0, X // 2)[None, :]
-        share = tl.load(dy + at, mask=mask, other=0.0).to(ACC) / (KD * KH * KW)
+        share = tl.load(dy + at, mask=mask, other=0.0).to(ACC) / TAPS
         cells = tl.reshape(tl.join(share, share), [L, X])
     else:
         window = line * (W // KW) + (place - row * W) // KW
         at = (window * units + unit).to(tl.int64) * X + tl.arange(0, X)[None, :]
-        cells = tl.load(dy + at, mask=mask, other=0.0).to(ACC) / (KD * KH * KW)
+        cells = tl.load(dy + at, mask=mask, other=0.0).to(ACC) / TAPS
     to = dx + (lane.to(tl.int64) * X + tl.arange(0, X)[None, :])
     tl.store(to, cells.to(dx.dtype.element_ty), mask=mask)
 
@@ -165,15 +177,21 @@ def _repeated(pool: Pool, size: int) -> int:
 
 
 def _repeat_plan(pool: Pool, size: int, numbers: int, acc: Any) -> Launch:
-    """The launch of `repeat_windows`: 4 KiB a program, as measured on an H200."""
+    """The launch of `repeat_windows`: 4 KiB a program, announced 12 MiB ahead, as measured on an H200."""
     line = pool.channels == 1
     units = (pool.sizes[2] if line else pool.channels) // numbers
     lanes = pool.images * math.prod(pool.sizes) * pool.channels // numbers
-    together = 4096 // (size * numbers)
+    together = _LINES.value * 128 // (size * numbers)
     kd, kh, kw = pool.windows
-    constants = {"KD": kd, "KH": kh, "KW": kw, "ACC": acc, "X": numbers, "L": together, "LINE": line, "num_warps": 4}
+    # Else the cache would be full of what is announced, or a plane be read long before or after it is.
+    few_read, in_turn = pool.taps >= 4, math.prod(pool.sizes[1:]) * pool.channels * size <= 2**22
+    constants = {
+        "KD": kd, "KH": kh, "KW": kw, "ACC": acc, "X": numbers, "L": together, "LINE": line,
+        "AHEAD": 3072 if few_read and in_turn else 0, "num_warps": 4,
+    }  # fmt: skip
+    lines = lanes * numbers * size // (pool.taps * 128)
     by = (*divisor(units), *divisor(pool.sizes[2]), *divisor(pool.sizes[1]))
-    return Launch(repeat_windows, (steps(lanes, together),), (lanes, *pool.sizes[1:], units, *by), constants)
+    return Launch(repeat_windows, (steps(lanes, together),), (lanes, lines, *pool.sizes[1:], units, *by), constants)
 
 
 @per_problem

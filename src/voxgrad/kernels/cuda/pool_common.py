@@ -153,14 +153,14 @@ def steps(pool_size: int, tile: int) -> int:
 
 def divisor(n: int) -> tuple[int, int]:
     """The factor and the shift with which `quotient` divides by n."""
-    shift = 31 + (n - 1).bit_length()
-    return -(-(1 << shift) // n), shift
+    shift = (n - 1).bit_length()
+    return -(-(1 << 31 + shift) // n), shift
 
 
 @triton.jit
 def quotient(number, factor, shift):
     """A number below 2**31 divided by n: a product, where a GPU would take a dozen instructions to divide."""
-    return ((number.to(tl.int64) * factor) >> shift).to(tl.int32)
+    return (tl.umulhi(number.to(tl.uint32) * 2, factor.to(tl.uint32)) >> shift).to(tl.int32)
 
 
 @triton.jit
