@@ -2,9 +2,9 @@
 """Times the family on this CPU, beside its peers, in one run: `python3 run bench cpu --peers`.
 
 Every result is compared with the reference before it is timed; a wrong one is reported and not timed. Engines take
-turns, in processes of their own, until the ratio of ours to the best peer is known to a few per cent. Ceilings
-are measured in the same run; "at most" is the ratio of a kernel whose units never idle. Results go to bench/results/
-as JSON.
+turns, in processes of their own, until the ratio of ours to the best peer is known to a few per cent; without peers,
+types do so. Ceilings are measured in the same run; "at most" is the ratio of a kernel whose units never idle. Results
+go to bench/results/ as JSON.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import platform
 import statistics
 import sys
 import time
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -91,25 +92,28 @@ def typical(values: list[float]) -> float:
     return statistics.quantiles(values, n=4)[0] if len(values) > 3 else min(values)
 
 
+def refusals(row: Row, call: dict[str, Any], servers: dict[str, Server]) -> dict[str, str]:
+    """Engines that cannot run a row or give a wrong result, with what is wrong; the others are ready to be timed."""
+    plan = make_plan(OPS[row.op], call)
+    truth = reference.evaluate(plan.problem, *plan.intake.tensors.values())
+    found = {}
+    for name, server in servers.items():
+        ready = server.ask("row", row)
+        found[name] = check(row, call, server.ask("check") if ready is True else ready, truth, strict=name == OURS)
+    return {name: wrong for name, wrong in found.items() if wrong}
+
+
 def measure(row: Row, servers: dict[str, Server], ceiling: dict[str, float], seconds: float) -> dict[str, Any]:
     """One row: checked, then timed."""
     call = row.call()
-    plan = make_plan(OPS[row.op], call)
-    truth = reference.evaluate(plan.problem, *plan.intake.tensors.values())
-    able, refused = {}, {}
-    for name, server in servers.items():
-        ready = server.ask("row", row)
-        wrong = check(row, call, server.ask("check") if ready is True else ready, truth, strict=name == OURS)
-        if wrong:
-            refused[name] = wrong
-        else:
-            able[name] = server
+    refused = refusals(row, call, servers)
     if OURS in refused:
         return {"op": row.op, "row": row.label, "error": refused[OURS]}
+    able = {name: server for name, server in servers.items() if name not in refused}
     times = {name: typical(values) for name, values in race(able, seconds).items() if values}
     peers = {name: value for name, value in times.items() if name != OURS}
     best = min(peers, key=lambda name: peers[name]) if peers else None
-    prepared = cpu.prepare(plan.problem)
+    prepared = cpu.prepare(make_plan(OPS[row.op], call).problem)
     limit, least = limit_seconds(row, call, ceiling)
     return {
         "op": row.op,
@@ -161,6 +165,53 @@ def summary(results: list[dict[str, Any]]) -> list[str]:
                     + (f"; at most {_mean(mine, 'most'):.2f}x" if worst["most"] else "")
                 )
     return lines
+
+
+def alike(rows: list[Row]) -> list[dict[str, Row]]:
+    """Rows that differ in nothing but the type, by type; those of one type alone are left out."""
+    groups: dict[Row, dict[str, Row]] = {}
+    for row in rows:
+        groups.setdefault(replace(row, dtype=""), {})[row.dtype] = row
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def measure_types(
+    group: dict[str, Row], servers: dict[str, Server], ceiling: dict[str, float], seconds: float
+) -> list[dict[str, Any]]:
+    """Ours in several types: checked, then timed by turns, as the speed of a machine changes with what else it does."""
+    calls = {dtype: row.call() for dtype, row in group.items()}
+    for dtype, row in group.items():
+        if wrong := refusals(row, calls[dtype], {OURS: servers[dtype]}):
+            return [{"op": row.op, "row": row.label, "error": wrong[OURS]}]
+    times = {dtype: typical(values) for dtype, values in race({name: servers[name] for name in group}, seconds).items()}
+    return [
+        {
+            "op": row.op,
+            "row": row.label,
+            "dtype": dtype,
+            "ms": times[dtype] * 1e3,
+            "of_limit": limit_seconds(row, calls[dtype], ceiling)[0] / times[dtype],
+            "of_float32": times[dtype] / times["float32"] if "float32" in times else None,
+        }
+        for dtype, row in group.items()
+    ]
+
+
+def types(rows: list[Row], seconds: float) -> dict[str, Any]:
+    """Every type beside the others, and what share of the time of float32 it takes."""
+    groups = alike(rows)
+    servers = {dtype: Server(OURS, cpu.get_num_threads()) for dtype in dict.fromkeys(row.dtype for row in rows)}
+    ceiling = ceilings(cpu.get_num_threads(), cpu.isa_name())
+    results = []
+    for group in groups:
+        for result in measure_types(group, servers, ceiling, seconds):
+            results.append(result)
+            tail = f"{result['ms']:9.3f} ms {result['of_limit']:6.0%}" if "ms" in result else result["error"]
+            share = f" {result['of_float32']:6.2f} of float32" if result.get("of_float32") else ""
+            print(f"{result['op']:24} {result['row']:34} {tail}{share}", flush=True)
+    for server in servers.values():
+        server.close()
+    return {"ceilings": ceiling, "rows": results}
 
 
 def growth(seconds: float) -> list[dict[str, Any]]:
@@ -298,6 +349,8 @@ def main() -> int:
         kind, found = "calls", {"rows": calls()}
     elif chosen.scaling:
         kind, found = "scaling", {"rows": scaling(chosen_rows(chosen), chosen.seconds)}
+    elif alike(chosen_rows(chosen)) and not chosen.peers:
+        kind, found = "types", types(chosen_rows(chosen), chosen.seconds)
     else:
         kind, found = "random" if chosen.random else "list", compare(chosen)
     target = chosen.save or RESULTS / f"cpu-{kind}{'-' + chosen.isa if chosen.isa else ''}.json"

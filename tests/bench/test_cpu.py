@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bench import ceilings
-from bench.cpu import OURS, limit_seconds, measure, summary
+from bench.cpu import OURS, alike, limit_seconds, measure, measure_types, summary
 from bench.rows import CONV, POOL, Row, work
 from voxgrad import raw_ops
 from voxgrad.catalog.registry import FAMILY
@@ -30,7 +30,7 @@ class Stand:
             self.row = rest[0]
             return True
         if what == "check":
-            return getattr(raw_ops, self.row.op)(**self.row.call()) * np.float32(self.factor)
+            return getattr(raw_ops, self.row.op)(**self.row.call()) * self.factor
         self.timed = True
         return [self.seconds] * 4
 
@@ -46,6 +46,18 @@ def test_a_wrong_peer_is_reported_and_not_timed(op: str) -> None:
 def test_a_wrong_result_of_ours_is_an_error_and_not_a_time() -> None:
     found = measure(SMALL, {OURS: Stand(1.001, 1e-3)}, CEILING, 0.0)  # type: ignore[dict-item]
     assert "wrong" in found["error"] and "ms" not in found
+
+
+def test_types_of_a_row_are_compared_with_float32() -> None:
+    other = replace(SMALL, batch=2)
+    (group,) = alike([SMALL, other, replace(SMALL, dtype="half")])
+    assert list(group) == ["float32", "half"]
+    engines = {"float32": Stand(1, 4e-3), "half": Stand(1, 3e-3), "float64": Stand(1, 9e-3)}
+    single, half = measure_types(group, engines, CEILING, 0.0)  # type: ignore[arg-type]
+    assert (single["of_float32"], half["of_float32"]) == (1, pytest.approx(0.75)) and half["ms"] == pytest.approx(3)
+    engines["half"] = Stand(1.1, 1e-3)
+    (wrong,) = measure_types(group, engines, CEILING, 0.0)  # type: ignore[arg-type]
+    assert "half" in wrong["row"] and "wrong" in wrong["error"] and not engines["half"].timed
 
 
 @pytest.mark.parametrize("op", [op.name for op in CONV])

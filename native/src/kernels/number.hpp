@@ -128,12 +128,15 @@ inline __m128i to_half(vec<float> v) {
 #endif
 
 // A vector of bfloat16 as two of floats, those at even places and those at odd ones, and back: what is done to numbers one
-// by one need not have them in order, which costs more than to tell halves apart.
+// by one need not have them in order, which costs more than to tell halves apart. What is a bfloat16 already need not be
+// rounded.
 inline void load_apart(const bf16 *p, vec<float> &even, vec<float> &odd) {
     const wide_bits both = *reinterpret_cast<const wide_bits *>(p);
     even = (vec<float>)(both << 16), odd = (vec<float>)(both & 0xffff0000u);
 }
+template <bool rounds>
 inline wide_bits joined_bits(vec<float> even, vec<float> odd) {
+    if constexpr (!rounds) return (wide_bits)even >> 16 | ((wide_bits)odd & 0xffff0000u);
     return rounded_upper_halves(even) >> 16 | (rounded_upper_halves(odd) & 0xffff0000u);
 }
 

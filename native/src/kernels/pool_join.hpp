@@ -8,24 +8,25 @@
 namespace VG_NAMESPACE::pool {
 
 // The joins. weighted: source rows are multiplied before they are added. divides: the sum is divided by the count.
+// rounds: what comes out is not one of the numbers that went in.
 template <class S>
 struct Largest {
     using A = sum_t<S>;
-    static constexpr bool weighted = false, divides = false;
+    static constexpr bool weighted = false, divides = false, rounds = false;
     static constexpr A identity = -std::numeric_limits<A>::infinity();
     static vec<A> join(vec<A> best, vec<A> v) { return larger<A>(v, best); }
 };
 template <class S>
 struct Mean {
     using A = sum_t<S>;
-    static constexpr bool weighted = false, divides = true;
+    static constexpr bool weighted = false, divides = true, rounds = true;
     static constexpr A identity = 0;
     static vec<A> join(vec<A> sum, vec<A> v) { return sum + v; }
 };
 template <class S>
 struct Spread {
     using A = sum_t<S>;
-    static constexpr bool weighted = true, divides = false;
+    static constexpr bool weighted = true, divides = false, rounds = true;
     static constexpr A identity = 0;
     static vec<A> join(vec<A> sum, vec<A> v) { return sum + v; }
 };

@@ -97,7 +97,10 @@ public:
     }
 
     // Elements of scratch memory of a thread.
-    int64_t scratch(int32_t threads) const { return carries_ ? blocks(threads).heights * carried_row() : 0; }
+    int64_t scratch(int32_t threads) const {
+        const Blocks all = blocks(threads);
+        return carries_ ? all.heights * carried_row(all.channels) : 0;
+    }
 
     void block(const Blocks::Block &b, A *scratch) const {
         if constexpr (may_carry)
@@ -134,7 +137,11 @@ private:
         A *row;
         bool take, keep, give;  // give: write outputs
         Range own, shared;      // planes: of this depth alone, and those to keep
-        const S *out = nullptr;
+    };
+    // Where an output and what is kept of it lie.
+    struct Place {
+        S *out;
+        A *kept;
     };
     // Rows of windows whose `sets` of kept sums fit the second-level cache beside the cells; 0 if too few do.
     static int64_t carry_rows(const vg_pool *p, int64_t sets) {
@@ -153,7 +160,8 @@ private:
         if (VG_VECTOR_BYTES == 32 && p->channels < 2 * L) return false;
         return comb.taps == 3 && comb.step == 1 && carry_rows(p, 2) > 0;
     }
-    int64_t carried_row() const { return W.count * C * (twice_ ? 2 : 1); }
+    // Elements that are kept of a row of windows, some channels after the others: those that are summed together.
+    int64_t carried_row(int64_t channels) const { return W.count * pieces(channels, L) * L * (twice_ ? 2 : 1); }
 
     // The planes that depth `od` shares with the next.
     Range shared_after(int64_t od) const {
@@ -179,45 +187,44 @@ private:
             carry_plane(b, od, {scratch, true, true, true, plane(d), plane(d + 1)});
     }
     void carry_plane(const Blocks::Block &b, int64_t od, Carried carried) const {
-        for (int64_t oh = b.height.lo; oh < b.height.hi && !cancelled(run_); ++oh, carried.row += carried_row()) {
-            carried.out = target(b.image, od, oh, 0);
+        for (int64_t oh = b.height.lo; oh < b.height.hi && !cancelled(run_); ++oh) {
             channels<1>(b, od, oh, {0, W.count}, &carried);
+            carried.row += carried_row(b.channel.size());
         }
     }
     template <class Taken, class Part>
-    inline __attribute__((always_inline)) void write_once(const Taken &rows, S *out, const vec<A> (&sum)[Taken::sums],
+    inline __attribute__((always_inline)) void write_once(const Taken &rows, Place to, const vec<A> (&sum)[Taken::sums],
                                                           A count, Part part) const {
         constexpr int n = Taken::vectors;
-        A *row = rows.carried.row + (out - rows.carried.out);
         vec<A> all[n];
 #pragma GCC unroll 8
         for (int j = 0; j < n; ++j) {
-            all[j] = rows.carried.take ? Join::join(sum[j], get(row + j * L, part)) : sum[j];
-            if (rows.carried.keep) put(row + j * L, sum[n + j], part);
+            all[j] = rows.carried.take ? Join::join(sum[j], get(to.kept + j * L, part)) : sum[j];
+            if (rows.carried.keep) put(to.kept + j * L, sum[n + j], part);
             if constexpr (Join::divides) all[j] = all[j] / splat<A>(count);
         }
-        if (rows.carried.give) write<n>(out, all, part);
+        if (rows.carried.give) write<n>(to.out, all, part);
     }
     template <class Taken, class Divisors, class Part>
-    inline __attribute__((always_inline)) void write_twice(const Taken &rows, S *out, const vec<A> (&sum)[Taken::sums],
+    inline __attribute__((always_inline)) void write_twice(const Taken &rows, Place to, const vec<A> (&sum)[Taken::sums],
                                                            const Divisors &counts, Part part) const {
         constexpr int n = Taken::vectors;
-        A *row = rows.carried.row + (out - rows.carried.out), *last = row + W.count * C;
+        A *last = to.kept + n * L;
         vec<A> both[n], one[n], two[n];
 #pragma GCC unroll 8
         for (int j = 0; j < n; ++j) both[j] = Join::join(sum[j], sum[n + j]);
         if (rows.carried.give) {
 #pragma GCC unroll 8
             for (int j = 0; j < n; ++j) {
-                one[j] = Join::join(get(row + j * L, part), sum[j]);
+                one[j] = Join::join(get(to.kept + j * L, part), sum[j]);
                 two[j] = Join::join(get(last + j * L, part), both[j]);
                 if constexpr (Join::divides) one[j] /= splat<A>(counts.of[0]), two[j] /= splat<A>(counts.of[1]);
             }
-            write<n>(out, one, part);
-            if (rows.depth + 1 < D.count) write<n>(out + H.count * W.count * C, two, part);
+            write<n>(to.out, one, part);
+            if (rows.depth + 1 < D.count) write<n>(to.out + H.count * W.count * C, two, part);
         }
 #pragma GCC unroll 8
-        for (int j = 0; j < n; ++j) put(row + j * L, both[j], part), put(last + j * L, sum[n + j], part);
+        for (int j = 0; j < n; ++j) put(to.kept + j * L, both[j], part), put(last + j * L, sum[n + j], part);
     }
 
     // The rows of one or two rows of windows, for n vectors of channels, and rows that will be wanted next. First come the
@@ -297,7 +304,8 @@ private:
         for (int64_t d = carried.own.lo; d < carried.own.hi; ++d)
             for (int64_t h = rh.lo; h < rh.hi; ++h) rows.own[0].add(source(b.image, d, h, c));
         add_next(rows, b, od, oh, c);
-        outputs(rows, od, oh, wide, target(b.image, od, oh, c), part);
+        A *kept = carried.row + carried_row(c - b.channel.lo);
+        outputs(rows, od, oh, wide, {target(b.image, od, oh, c), kept}, part);
     }
     template <class Taken>
     void add_next(Taken &rows, const Blocks::Block &b, int64_t od, int64_t oh, int64_t c) const {
@@ -318,7 +326,7 @@ private:
                     if (h < both.lo || h >= both.hi) rows.own[k].add(source(b.image, d, h, c), weight(d, h));
         add_next(rows, b, od, oh, c);
         if constexpr (backward) spread<outs>(rows, wide, target(b.image, od, oh, c), part);
-        else outputs(rows, od, oh, wide, target(b.image, od, oh, c), part);
+        else outputs(rows, od, oh, wide, {target(b.image, od, oh, c), nullptr}, part);
     }
     A weight(int64_t d, int64_t h) const { return backward ? shares_.of_row(d, h) : A(1); }
     // The rows that windows at `oh` share with those beside them, above or below: these are joined first, whether or not
@@ -366,44 +374,45 @@ private:
     }
     // Windows along the width: the inner ones in a run, the others one by one.
     template <class Taken, class Part>
-    void outputs(const Taken &rows, int64_t od, int64_t oh, Range wide, S *out, Part part) const {
+    void outputs(const Taken &rows, int64_t od, int64_t oh, Range wide, Place first, Part part) const {
+        const auto place = [&](int64_t o) { return Place{first.out + o * C, first.kept + o * kept_of<Taken>()}; };
         const Range inner{std::max(wide.lo, inner_.lo), std::min(wide.hi, inner_.hi)};
         for (int64_t o = wide.lo; o < wide.hi; ++o) {
             if (o == inner.lo && inner.size() > 0) {
-                inside(rows, inner, out + o * C, counts_of<Taken>(od, oh, o), part);
+                inside(rows, inner, place(o), counts_of<Taken>(od, oh, o), part);
                 o = inner.hi;
                 if (o >= wide.hi) return;
             }
             const Range rw = W.at(o);
-            run<0, 0>(rows, rw.lo, rw.size(), 0, 1, out + o * C, counts_of<Taken>(od, oh, o), part);
+            run<0, 0>(rows, rw.lo, rw.size(), 0, 1, place(o), counts_of<Taken>(od, oh, o), part);
         }
     }
     template <class Taken, class Divisors, class Part>
-    void inside(const Taken &rows, Range inner, S *out, const Divisors &counts, Part part) const {
+    void inside(const Taken &rows, Range inner, Place to, const Divisors &counts, Part part) const {
         const int64_t first = comb_.at(inner.lo), taps = comb_.taps, step = comb_.step, windows = inner.size();
-        if (taps == 3 && step == 1) return run<3, 1>(rows, first, taps, step, windows, out, counts, part);
-        if (taps == 3 && step == 2) return run<3, 2>(rows, first, taps, step, windows, out, counts, part);
-        if (taps == 2 && step == 1) return run<2, 1>(rows, first, taps, step, windows, out, counts, part);
-        run<0, 0>(rows, first, taps, step, windows, out, counts, part);
+        if (taps == 3 && step == 1) return run<3, 1>(rows, first, taps, step, windows, to, counts, part);
+        if (taps == 3 && step == 2) return run<3, 2>(rows, first, taps, step, windows, to, counts, part);
+        if (taps == 2 && step == 1) return run<2, 1>(rows, first, taps, step, windows, to, counts, part);
+        run<0, 0>(rows, first, taps, step, windows, to, counts, part);
     }
 
     // Windows at equal steps. With a known number of taps over the step, the columns that two windows share are kept.
     template <int known, int known_step, class Taken, class Divisors, class Part>
-    void run(const Taken &rows, int64_t cell, int64_t taps, int64_t step, int64_t windows, S *out, const Divisors &counts,
+    void run(const Taken &rows, int64_t cell, int64_t taps, int64_t step, int64_t windows, Place to, const Divisors &counts,
              Part part) const {
         constexpr int kept = known - known_step, sums = Taken::sums, n = Taken::vectors;
         vec<A> old[kept > 0 ? kept : 1][sums];
 #pragma GCC unroll 4
         for (int k = 0; k < kept; ++k) column(rows, (cell + k) * C, old[k], part);
-        for (int64_t o = 0; o < windows; ++o, cell += step, out += C) {
+        for (int64_t o = 0; o < windows; ++o, cell += step, to.out += C, to.kept += kept_of<Taken>()) {
             vec<A> sum[sums], fresh[sums];
 #pragma GCC unroll 8
-            for (int j = 0; j < sums; ++j) sum[j] = splat<A>(Join::identity);
+            for (int j = 0; j < sums; ++j) sum[j] = kept > 0 ? old[0][j] : splat<A>(Join::identity);
 #pragma GCC unroll 4
             for (int k = 0; k < kept; ++k) {
 #pragma GCC unroll 8
                 for (int j = 0; j < sums; ++j) {
-                    sum[j] = Join::join(sum[j], old[k][j]);
+                    if (k > 0) sum[j] = Join::join(sum[j], old[k][j]);
                     if (k >= known_step) old[k - known_step][j] = old[k][j];
                 }
             }
@@ -418,16 +427,21 @@ private:
                 }
             }
             if constexpr (Taken::carry) {
-                if (twice_) write_twice(rows, out, sum, counts, part);
-                else write_once(rows, out, sum, counts.of[0], part);
+                if (twice_) write_twice(rows, to, sum, counts, part);
+                else write_once(rows, to, sum, counts.of[0], part);
                 continue;
             }
             if constexpr (Join::divides) {
 #pragma GCC unroll 8
                 for (int j = 0; j < sums; ++j) sum[j] = sum[j] / splat<A>(counts.of[j / n]);
             }
-            write<n>(out, sum, part);
+            write<n>(to.out, sum, part);
         }
+    }
+    // Elements that are kept of an output, for the channels that are summed together.
+    template <class Taken>
+    int64_t kept_of() const {
+        return Taken::carry ? (twice_ ? 2 : 1) * Taken::vectors * L : 0;
     }
     // Backward: cells along the width. Those from the start of a window to that of the next share its column.
     template <int outs, class Taken, class Part>
@@ -499,7 +513,8 @@ private:
     template <int n, int sums, class Part>
     inline __attribute__((always_inline)) void write(S *out, const vec<A> (&sum)[sums], Part part) const {
 #pragma GCC unroll 2
-        for (int k = 0; k < sums / n; ++k) put_several<n>(out + k * W.count * C, sum + k * n, part, past_);
+        for (int k = 0; k < sums / n; ++k)
+            put_several<n, Join::rounds>(out + k * W.count * C, sum + k * n, part, past_);
     }
 
     const vg_pool *p_;

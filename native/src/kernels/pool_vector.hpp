@@ -121,14 +121,14 @@ inline __attribute__((always_inline)) void get_several(const S *p, vec<sum_t<S>>
         for (int j = 0; j < n; ++j) v[j] = get(p + j * L, part);
     }
 }
-template <int n, class S, class Part>
+template <int n, bool rounds, class S, class Part>
 inline __attribute__((always_inline)) void put_several(S *p, const vec<sum_t<S>> *v, Part part, bool past) {
     constexpr int L = lanes<sum_t<S>>;
     if constexpr (takes_apart<S, n, Part>) {
         past = past && VG_VECTOR_BYTES == 64;  // what goes past the caches must fill lines
 #pragma GCC unroll 8
         for (int j = 0; j < n; j += 2) {
-            const wide_bits both = joined_bits(v[j], v[j + 1]);
+            const wide_bits both = joined_bits<rounds>(v[j], v[j + 1]);
             if (past) store_past(reinterpret_cast<uint32_t *>(p + j * L), (vec<uint32_t>)both);
             else *reinterpret_cast<wide_bits *>(p + j * L) = both;
         }
