@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bench import ceilings
-from bench.cpu import OURS, alike, limit_seconds, measure, measure_types, summary
+from bench.cpu import OURS, alike, limit_seconds, measure, measure_types, race, summary, typical
 from bench.rows import CONV, POOL, Row, work
 from voxgrad import raw_ops
 from voxgrad.catalog.registry import FAMILY
@@ -46,6 +46,19 @@ def test_a_wrong_peer_is_reported_and_not_timed(op: str) -> None:
 def test_a_wrong_result_of_ours_is_an_error_and_not_a_time() -> None:
     found = measure(SMALL, {OURS: Stand(1.001, 1e-3)}, CEILING, 0.0)  # type: ignore[dict-item]
     assert "wrong" in found["error"] and "ms" not in found
+
+
+def test_one_slow_run_does_not_put_an_engine_out_of_the_race() -> None:
+    class Hiccup(Stand):
+        runs = 0
+
+        def ask(self, what: str, *rest: Any) -> Any:
+            self.runs += what == "time"
+            return [0.5] if self.runs == 2 else super().ask(what, *rest)
+
+    engines = {OURS: Stand(1, 2e-3), "best": Hiccup(1, 3e-3), "other": Stand(1, 5e-3), "slow": Stand(1, 1.0)}
+    times = race(engines, 0.0)  # type: ignore[arg-type]
+    assert len(times["best"]) > len(times["slow"]) and typical(times["best"]) == 3e-3
 
 
 def test_types_of_a_row_are_compared_with_float32() -> None:
