@@ -112,7 +112,7 @@ def sweep_windows(x, y, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, c
             acc = _finished(acc, cells, share, covered(oh * SH - bh, KH, H) * deep, MAX, EXACT, ACC)
             to = y + od.to(tl.int64) * OH * OW * C + (oh * OW * C + place)
             keep = mask & (oh < OH) & depth_there(od, group, OD)
-            tl.store(to, acc.to(y.dtype.element_ty), mask=keep, cache_modifier=".cs" if ONCE else "")
+            tl.store(to, acc.to(y.dtype.element_ty), mask=keep)
         kept = last_of(planes, KEEP, STAGES)
 
 
