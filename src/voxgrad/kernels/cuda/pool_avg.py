@@ -183,7 +183,7 @@ def _repeat_plan(pool: Pool, size: int, numbers: int, acc: Any) -> Launch:
     lanes = pool.images * math.prod(pool.sizes) * pool.channels // numbers
     together = _LINES.value * 128 // (size * numbers)
     kd, kh, kw = pool.windows
-    # Else the cache would be full of what is announced, or a plane be read long before or after it is.
+    # Announcing much would fill the cache, and a large plane is not read in the order in which it is announced.
     few_read, in_turn = pool.taps >= 4, math.prod(pool.sizes[1:]) * pool.channels * size <= 2**22
     constants = {
         "KD": kd, "KH": kh, "KW": kw, "ACC": acc, "X": numbers, "L": together, "LINE": line,
