@@ -6,6 +6,7 @@ The same object becomes a Python exception, a line on the terminal and a mark on
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -81,15 +82,34 @@ class Fault:
         return asdict(self)
 
 
-class VoxgradError(Exception):
-    """Base of all errors of this package. `faults` holds every fault that was found."""
+_TOLD = re.compile(r"(VG[0-9]{3}) (.+?): (.*?) must (.+?); got (.+?)\.(?=\s|\x1b|$)(?: (.+))?")
+"""A fault as a line of a message."""
 
-    def __init__(self, faults: Fault | Iterable[Fault]):
-        self.faults: tuple[Fault, ...] = (faults,) if isinstance(faults, Fault) else tuple(faults)
+
+class VoxgradError(Exception):
+    """Base of all errors of this package. `faults` holds every fault that was found.
+
+    Frameworks make errors anew from their text, `type(error)(f"in layer conv: {error}")`: then the text stands as it
+    is, and `faults` has what can be read from it.
+    """
+
+    def __init__(self, faults: Fault | Iterable[Fault] | str = ()):
+        if isinstance(faults, str):
+            self.faults: tuple[Fault, ...] = tuple(
+                Fault(*(part or "" for part in told.groups())) for told in _TOLD.finditer(faults)
+            )
+            super().__init__(faults)
+            return
+        self.faults = (faults,) if isinstance(faults, Fault) else tuple(faults)
         super().__init__("\n".join(map(str, self.faults)))
 
-    def __reduce__(self) -> tuple[type[VoxgradError], tuple[tuple[Fault, ...]]]:
-        return type(self), (self.faults,)
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Whatever a subclass is made from, its text, its faults and its notes are what travels.
+        return _remade, (type(self), self.args), self.__dict__
+
+
+def _remade(kind: type[VoxgradError], args: tuple[Any, ...]) -> VoxgradError:
+    return kind.__new__(kind, *args)
 
 
 class InvalidArgumentError(VoxgradError, ValueError):

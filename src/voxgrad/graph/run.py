@@ -232,7 +232,7 @@ class Run:
                 )
                 for one in error.faults
             ]
-            raise type(error)(named) from error
+            raise type(error)(named or str(error)) from error
         got = f"{type(error).__name__}: {error}"
         raise VoxgradError(Fault("VG066", step.op.name, step.name, "run", show(got))) from error
 

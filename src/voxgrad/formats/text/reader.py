@@ -18,13 +18,10 @@ _WIDTH = 72
 class TextError(InvalidArgumentError):
     """A text that is no value. `text` is what was read, `at` the index of the character that is wrong."""
 
-    def __init__(self, fault: Fault, text: str, at: int):
+    def __init__(self, fault: Fault | str, text: str = "", at: int = 0):
         super().__init__(fault)
         self.text = text
         self.at = at
-
-    def __reduce__(self) -> tuple[type[TextError], tuple[Fault, str, int]]:  # type: ignore[override]
-        return type(self), (self.faults[0], self.text, self.at)
 
     def within(self, whole: str, offset: int) -> TextError:
         """The same error in a longer text that holds this one from `offset` on."""
