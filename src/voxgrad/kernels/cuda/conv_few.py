@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 import triton
@@ -116,7 +117,8 @@ def unfolded_filter(problem: Problem, config: Config, dtype: torch.dtype) -> Run
     def both(x: torch.Tensor, dy: torch.Tensor, dw: torch.Tensor) -> None:
         padded = new_filter(inner, x)
         run(unfold(x), dy, padded)
-        dw.copy_(padded[:, :, 0, : taps * ci].unflatten(2, (taps, ci)))
+        rows: Any = padded[:, :, 0, : taps * ci]
+        dw.copy_(rows.unflatten(2, (taps, ci)))
 
     return both
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, reduce, wraps
+from importlib import import_module
 from operator import or_
 from typing import Any, TypeVar
 
@@ -25,7 +26,7 @@ _device: Any = getattr(_core, "_cuda_getDevice", None)
 
 
 try:
-    from torch._C._dynamo.guards import _empty_strided_cuda as _at_once
+    _at_once: Any = getattr(import_module("torch._C._dynamo.guards"), "_empty_strided_cuda", None)
 except ImportError:
     _at_once = None
 """Memory on the current device, as code that torch compiles asks for it: in a third of the time of other ways."""

@@ -167,12 +167,13 @@ def _repeats(option: Choice, problem: Problem, tensors: tuple[torch.Tensor, ...]
 def _time(call: Callable[[], torch.Tensor]) -> float:
     """Milliseconds on the device: the best of three batches, each long enough to hide the launches."""
     event: Any = torch.cuda.Event
+    sleep: Any = torch.cuda._sleep
     call()
     count, times = 1, []
     for _ in range(4):
         start, end = event(enable_timing=True), event(enable_timing=True)
         # The device waits until the calls are on their way: of a short kernel, launches take longer than the kernel.
-        torch.cuda._sleep(count * _LAUNCHES)
+        sleep(count * _LAUNCHES)
         start.record()
         for _ in range(count):
             call()
