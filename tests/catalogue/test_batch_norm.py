@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The second-order gradient of batch normalisation, in float64: the kernels compute in the type that comes."""
+"""Gradients of batch normalisation to the third order, in float64 where the kernels compute in the type that comes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import voxgrad as vg
 from tests.catalogue.eager import EagerNode
 from voxgrad.catalog import attributes
 from voxgrad.catalog.registry import find
@@ -17,14 +18,14 @@ from voxgrad.kernels.arraywise import Context, evaluate
 
 
 class WideBuilder:
-    """Evaluates without the check of types that keeps float64 out; a Cast to float32 keeps its input."""
+    """Evaluates without the check of types that keeps float64 out; a Cast makes float64 of everything."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         op = find(name)
 
         def build(*inputs: Any, **attrs: Any) -> Any:
             if name == "Cast":
-                return inputs[0]
+                return np.asarray(inputs[0], np.float64)
             values = [
                 value if isinstance(value, np.ndarray) or name == "AddN" else np.asarray(value) for value in inputs
             ]
@@ -67,3 +68,64 @@ def test_second_order(name: str, layout: str, training: bool) -> None:
             ]
             numeric[index] = (total(*ends[0]) - total(*ends[1])) / 2e-5
         np.testing.assert_allclose(analytic, numeric, atol=1e-7)
+
+
+def _differences(function: Callable[[Any], float], value: Any, step: float) -> Any:
+    """Central differences of fourth order, one element at a time."""
+    found = np.zeros(value.shape)
+    for index in np.ndindex(value.shape):
+        move = np.zeros(value.shape, value.dtype)
+        move[index] = step
+        one, two = (function(value + times * move) - function(value - times * move) for times in (1, 2))
+        found[index] = (8 * one - two) / (12 * step)
+    return found
+
+
+@pytest.mark.parametrize("share", [1.0, 0.3])
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_every_output_has_a_gradient(layout: str, training: bool, share: float) -> None:
+    random, op = np.random.default_rng(1), find("FusedBatchNormV3")
+    given = {"epsilon": 0.01, "exponential_avg_factor": share, "data_format": layout, "is_training": training}
+    attrs = attributes.canonical(op, given, Faults(op.name))
+    shape = (2, 3, 2, 2)
+    inputs = [random.normal(size=shape), *(random.normal(size=2) for _ in range(3)), random.random(2) + 0.5]
+    weights = [random.normal(size=size) for size in (shape, 2, 2, 2, 2)] + [np.zeros(())]
+    inputs = [np.moveaxis(one, -1, 1) if one.ndim == 4 and layout == "NCHW" else one for one in inputs]
+    weights = [np.moveaxis(one, -1, 1) if one.ndim == 4 and layout == "NCHW" else one for one in weights]
+
+    def total(place: int, value: Any, first: int) -> float:
+        outputs = evaluate(op, [value if i == place else one for i, one in enumerate(inputs)], attrs, Context())
+        return float(sum((w * y).sum() for w, y in zip(weights[first:], outputs[first:], strict=True)))
+
+    made = EagerNode(inputs, list(evaluate(op, inputs, attrs, Context())), attrs)
+    assert op.gradient is not None
+    for first in (0, 1):
+        found = op.gradient(WideBuilder(), made, [None] * first + weights[first:])
+        for place, analytic in enumerate(found):
+            if first == 0 and place > 2 and not training:
+                continue  # as TensorFlow: y says nothing of given statistics
+            numeric = _differences(lambda value, at=place, of=first: total(at, value, of), inputs[place], 1e-3)
+            np.testing.assert_allclose(np.zeros(numeric.shape) if analytic is None else analytic, numeric, atol=1e-7)
+
+
+def test_third_order() -> None:
+    """Along one direction, on a page: the slope of the second derivative."""
+    random = np.random.default_rng(2)
+    x, scale, offset = random.normal(size=(2, 2, 2, 2)), random.normal(size=2), random.normal(size=2)
+    seed, along = random.normal(size=(2, *x.shape))
+    page = vg.Page("orders")
+    start = vg.ops.Placeholder(page, "float32", shape=x.shape)
+    vectors = [vg.ops.Const(page, one.astype(np.float32)) for one in (scale, offset, offset, scale)]
+    y = vg.ops.FusedBatchNormV3(page, start, *vectors, epsilon=0.1)[0]
+    derivatives = [y]
+    for weight in (seed, along, along):
+        derivatives += vg.gradients(derivatives[-1:], [start], [weight.astype(np.float32)])
+    session = vg.ClientSession(page)
+
+    def second(value: Any) -> float:
+        return float((session.run(derivatives[2], {start: value.astype(np.float32)}).astype(np.float64) * along).sum())
+
+    numeric = _differences(second, x, 0.04)
+    found = session.run(derivatives[3], {start: x.astype(np.float32)})
+    np.testing.assert_allclose(found, numeric, atol=2e-3 * np.abs(numeric).max())

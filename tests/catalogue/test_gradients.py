@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.catalogue.eager import Builder, call, gradients, weights
+from tests.catalogue.eager import Builder, call, gradients, node, weights
 from tests.vectors.catalogue.cases import Case, ramp
 from tests.vectors.catalogue.load import recorded
 from voxgrad.catalog.registry import OPS, ORDINARY
 
 WITHOUT_NUMBERS = {
     "AssignAdd", "Print", "PreventGradient", "PlaceholderWithDefault", "StopGradient", "CheckNumerics", "NextIteration",
-    "LoopCond", "Switch", "Merge", "Round", "Rint", "Ceil", "Floor", "Sign", "Conj", "Real", "Imag", "Complex",
-    "ComplexAbs",
+    "LoopCond", "Switch", "Merge", "Round", "Rint", "Ceil", "Floor", "FloorDiv", "TruncateDiv", "Sign", "Conj", "Real",
+    "Imag", "Complex", "ComplexAbs", "Angle", "SparseReorder",
     "ConjugateTranspose", "IdentityN", "Cast", "FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3",
     "TensorArrayWriteV3", "TensorArrayReadV3", "TensorArrayGatherV3", "TensorArrayScatterV3", "TensorArrayConcatV3",
     "TensorArraySplitV3",
@@ -31,9 +31,24 @@ _TAPS, _DEEP = ramp("float64", 2, 3, 2, 3, scale=0.2), ramp("float64", 2, 3, 2, 
 _SIZES = np.array([1, 4, 5, 2], np.int32)
 _POOLED = ramp("float64", 1, 2, 4, 2, scale=0.2)
 _MAXIMA = np.lib.stride_tricks.sliding_window_view(_IMAGE, (2, 2), axis=(1, 2))[:, ::2].max(axis=(-1, -2))
+_ZEROS, _THREE = ramp("float64", 5, 2), np.array(3, np.int32)
+_ZEROS[1, 0] = _ZEROS[0, 1] = _ZEROS[2, 1] = 0
 
+EDGES = (
+    *(Case(op, {"input": np.array(1.5), "axis": np.zeros(0, np.int32)}, gradient=("input",))
+      for op in ("Sum", "Mean", "Prod", "Max", "Min")),
+    *(Case(op, {"data": _ZEROS, "segment_ids": np.array([0, 0, 0, 1, 2], np.int32)}, gradient=("data",))
+      for op in ("SegmentProd", "SegmentMax", "SegmentMin")),
+    *(Case(op, {"data": _ZEROS, "segment_ids": np.array([2, -1, 2, 0, 1], np.int64), "num_segments": _THREE},
+           gradient=("data",))
+      for op in ("UnsortedSegmentProd", "UnsortedSegmentMax", "UnsortedSegmentMin", "UnsortedSegmentSum")),
+    *(Case("LinSpace", {"start": np.array(1.5), "stop": np.array(-2.0), "num": np.array(number, np.int32)},
+           gradient=("start", "stop")) for number in (1, 2, 5)),
+)  # fmt: skip
+"""Scalars, zeros in products, rows that are dropped, a single point."""
 
 EXTRA = (
+    *EDGES,
     Case("SoftsignGrad", {"gradients": SMALL, "features": SMALL - 1.1}, gradient=("gradients", "features")),
     Case("SqrtGrad", {"y": SMALL + 1, "dy": SMALL}, gradient=("y", "dy")),
     Case("RsqrtGrad", {"y": SMALL + 1, "dy": SMALL}, gradient=("y", "dy")),
@@ -141,14 +156,13 @@ def test_gradients_can_be_differentiated_again() -> None:
     for cases in _cases().values():
         gradients(cases[0], build)
     flat = {
-        "FloorDiv",
-        "TruncateDiv",
         "Equal",
         "NotEqual",
         "Less",
         "LessEqual",
         "Greater",
         "GreaterEqual",
+        "LogicalAnd",
         "LogicalOr",
         "ListDiff",
     }
@@ -176,3 +190,29 @@ def test_against_differences(op: str) -> None:
                 gap = np.max(np.abs(np.asarray(found)[kept] - numeric[kept]), initial=0)
                 assert gap <= limit * scale, f"{op} {name} {case.attrs}: {gap}\n{found}\n{numeric}"
     assert smooth * 2 >= points, f"{op}: too few smooth points"
+
+
+def _slopes(function: Any, x: Any, step: float = 1e-6) -> Any:
+    """Central differences of a sum with respect to x, of complex numbers along both of their parts."""
+    found = np.zeros(x.shape, x.dtype)
+    for index in np.ndindex(x.shape):
+        for unit in (1, 1j) if x.dtype.kind == "c" else (1,):
+            moved = np.zeros(x.shape, x.dtype)
+            moved[index] = unit * step
+            found[index] += unit * (function(x + moved) - function(x - moved)) / (2 * step)
+    return found
+
+
+def test_the_gradient_of_an_angle() -> None:
+    x = np.array([0.5 + 0.25j, -0.75 + 2j, 1 - 0.5j, -2j])
+    case = Case("Angle", {"input": x}, {"Tout": "float64"}, ("input",))
+    numeric = _slopes(lambda z: float(np.sum(np.angle(z) * weights(z.shape, np.float64))), x)
+    np.testing.assert_allclose(gradients(case)["input"], numeric, atol=1e-8)
+
+
+def test_the_gradient_of_reordered_values() -> None:
+    op, dy = OPS["SparseReorder"], np.array([1.0, 10, 100])
+    inputs = [np.array([[2, 0], [0, 1], [1, 3]]), np.array([5.0, 6, 7]), np.array([3, 4])]
+    assert op.gradient is not None
+    _, found, _ = op.gradient(Builder(), node(op, inputs, {}), [None, dy])
+    assert found.tolist() == [100, 1, 10]

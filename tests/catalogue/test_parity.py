@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.catalogue.eager import call
+from tests.catalogue.eager import call, gradients
+from tests.catalogue.test_gradients import EDGES
 from tests.catalogue.test_vectors import by_op, check_outputs
 from tests.catalogue.tolerance import allowed, distance
+from tests.vectors.catalogue.cases import Case
 from tests.vectors.catalogue.load import recorded_steps
 from voxgrad.catalog.registry import OPS
 
@@ -25,6 +27,23 @@ def test_live(op: str) -> None:
         inputs = [one.case.inputs[item.name] for item in OPS[op].inputs]
         live = type(one)(one.id, one.case, outputs, {})
         check_outputs(live, call(OPS[op], inputs, one.case.attrs))
+
+
+@pytest.mark.parametrize("case", EDGES, ids=lambda case: case.op)
+def test_live_gradients(case: Case) -> None:
+    tensorflow_run = pytest.importorskip("tests.vectors.catalogue.tensorflow_run", exc_type=ImportError)
+    tf = tensorflow_run.tf
+    _, wanted = tensorflow_run.run(case)
+    if case.op == "LinSpace":
+        # tf.raw_ops.LinSpace has none, but tf.linspace, which computes the same, has.
+        inputs = [tf.constant(case.inputs[name]) for name in ("start", "stop")]
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            total = tensorflow_run.weighted(tf.linspace(*inputs, int(case.inputs["num"])))
+        wanted = {name: one.numpy() for name, one in zip(case.gradient, tape.gradient(total, inputs), strict=True)}
+    found = gradients(case)
+    for name in case.gradient:
+        np.testing.assert_allclose(found[name], wanted[name], rtol=0, atol=1e-12)
 
 
 def test_live_steps() -> None:

@@ -64,12 +64,49 @@ def _gradient_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
 def _gradient(name: str) -> Any:
     def gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
         x, scale, _, mean, variance = node.inputs
-        attrs = {key: node.attrs[key] for key in ("epsilon", "data_format", "is_training")}
-        saved = [*node.outputs[3:]] if node.attrs["is_training"] else [mean, variance, *node.outputs[5:]]
-        dx, dscale, doffset, *_ = getattr(build, name)(dys[0], x, scale, *saved, **attrs)
-        return dx, dscale, doffset, None, None
+        dx = dscale = doffset = None
+        if dys[0] is not None:
+            attrs = {key: node.attrs[key] for key in ("epsilon", "data_format", "is_training")}
+            saved = [*node.outputs[3:]] if node.attrs["is_training"] else [mean, variance, *node.outputs[5:]]
+            dx, dscale, doffset, *_ = getattr(build, name)(dys[0], x, scale, *saved, **attrs)
+        if all(one is None for one in dys[1:5]):
+            return dx, dscale, doffset, None, None
+        part = _Channels(build, node.attrs["data_format"])
+        parts, dmean, dvariance = _through_outputs(part, node, [part.data(one) for one in dys[1:5]])
+        kinds = [getattr(value, "dtype", dtypes.FLOAT32) for value in (x, mean, variance)]
+        parts += [] if dx is None else [part.data(dx)]
+        dx, dmean, dvariance = (
+            _added(build, one, kind) for one, kind in zip((parts, dmean, dvariance), kinds, strict=True)
+        )
+        return dx, dscale, doffset, dmean, dvariance
 
     return gradient
+
+
+def _through_outputs(part: _Channels, node: Node, dys: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+    """What x, the running mean and the running variance get from the mean and the variance that come out.
+
+    The last two of `dys` belong to the statistics that were used, the first two to those after blending.
+    """
+    build, training = part.build, node.attrs["is_training"]
+    share = node.attrs["exponential_avg_factor"] if training else 0.0
+    blended = [[] if one is None or share == 1 else [build.Mul(one, 1 - share)] for one in dys[:2]]
+    used = [[] if one is None else [one] for one in dys[2:]]
+    if not training:
+        return [], blended[0] + used[0], blended[1] + used[1]
+    x, scale, mean = (part.data(value) for value in (node.inputs[0], node.inputs[1], node.outputs[3]))
+    count = build.Cast(build.FloorDiv(build.Size(x), build.Maximum(build.Size(scale), 1)), DstT=dtypes.FLOAT32)
+    shares = share, build.Mul(build.RealDiv(count, build.Maximum(build.Sub(count, 1), 1)), share)
+    for parts, one, factor in zip(used, dys[:2], shares, strict=True):
+        parts += [] if one is None else [build.Mul(one, factor)]
+    along = []
+    if used[0]:
+        level = build.RealDiv(_added(build, used[0], dtypes.FLOAT32), count)
+        along.append(build.BroadcastTo(part.spread(level), build.Shape(x)))
+    if used[1]:
+        slope = build.RealDiv(build.Mul(_added(build, used[1], dtypes.FLOAT32), 2), count)
+        along.append(build.Mul(build.Sub(x, part.spread(mean)), part.spread(slope)))
+    return along, blended[0], blended[1]
 
 
 class _Channels:

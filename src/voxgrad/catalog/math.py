@@ -9,7 +9,7 @@ from typing import Any
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.dims import all_known, differ, known
 from voxgrad.catalog.dtypes import DType
-from voxgrad.catalog.gradients import conj, of_binary, of_unary, unbroadcast
+from voxgrad.catalog.gradients import conj, nothing, of_binary, of_unary, unbroadcast
 from voxgrad.catalog.locality import choice, elementwise, rows
 from voxgrad.catalog.model import Attr, Call, Gradient, Input, Law, Node, Op, Output, Spec
 from voxgrad.catalog.shapes import (
@@ -201,8 +201,8 @@ BINARY = (
     _binary("MulNoNan", "x * y, and 0 where y is 0, also for an infinite or NaN x.", "multiply_no_nan",
             dtypes.ANALYTIC, of_binary(_mul_no_nan_gradient)),
     _binary("FloorDiv", "x / y rounded towards negative infinity, as Python's //.", "floor_divide", _ARITHMETIC,
-            None, (_ZERO,), infer=_fold(lambda a, b: a // b)),
-    _binary("TruncateDiv", "x / y rounded towards zero.", "truncate_divide", _ARITHMETIC, None, (_ZERO,)),
+            nothing, (_ZERO,), infer=_fold(lambda a, b: a // b)),
+    _binary("TruncateDiv", "x / y rounded towards zero.", "truncate_divide", _ARITHMETIC, nothing, (_ZERO,)),
     _binary("FloorMod", "The remainder of FloorDiv: it has the sign of y, as Python's %.", "floor_mod",
             (*dtypes.INTEGERS, *dtypes.FLOATING), _mod_gradient("FloorDiv"), (_ZERO,),
             infer=_fold(lambda a, b: a % b)),
@@ -528,6 +528,11 @@ def _complex_abs_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequenc
     return (build.Mul(_as_complex(build, dys[0], build.ZerosLike(dys[0])), direction),)
 
 
+def _angle_gradient(build: Any, x: Any, y: Any, dy: Any) -> Any:
+    inverse = build.Reciprocal(_as_complex(build, _imag(build, x), _real(build, x)))
+    return build.Neg(build.Mul(_as_complex(build, dy, build.ZerosLike(dy)), inverse))
+
+
 _TO_REAL = {"T": dtypes.COMPLEX, "Tout": (dtypes.FLOAT32, dtypes.FLOAT64)}
 _REAL_OUT = (Attr("Tout", "type", "The type of the parts: float64 for complex128.", dtypes.FLOAT32,
                   choices=_TO_REAL["Tout"]),)  # fmt: skip
@@ -556,7 +561,8 @@ COMPLEX_OPS = (
                   of_unary(lambda build, x, y, dy: _as_complex(build, build.ZerosLike(dy), dy)), ("input", "output")),
     _complex_part("ComplexAbs", "The absolute value of complex numbers.", "complex_abs", _complex_abs_gradient,
                   ("x", "y")),
-    _complex_part("Angle", "The angle of complex numbers, in (-pi, pi].", "angle", None, ("input", "output")),
+    _complex_part("Angle", "The angle of complex numbers, in (-pi, pi].", "angle", of_unary(_angle_gradient),
+                  ("input", "output")),
     _unary("Conj", "The complex conjugate.", "conj", dtypes.COMPLEX,
            of_unary(lambda build, x, y, dy: build.Conj(dy)), names=("input", "output"),
            type_defaults={"T": dtypes.COMPLEX64}),

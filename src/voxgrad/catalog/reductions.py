@@ -232,25 +232,56 @@ def _segment_mean_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequen
     return build.GatherV2(scaled, ids, 0), None
 
 
-def _segment_extreme_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
-    data, ids = node.inputs[:2]
-    zeros = build.ZerosLike(data)
-    winners = build.Equal(data, build.GatherV2(node.outputs[0], ids, 0))
-    kind = getattr(data, "dtype", dtypes.FLOAT32)
-    marks = build.Cast(winners, DstT=kind)
-    count = build.SegmentSum(marks, ids) if len(node.inputs) == 2 else build.UnsortedSegmentSum(marks, *node.inputs[1:])
-    shared = build.GatherV2(build.RealDiv(dys[0], count), ids, 0)
-    return build.Select(winners, shared, zeros), *([None] * (len(node.inputs) - 1))
+def _of_own_segment(build: Any, node: Node, rows: Any) -> tuple[Any, Any]:
+    """For every entry of data its row among those of the segments; and where it has one, None for everywhere.
 
-
-def _unsorted_sum_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
-    """Rows of the gradient by id; dropped rows (negative ids) get zeros."""
+    Ids of sorted segments are never negative; others are where a row was dropped: it gets zeros.
+    """
     data, ids = node.inputs[:2]
-    gathered = build.GatherV2(dys[0], build.Maximum(ids, build.ZerosLike(ids)), 0)
+    if len(node.inputs) == 2:
+        return build.GatherV2(rows, ids, 0), None
+    gathered = build.GatherV2(rows, build.Maximum(ids, build.ZerosLike(ids)), 0)
     kept = build.GreaterEqual(ids, build.ZerosLike(ids))
     ones = build.Fill(build.ExpandDims(build.Sub(build.Rank(data), build.Rank(ids)), 0), 1)
     mask = build.Reshape(kept, build.ConcatV2([build.Shape(ids), ones], 0))
-    return build.SelectV2(mask, gathered, build.ZerosLike(gathered)), None, None
+    return build.SelectV2(mask, gathered, build.ZerosLike(gathered)), mask
+
+
+def _in_segments(build: Any, node: Node, kind: str, data: Any) -> Any:
+    """The same segments of other data, reduced by "Sum" or "Prod"."""
+    return getattr(build, f"Segment{kind}" if len(node.inputs) == 2 else f"UnsortedSegment{kind}")(
+        data, *node.inputs[1:]
+    )
+
+
+def _segment_extreme_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
+    data = node.inputs[0]
+    extreme, kept = _of_own_segment(build, node, node.outputs[0])
+    winners = build.Equal(data, extreme)
+    if kept is not None:
+        winners = build.LogicalAnd(winners, kept)
+    marks = build.Cast(winners, DstT=getattr(data, "dtype", dtypes.FLOAT32))
+    shared, _ = _of_own_segment(build, node, build.RealDiv(dys[0], _in_segments(build, node, "Sum", marks)))
+    return build.Select(winners, shared, build.ZerosLike(data)), *([None] * (len(node.inputs) - 1))
+
+
+def _segment_product_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
+    """The product of the others: beside a zero that of all that are none, and 0 where there are two zeros."""
+    data = conj(build, node.inputs[0])
+    zero = build.Equal(data, build.ZerosLike(data))
+    zeros = _in_segments(build, node, "Sum", build.Cast(zero, DstT=dtypes.INT32))
+    dy = build.SelectV2(build.Greater(zeros, 1), build.ZerosLike(dys[0]), dys[0])
+    filled = build.SelectV2(zero, build.OnesLike(data), data)
+    (without, _), (whole, _), (grad, _) = (
+        _of_own_segment(build, node, rows)
+        for rows in (_in_segments(build, node, "Prod", filled), conj(build, node.outputs[0]), dy)
+    )
+    others = build.SelectV2(zero, without, build.RealDiv(whole, filled))
+    return build.Mul(grad, others), *([None] * (len(node.inputs) - 1))
+
+
+def _unsorted_sum_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
+    return _of_own_segment(build, node, dys[0])[0], None, None
 
 
 _SORTED = (Law("order", "segment_ids are sorted and start at 0; a gap in them leaves a segment of its empty value."),)
@@ -402,11 +433,11 @@ OPS = (
              Law("gradient", "It divides by x, as TensorFlow's: 0 where x is 0.")),
     _segment("SegmentSum", "sum", "segment_sum", dtypes.NUMBER, _segment_sum_gradient),
     _segment("SegmentMean", "mean", "segment_mean", dtypes.NUMBER, _segment_mean_gradient),
-    _segment("SegmentProd", "product", "segment_prod", dtypes.NUMBER, None),
+    _segment("SegmentProd", "product", "segment_prod", dtypes.NUMBER, _segment_product_gradient),
     _segment("SegmentMax", "maximum", "segment_max", dtypes.REAL, _segment_extreme_gradient),
     _segment("SegmentMin", "minimum", "segment_min", dtypes.REAL, _segment_extreme_gradient),
     _unsorted("UnsortedSegmentSum", "sum", "unsorted_sum", dtypes.NUMBER, _unsorted_sum_gradient),
-    _unsorted("UnsortedSegmentProd", "product", "unsorted_prod", dtypes.NUMBER, None),
+    _unsorted("UnsortedSegmentProd", "product", "unsorted_prod", dtypes.NUMBER, _segment_product_gradient),
     _unsorted("UnsortedSegmentMax", "maximum", "unsorted_max", dtypes.REAL, _segment_extreme_gradient),
     _unsorted("UnsortedSegmentMin", "minimum", "unsorted_min", dtypes.REAL, _segment_extreme_gradient),
 )  # fmt: skip

@@ -579,6 +579,13 @@ def _lin_space_rule(call: Call, faults: Faults) -> Shape | None:
     return (unknown(call, "num") if count is None else count,)
 
 
+def _lin_space_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
+    first, last = (build.Cast(end, DstT=getattr(dys[0], "dtype", dtypes.FLOAT32)) for end in (0, 1))
+    share = build.LinSpace(first, last, node.inputs[2])
+    to_stop = build.Sum(build.Mul(dys[0], share), [0])
+    return build.Sub(build.Sum(dys[0], [0]), to_stop), to_stop, None
+
+
 def _partition_infer(call: Call, faults: Faults) -> tuple[Any, ...] | None:
     data, parts, count = call.inputs["data"], call.inputs["partitions"].shape, call.attrs.get("num_partitions")
     if count is None or count < 1:
@@ -897,7 +904,8 @@ LISTS = (
        (Input("start", "T", "The first number.", "[]"), Input("stop", "T", "The last number.", "[]"),
         Input("num", "Tidx", "How many.", "[]", host=True)),
        outputs=(Output("output", "T", "The numbers.", "[num]"),), types={"T": dtypes.FLOATING, "Tidx": dtypes.INDEX},
-       type_defaults={"Tidx": dtypes.INT32}, infer=shaped(_lin_space_rule), kernel="slicing.lin_space"),
+       type_defaults={"Tidx": dtypes.INT32}, infer=shaped(_lin_space_rule), kernel="slicing.lin_space",
+       gradient=_lin_space_gradient),
     Op("DynamicPartition", "data_flow", "Rows of a tensor sorted into several, by a number per row.",
        (Input("data", "T", "The rows."), Input("partitions", dtypes.INT32, "For every row the tensor that gets it.")),
        (Attr("num_partitions", "int", "How many tensors."),),

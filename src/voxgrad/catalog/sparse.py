@@ -95,6 +95,14 @@ def _reorder_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
     return None if faults else specs(call, call.inputs["input_indices"].shape, call.inputs["input_values"].shape)
 
 
+def _reorder_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
+    indices, values, shape = node.inputs
+    if dys[1] is None:
+        return None, None, None
+    _, order = build.SparseReorder(indices, build.Range(0, build.Size(values), 1), shape)
+    return None, build.GatherV2(dys[1], build.InvertPermutation(order), 0), None
+
+
 def _reshape_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
     has_rank(call, "input_shape", 1, faults)
     _check_positions(call, "input_indices", None, length(call.inputs["input_shape"]), faults)
@@ -129,7 +137,7 @@ OPS = (
         Input("input_shape", dtypes.INT64, "The shape.", "[rank]")),
        outputs=(Output("output_indices", dtypes.INT64, "Positions in order.", "[n, rank]"),
                 Output("output_values", "T", "Their values.", "[n]")), types={"T": dtypes.ALL}, infer=_reorder_infer,
-       kernel="sparse.reorder"),
+       kernel="sparse.reorder", gradient=_reorder_gradient),
     Op("SparseReshape", "sparse", "The positions of a sparse tensor in another shape.",
        (Input("input_indices", dtypes.INT64, "Positions.", "[n, rank]"),
         Input("input_shape", dtypes.INT64, "The shape.", "[rank]"),

@@ -28,7 +28,7 @@ def weights(shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
     return made
 
 
-def _weighted(output: Any) -> Any:
+def weighted(output: Any) -> Any:
     """The weighted sum of an output, as a real number."""
     product = output * weights(output.shape, output.dtype.as_numpy_dtype)
     return tf.reduce_sum(tf.math.real(product) if output.dtype.is_complex else product)
@@ -42,7 +42,7 @@ def run(case: Case) -> tuple[list[Any], dict[str, Any]]:
         outputs = getattr(tf.raw_ops, case.op)(**inputs, **case.attrs)
         flat = _outputs(outputs)
         first = flat[0] if isinstance(flat[0], list) else flat[:1]
-        total = sum(_weighted(one) for one in first if one.dtype.is_floating or one.dtype.is_complex)
+        total = sum(weighted(one) for one in first if one.dtype.is_floating or one.dtype.is_complex)
     gradients = {}
     if case.gradient:
         found = tape.gradient(
