@@ -107,7 +107,7 @@ FilterPlan filter_plan(const Correlation &c) {
     p.work = voxels * c.groups * c.in * c.out * taps;
     const bool few = voxels <= few_voxels;
     // With a single tap every value is used too few times to be worth copying.
-    p.in_place = taps == 1 && sizeof(S) == sizeof(A) && c.from.channel == 1 && c.out % lanes<A> == 0;
+    p.in_place = taps == 1 && sizeof(S) == sizeof(A) && c.from.channel == 1 && c.to.channel == 1 && c.out % lanes<A> == 0;
     p.swapped = swaps_roles<A>(c);
     p.in_place = p.in_place && !p.swapped;
     p.input_in_place = reads_input_in_place<A>(c, few) && sizeof(S) == sizeof(A) && c.from.channel == 1 &&

@@ -224,6 +224,11 @@ struct Blocks {
         const int64_t fit = static_cast<int64_t>(std::clamp(fitting, 0.0, 1e9));
         heights = std::clamp<int64_t>(fit, std::min<int64_t>(8, heights), heights);
     }
+    // With few rows of outputs, threads share them. The problem alone decides: how channels are cut decides which code
+    // adds a number, and that may show in the sign of a NaN.
+    void cut_channels() {
+        if (images * depth * height < 16 && channel >= 128) channels = 64;
+    }
     // Cut finer until every thread has several blocks to take; where depths share planes, halve those last.
     void refine(int64_t wanted, bool keep_depth) {
         while (count() < wanted) {

@@ -73,7 +73,7 @@ inline ReducePlan plan_reduce(const vg_pool *p, bool backward, int64_t bytes, in
         plan.blocks.depths = 1;
     }
     plan.blocks.refine(plan.threads > 1 ? plan.threads * 8 : 1, shared);
-    if (plan.blocks.count() < plan.threads * 2 && !plan.flat && C >= 128) plan.blocks.channels = 64;
+    if (!plan.flat) plan.blocks.cut_channels();
     return plan;
 }
 

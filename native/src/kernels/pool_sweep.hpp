@@ -43,6 +43,8 @@ bool sweeps(const vg_pool *p) {
     constexpr int lane_count = lanes<typename Join::A>;
     const Comb comb = comb_of(p->axis[2]);
     const int64_t rows = sweep_reach<Join>(p->axis[0]).longest() * sweep_reach<Join>(p->axis[1]).longest();
+    // Backward, columns are kept by place, so places without a window count, too.
+    if (Join::weighted && comb.taps > kSweepTaps * comb.step) return false;
     return comb.taps > 0 && sweep_reach<Join>(p->axis[2]).longest() <= kSweepTaps && rows > 0 && rows <= kSweepRows &&
            p->channels <= sweep_turns<Join>(comb) * sweep_vectors(comb) * lane_count &&
            !prefers_flat(comb, p->channels, lane_count);
@@ -86,8 +88,11 @@ public:
         }
         if (carries_) blocks.heights = std::min(blocks.heights, carry_rows(p_, twice_ ? 2 : 1));
         blocks.refine(threads > 1 ? threads * 4 : 1, shared_);
-        if (twice_) blocks.depths += blocks.depths % 2;  // depths that are taken together stay together
-        if (blocks.count() < threads * 2 && C >= 128) blocks.channels = 64;
+        // What is taken together stays together, however many threads there are: the code of one row may order what it
+        // adds in another way than that of two, which shows in the sign of a NaN.
+        if (twice_) blocks.depths += blocks.depths % 2;
+        if (pairs_) blocks.heights += blocks.heights % 2;
+        blocks.cut_channels();
         return blocks;
     }
 
