@@ -2,6 +2,7 @@
 """Volumes in files: what other libraries wrote is read rightly, and what is written they read rightly."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 import voxgrad as vg
 from voxgrad.volumes.axes import Layout
+from voxgrad.volumes.space import Space
 from voxgrad.volumes.stores import Store, create_volume, open_volume, save_volume
 
 BOX = (slice(None), slice(1, 3), slice(2, 5), slice(0, 6, 2), slice(None))
@@ -156,8 +158,7 @@ def test_ome_zarr_out(tmp_path: Path) -> None:
     five = numbers(1, 4, 6, 7, 3)
     np.save(tmp_path / "like.npy", five)
     like = open_volume(tmp_path / "like.npy")
-    object.__setattr__(like, "spacing", (3.0, 2.0, 1.0))
-    object.__setattr__(like, "unit", "um")
+    like = replace(like, space=Space((3.0, 2.0, 1.0), "um"))
     save_volume(tmp_path / "a.ome.zarr", five, like=like, chunks=(1, 2, 3, 7, 3))
     group = zarr.open_group(str(tmp_path / "a.ome.zarr"), mode="r")
     ome = json.loads((tmp_path / "a.ome.zarr" / "zarr.json").read_text())["attributes"]["ome"]

@@ -23,7 +23,9 @@ from voxgrad.cli.show import describe
 from voxgrad.errors import Fault, Faults, InvalidArgumentError, VoxgradError
 from voxgrad.formats.tensor_files import bad_file, is_array_file, write_npz
 from voxgrad.formats.text import parse_attr, parse_attrs, parse_ints, parse_type, parse_value
-from voxgrad.volumes.stores import is_volume_name, read_file, write_file
+from voxgrad.volumes.grids import space_of_call
+from voxgrad.volumes.space import NOWHERE, Space
+from voxgrad.volumes.stores import is_volume_name, open_volume, read_file, read_type, write_file
 
 TAKES_REST = True
 """The arguments depend on the op, so they are parsed here, after its name is known."""
@@ -60,7 +62,8 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
         with semantics(given.semantics):
             chunked.go(chunked.op_job(op, given, _sources(op, given)), given, None)
         return exits.OK
-    values = read_arguments(op, given)
+    sources = _sources(op, given)
+    values = read_arguments(op, given, sources)
     start = time.perf_counter()
     with semantics(given.semantics):
         result = getattr(raw_ops, op.name)(**values)
@@ -69,7 +72,8 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     if given.output is None:
         print("\n".join(line for name, value in results.items() for line in describe(name, value)))
     elif len(results) == 1:
-        write_file(given.output, next(iter(results.values())), like=_volume_source(given))
+        space = space_of_call(op, values, {name: [_space(text) for text in texts] for name, texts in sources.items()})
+        write_file(given.output, next(iter(results.values())), space)
     elif given.output.endswith(".npz"):
         write_npz(Path(given.output), results)
     else:
@@ -130,7 +134,7 @@ def _first_help(op: Op) -> str:
     return _escaped(_input_help(op, named)) if named else "the inputs that were not named, in order"
 
 
-def read_arguments(op: Op, given: argparse.Namespace) -> dict[str, Any]:
+def read_arguments(op: Op, given: argparse.Namespace, sources: dict[str, list[str]]) -> dict[str, Any]:
     """The arguments of the call: files read, texts parsed. What cannot be read is reported together."""
     faults: list[Fault] = []
     values = _read(faults, parse_attrs, op, given.attrs) or {}
@@ -138,7 +142,6 @@ def read_arguments(op: Op, given: argparse.Namespace) -> dict[str, Any]:
         text = getattr(given, attr.name)
         if text is not None:
             values[attr.name] = _read(faults, parse_attr, attr, text, op.name)
-    sources = _sources(op, given)
     for item in op.inputs:
         if item.name in sources:
             read = [_read(faults, _read_input, op, item, text, given.dtype) for text in sources[item.name]]
@@ -182,12 +185,17 @@ def _read_input(op: Op, item: Input, text: str, dtype: str | None) -> Any:
         return read_file(text)
     if not is_file and text[:1] in "{[-+.0123456789":
         return parse_value(text, parse_type(dtype) if dtype else None, item.name, op.name)
-    array = read_file(text)
-    return array.astype(numpy_type(parse_type(dtype, "--dtype", op.name))) if dtype else array
+    if is_array_file(text):
+        array = read_file(text)
+        return array.astype(numpy_type(parse_type(dtype, "--dtype", op.name))) if dtype else array
+    store = open_volume(text)
+    kind = numpy_type(parse_type(dtype, "--dtype", op.name)) if dtype else read_type(op, item, store.dtype)
+    if kind != store.dtype and dtype is None:
+        print(f"{text}: {store.dtype}, read as {kind} (--dtype chooses another type)", file=sys.stderr)
+    return store.astype(kind).read()
 
 
-def _volume_source(given: argparse.Namespace) -> str | None:
-    """The input that knows where it lies in space: what is written takes its orientation and spacing."""
-    texts = [text for value in vars(given).values() for text in (value if isinstance(value, list) else [value])]
-    named = (text for text in texts if isinstance(text, str) and is_volume_name(text) and text != given.output)
-    return next((text for text in named if not is_array_file(text)), None)
+def _space(text: str) -> Space:
+    """Where the voxels of an input lie; arrays and values as text do not say."""
+    is_text = not Path(text).exists() and not is_volume_name(text)
+    return NOWHERE if is_text or is_array_file(text) else open_volume(text).space

@@ -72,6 +72,7 @@ class Layout:
     """A page over volumes, worked out once."""
 
     page: Page
+    inference: Inference
     plan: graph_plan.Plan
     specs: dict[int, Spec]
     kinds: dict[int, str] = field(default_factory=dict)
@@ -129,9 +130,9 @@ def lay_out(
     if faults:
         raise InvalidArgumentError(faults)
     plan = graph_plan.make_plan(inference, fetches, [], [*volumes, *feeds], "cpu")
-    layout = Layout(page, plan, _specs(plan, inference, {**volumes, **feeds}))
+    layout = Layout(page, inference, plan, _specs(plan, inference, {**volumes, **feeds}))
     layout.fetches = dict(zip(fetches, plan.fetches, strict=True))
-    _Work(layout, inference, volumes).go()
+    _Work(layout, volumes).go()
     return layout
 
 
@@ -147,9 +148,8 @@ def _specs(plan: graph_plan.Plan, inference: Inference, given: Mapping[Output, S
 class _Work:
     """The passes over the steps: what depends on volumes, what is cut along what, what kind each step is."""
 
-    def __init__(self, layout: Layout, inference: Inference, volumes: Mapping[Output, Spec]):
+    def __init__(self, layout: Layout, volumes: Mapping[Output, Spec]):
         self.layout = layout
-        self.inference = inference
         self.volumes = [layout.plan.feeds[output] for output in volumes]
         self.links = _Links()
         self.faults: list[Fault] = []
@@ -194,7 +194,7 @@ class _Work:
     # Which dimensions go together
 
     def _link(self, step: Step) -> None:
-        call, specs = self.inference.calls[step.block], self.layout.specs
+        call, specs = self.layout.inference.calls[step.block], self.layout.specs
         if step.windowed:
             data = [slot for slot, _ in self._data_slots(step)]
             for slot in data[1:]:
@@ -241,7 +241,7 @@ class _Work:
         """Windows say which dimension is which; a volume that meets none is [N, D, H, W, C]."""
         for step in self.layout.plan.steps:
             if step.windowed and not touched.isdisjoint(step.flat_inputs):
-                call = self.inference.calls[step.block]
+                call = self.layout.inference.calls[step.block]
                 for slot, _ in self._data_slots(step):
                     for dim in range(5):
                         self._give(step, slot, dim, self._spatial(call, dim))
@@ -283,7 +283,7 @@ class _Work:
         if step.op.of_shape and AFTER in kinds and VOLUME not in kinds:
             self._keep_like(step)
             return SMALL
-        call = self.inference.calls[step.block]
+        call = self.layout.inference.calls[step.block]
         if VOLUME not in kinds and not self._fills_volume(step, call):
             return AFTER if AFTER in kinds else SMALL
         if AFTER in kinds:

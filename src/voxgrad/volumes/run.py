@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from voxgrad.catalog.model import Op
+from voxgrad.catalog.model import Input, Op
 from voxgrad.catalog.registry import find
 from voxgrad.catalog.semantics import current_semantics
 from voxgrad.errors import Fault, Faults, InvalidArgumentError
@@ -26,10 +26,11 @@ from voxgrad.graph.page import Page
 from voxgrad.graph.session import ClientSession
 from voxgrad.kernels.element_types import dtype_of, numpy_type
 from voxgrad.volumes.executors import Executor, executor_for
+from voxgrad.volumes.grids import spaces
 from voxgrad.volumes.job import Job, load_values, opened, read_head, save_job
 from voxgrad.volumes.layout import VOLUME
 from voxgrad.volumes.page_plan import PagePlan
-from voxgrad.volumes.stores import Store, create_volume, open_volume, save_volume
+from voxgrad.volumes.stores import Store, create_volume, open_volume, read_type, save_volume
 from voxgrad.volumes.sums import Sums
 from voxgrad.volumes.watch import Record, folder_of
 
@@ -82,7 +83,7 @@ def op_job(
             given.append([int(size) for size in value])
             continue
         store = opened(value)
-        given.append(_placeholder(page, declared, item.name, store, dtype))
+        given.append(_placeholder(page, declared, item, store, dtype))
         if item.layout == "filter":
             feeds[item.name] = store.read()
         else:
@@ -91,11 +92,11 @@ def op_job(
     return Job.make(page, volumes, feeds, {"result": output}, [], chunks, device)
 
 
-def _placeholder(page: Page, op: Op, name: str, store: Store, dtype: str | None) -> Output:
-    kind = dtype or dtype_of(store.dtype.newbyteorder("="))
+def _placeholder(page: Page, op: Op, item: Input, store: Store, dtype: str | None) -> Output:
+    kind = dtype or dtype_of(read_type(op, item, store.dtype).newbyteorder("="))
     if kind is None:
-        raise InvalidArgumentError(Fault("VG011", op.name, name, "hold numbers", str(store.dtype)))
-    made: Output = add_block(page, find("Placeholder"), (), {"dtype": kind, "shape": list(store.shape)}, name)
+        raise InvalidArgumentError(Fault("VG011", op.name, item.name, "hold numbers", str(store.dtype)))
+    made: Output = add_block(page, find("Placeholder"), (), {"dtype": kind, "shape": list(store.shape)}, item.name)
     return made
 
 
@@ -208,6 +209,8 @@ def _check_files(job: Job, plan: PagePlan) -> None:
 
 def _create_outputs(plan: PagePlan, job: Job) -> None:
     """New files for the volumes that are made, cut so that every chunk of a file belongs to one task."""
+    volumes = {output: store.space for output, store in job.volumes.items()}
+    placed = spaces(plan.layout.inference, volumes, list(job.outputs))
     for output, path in job.outputs.items():
         slot = plan.layout.fetches[output]
         root = next((root for root in plan.roots if root.piece is None and root.slot == slot), None)
@@ -218,8 +221,7 @@ def _create_outputs(plan: PagePlan, job: Job) -> None:
         assert spec.shape is not None
         roles = plan.layout.roles[slot]
         cut = [size if role is None else root.chunks[role] for role, size in zip(roles, spec.shape, strict=True)]
-        like = next((store for store in job.volumes.values() if roles == (0, 1, 2, 3, None)), None)
-        create_volume(path, spec.shape, numpy_type(spec.dtype), [max(1, size) for size in cut], like=like)
+        create_volume(path, spec.shape, numpy_type(spec.dtype), [max(1, size) for size in cut], like=placed.get(output))
 
 
 def _wholes(plan: PagePlan, job: Job, session: ClientSession) -> dict[int, Array]:

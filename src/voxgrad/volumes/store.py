@@ -18,6 +18,7 @@ from voxgrad.arrays.limits import check_size
 from voxgrad.errors import Faults, VoxgradError
 from voxgrad.formats.tensor_files import bad_file
 from voxgrad.volumes.axes import WHOLE, Array, Index, Layout
+from voxgrad.volumes.space import NOWHERE, Space, Triple
 
 EXTRA = "pip install 'voxgrad[volumes]'"
 
@@ -26,9 +27,8 @@ EXTRA = "pip install 'voxgrad[volumes]'"
 class Store:
     """A volume in a file, seen as [N, D, H, W, C]. `read` and `write` take slices of these five dimensions.
 
-    `axes` are the file's own, in its order. `spacing` is the size of a voxel along depth, height and width, in `unit`.
-    `chunks` is what the file is cut into, where it is: what separate writers must not share. `affine`, where the file
-    has one, takes voxel indices x, y, z to millimetres, as NIfTI has it.
+    `axes` are the file's own, in its order. `space` says where the voxels lie: `spacing`, `unit`, `affine`. `chunks` is
+    what the file is cut into, where it is: what separate writers must not share.
 
     >>> store = open_volume("scan.nii.gz")
     >>> store[0, 10:20, :, :, 0]            # or store.read(), np.asarray(store)
@@ -41,12 +41,25 @@ class Store:
     """Reads a box, given in the file's own axes."""
     put: Callable[[Index, Array], None] | None = None
     """Writes a box, in the file's own axes, where the file can be written to."""
-    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
-    unit: str = ""
+    space: Space = NOWHERE
     chunks: tuple[int, ...] | None = None
-    affine: Array | None = None
     member: str = ""
     kind: str = ""
+
+    @property
+    def spacing(self) -> Triple:
+        """The size of a voxel along depth, height and width."""
+        return self.space.spacing
+
+    @property
+    def unit(self) -> str:
+        """The unit of the spacing: mm, um and so on, or nothing where the file does not say."""
+        return self.space.unit
+
+    @property
+    def affine(self) -> Array | None:
+        """Takes voxel indices x, y, z to millimetres, as NIfTI has it, where the file has one."""
+        return self.space.affine
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -120,9 +133,7 @@ class New:
     chunks: tuple[int, ...] | None = None
     shards: tuple[int, ...] | None = None
     axes: str | None = None
-    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
-    unit: str = ""
-    affine: Array | None = None
+    space: Space = NOWHERE
 
     @property
     def nbytes(self) -> int:

@@ -14,9 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from voxgrad.catalog.model import Input, Op
+from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.formats.tensor_files import bad_file, is_array_file, read_array, write_array, write_npz
+from voxgrad.kernels.element_types import dtype_of
 from voxgrad.volumes.axes import WHOLE, Array, Layout
 from voxgrad.volumes.axes import Index as Index
+from voxgrad.volumes.space import NOWHERE
+from voxgrad.volumes.space import Space as Space
 from voxgrad.volumes.store import New, check_dtype, reading
 from voxgrad.volumes.store import Store as Store
 from voxgrad.volumes.store import human as human
@@ -52,12 +57,12 @@ def create_volume(
     *,
     shards: Sequence[int] | None = None,
     axes: str | None = None,
-    like: Store | None = None,
+    like: Store | Space | None = None,
 ) -> Store:
     """Make a new volume of zeros [N, D, H, W, C] whose boxes can be written, also by several processes at a time.
 
-    `chunks` and `shards` matter to Zarr, whose writers must keep to whole ones. `like` gives spacing and orientation:
-    those of a volume that the new one was made from, whose voxels may have become larger on the way.
+    `chunks` and `shards` matter to Zarr, whose writers must keep to whole ones. `like` says where its
+    voxels lie: a volume of the same size, or a `Space`.
     """
     new = _new(shape, dtype, chunks, shards, axes, like)
     place, member = split_name(path)
@@ -76,7 +81,7 @@ def save_volume(
     array: Any,
     *,
     axes: str | None = None,
-    like: Store | None = None,
+    like: Store | Space | None = None,
     chunks: Sequence[int] | None = None,
 ) -> None:
     """Write a whole volume [N, D, H, W, C] to a file of any format; packed ones (.npz, .nii.gz) too."""
@@ -98,26 +103,26 @@ def _new(
     chunks: Sequence[int] | None,
     shards: Sequence[int] | None,
     axes: str | None,
-    like: Store | None,
+    like: Store | Space | None,
 ) -> New:
     sizes = tuple(int(size) for size in shape)
     Layout("NDHWC", sizes)
     kind, cut = np.dtype(dtype), None if chunks is None else tuple(chunks)
     whole = None if shards is None else tuple(shards)
-    if like is None:
-        return New(sizes, kind, cut, whole, axes)
-    ratio = np.array([old / max(new, 1) for old, new in zip(like.shape[1:4], sizes[1:4], strict=True)])
-    depth, height, width = (float(size) for size in ratio * like.spacing)
-    return New(sizes, kind, cut, whole, axes, (depth, height, width), like.unit, _stretched(like.affine, ratio[::-1]))
+    return New(sizes, kind, cut, whole, axes, _space(sizes, like))
 
 
-def _stretched(affine: Array | None, ratio: Array) -> Array | None:
-    """A voxel of the result covers `ratio` voxels of the source, x, y, z; its centre moves accordingly."""
-    if affine is None:
-        return None
-    scale = np.diag([*ratio, 1.0])
-    scale[:3, 3] = (ratio - 1) / 2
-    return np.asarray(affine @ scale)
+def _space(shape: Sequence[int], like: Store | Space | None) -> Space:
+    """The space of a new volume: what it is said to be, or that of a volume of the same size."""
+    if not isinstance(like, Store):
+        return like or NOWHERE
+    if like.shape[1:4] != tuple(shape[1:4]):
+        wanted = f"have the depth, height and width of the new volume, {list(shape[1:4])}"
+        remedy = "Say where the new voxels lie: like=Space(spacing, unit, affine)."
+        raise InvalidArgumentError(
+            Fault("VG012", "save_volume", "like", wanted, str(list(like.shape[1:4])), remedy)
+        )  # fmt: skip
+    return like.space
 
 
 def is_volume_name(name: str | Path) -> bool:
@@ -126,19 +131,31 @@ def is_volume_name(name: str | Path) -> bool:
 
 
 def read_file(name: str) -> Array:
-    """The array of a file: of .npy and .npz as it is, of other volumes [N, D, H, W, C], integers as float32."""
+    """The array of a file: of .npy and .npz as it is, of other volumes [N, D, H, W, C], integers as floats."""
     if is_array_file(name):
         return read_array(name)
     store = open_volume(name)
-    return store.read() if store.dtype.kind in "fc" else store.astype(np.float32).read()
+    return store.astype(_as_float(store.dtype)).read()
 
 
-def write_file(name: str, array: Array, like: str | None = None) -> None:
-    """Write an array to a file: .npy and .npz take any, other volumes [N, D, H, W, C]. `like` lends its orientation."""
+def read_type(op: Op, item: Input, found: np.dtype[Any]) -> np.dtype[Any]:
+    """What a volume is read as for an input: as it is where the op takes that; other integers as floats."""
+    own = dtype_of(found.newbyteorder("="))
+    return found if own is not None and own in op.allowed(item.type) else _as_float(found)
+
+
+def _as_float(found: np.dtype[Any]) -> np.dtype[Any]:
+    if found.kind not in "biu":
+        return found
+    return np.dtype(np.float32 if found.itemsize <= 2 else np.float64)
+
+
+def write_file(name: str, array: Array, space: Space | None = None) -> None:
+    """Write an array to a file: .npy and .npz take any, other volumes [N, D, H, W, C], which lie in `space`."""
     if is_array_file(name) or not is_volume_name(name):
         write_array(name, array)
-        return
-    save_volume(name, array, like=None if like is None else open_volume(like))
+    else:
+        save_volume(name, array, like=space)
 
 
 def split_name(path: str | Path) -> tuple[Path, str]:

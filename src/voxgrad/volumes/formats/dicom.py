@@ -18,6 +18,7 @@ import numpy as np
 
 from voxgrad.formats.tensor_files import bad_file
 from voxgrad.volumes.axes import Array, Index, Layout
+from voxgrad.volumes.space import Space
 from voxgrad.volumes.store import Store, check_dtype, needed
 
 _KEPT_FRAMES = 16
@@ -72,8 +73,8 @@ def open_store(path: Path, member: str, axes: str | None, write: bool) -> Store:
     rows, columns = (float(size) for size in first.get("PixelSpacing", (1.0, 1.0)))
     known = "PixelSpacing" in first
     return Store(
-        path, layout, dtype, fetch, spacing=(gap, rows, columns), unit="mm" if known else "",
-        affine=_affine(first, gap), member=member, kind="DICOM",
+        path, layout, dtype, fetch, space=Space((gap, rows, columns), "mm" if known else "", _affine(first, gap)),
+        member=member, kind="DICOM",
     )  # fmt: skip
 
 

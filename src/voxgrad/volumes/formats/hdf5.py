@@ -15,10 +15,14 @@ import numpy as np
 
 from voxgrad.formats.tensor_files import bad_file
 from voxgrad.volumes.axes import Array, Index, Layout, default_axes, told_axes
+from voxgrad.volumes.space import NOWHERE, Space
 from voxgrad.volumes.store import New, Store, check_dtype, mapped, needed
 
 _SIZES = "element_size_um"
 """The attribute in which microscopy keeps depth, height and width of a voxel."""
+_MICROMETRES = {"m": 1e6, "mm": 1e3, "um": 1.0, "nm": 1e-3}
+_SPACE = "voxgrad_space"
+"""Our own attribute, for what that one cannot hold: the unit, where the first voxel is, directions."""
 
 
 def open_store(path: Path, member: str, axes: str | None, write: bool) -> Store:
@@ -29,7 +33,7 @@ def open_store(path: Path, member: str, axes: str | None, write: bool) -> Store:
     sizes = tuple(int(size) for size in data.shape)
     layout = Layout(axes or _axes(data), sizes)
     dtype = check_dtype(path, data.dtype)
-    name, spacing = data.name, _spacing(data)
+    name, space = data.name, _space(data)
     offset = data.id.get_offset()
     array, chunks = data, None if data.chunks is None else layout.five(data.chunks)
     if offset is not None and data.chunks is None:
@@ -41,8 +45,8 @@ def open_store(path: Path, member: str, axes: str | None, write: bool) -> Store:
         return np.array(array[index])
 
     return Store(
-        path, layout, dtype, fetch, array.__setitem__ if write else None, spacing=spacing or (1.0, 1.0, 1.0),
-        unit="um" if spacing else "", chunks=chunks, member=name, kind="HDF5",
+        path, layout, dtype, fetch, array.__setitem__ if write else None,
+        space=space, chunks=chunks, member=name, kind="HDF5",
     )  # fmt: skip
 
 
@@ -87,9 +91,24 @@ def _axes(data: Any) -> str:
     return told_axes(letters, rank) if "?" not in letters else default_axes(rank)
 
 
-def _spacing(data: Any) -> tuple[float, float, float] | None:
+def _space(data: Any) -> Space:
+    if _SPACE in data.attrs:
+        told = json.loads(data.attrs[_SPACE])
+        affine = None if told["affine"] is None else np.array(told["affine"], float).reshape(4, 4)
+        spacing, origin = (np.array(told[name], float).reshape(3).tolist() for name in ("spacing", "origin"))
+        return Space((*spacing,), str(told["unit"]), affine, (*origin,))
     found = np.ravel(data.attrs.get(_SIZES, ()))
-    return (float(found[0]), float(found[1]), float(found[2])) if len(found) == 3 else None
+    return Space((float(found[0]), float(found[1]), float(found[2])), "um") if len(found) == 3 else NOWHERE
+
+
+def _describe(data: Any, space: Space) -> None:
+    if not space.is_known:
+        return
+    if space.unit in _MICROMETRES:
+        data.attrs[_SIZES] = [size * _MICROMETRES[space.unit] for size in space.spacing]
+    affine = None if space.affine is None else space.affine.tolist()
+    told = {"spacing": space.spacing, "unit": space.unit, "origin": space.origin, "affine": affine}
+    data.attrs[_SPACE] = json.dumps(told)
 
 
 def create(path: Path, member: str, new: New) -> None:
@@ -110,5 +129,4 @@ def create(path: Path, member: str, new: New) -> None:
         data = file[name.decode()]
         for dimension, letter in zip(data.dims, axes, strict=True):
             dimension.label = letter
-        if new.spacing != (1.0, 1.0, 1.0):
-            data.attrs[_SIZES] = new.spacing
+        _describe(data, new.space)

@@ -19,6 +19,7 @@ import numpy as np
 
 from voxgrad.formats.tensor_files import bad_file
 from voxgrad.volumes.axes import Array, Index, Layout
+from voxgrad.volumes.space import Space
 from voxgrad.volumes.store import New, Store, check_dtype, mapped, needed, short_unit
 
 AXES = "xyztc"
@@ -56,8 +57,9 @@ def open_store(path: Path, member: str, axes: str | None, write: bool) -> Store:
 
     zooms = [float(size) for size in header.get_zooms()] + [1.0, 1.0, 1.0]
     return Store(
-        path, layout, dtype, fetch, put if write else None, spacing=(zooms[2], zooms[1], zooms[0]),
-        unit=short_unit(header.get_xyzt_units()[0]), affine=np.asarray(image.affine), kind="NIfTI",
+        path, layout, dtype, fetch, put if write else None,
+        space=Space((zooms[2], zooms[1], zooms[0]), short_unit(header.get_xyzt_units()[0]), np.asarray(image.affine)),
+        kind="NIfTI",
     )  # fmt: skip
 
 
@@ -132,11 +134,23 @@ def save_packed(path: Path, array: Array, new: New) -> None:
 def _new_image(path: Path, layout: Layout, new: New) -> Any:
     nibabel = needed("nibabel", path)
     kind = nibabel.Nifti1Image if max(layout.sizes) < 2**15 else nibabel.Nifti2Image
-    affine = np.diag([*new.spacing[::-1], 1.0]) if new.affine is None else new.affine
+    affine = _affine(new.space)
     blank = np.broadcast_to(np.zeros((), new.dtype), layout.sizes)
     # int64 has to be asked for: older readers do not know it.
     image = kind(blank, affine, dtype=new.dtype)
-    image.header.set_xyzt_units(_CODES.get(new.unit, "unknown" if new.affine is None else "mm"))
+    # Readers differ in which of the two they look at first; a sheared affine fits only one of them.
+    directions = affine[:3, :3] / np.maximum(np.linalg.norm(affine[:3, :3], axis=0), 1e-30)
+    image.set_sform(affine, "aligned")
+    image.set_qform(affine, "aligned" if np.allclose(directions.T @ directions, np.eye(3), atol=1e-5) else "unknown")
+    image.header.set_xyzt_units(_CODES.get(new.space.unit, "unknown" if new.space.affine is None else "mm"))
     if image.header.get_data_dtype() != new.dtype:
         raise bad_file(path, "have an element type of NIfTI", new.dtype)
     return image
+
+
+def _affine(space: Space) -> Array:
+    if space.affine is not None:
+        return space.affine
+    affine = np.diag([*space.spacing[::-1], 1.0])
+    affine[:3, 3] = space.origin[::-1]
+    return affine

@@ -12,6 +12,7 @@ import numpy as np
 
 from voxgrad.formats.tensor_files import bad_file
 from voxgrad.volumes.axes import Array, Index, Layout, told_axes
+from voxgrad.volumes.space import Space
 from voxgrad.volumes.store import New, Store, check_dtype, mapped, needed, short_unit
 
 _CLASSIC = 2**32 - 2**25
@@ -56,7 +57,7 @@ def _store(path: Path, file: Any, axes: str | None, write: bool) -> Store:
     def fetch(index: Index) -> Array:
         return np.array(array[index])
 
-    return Store(path, layout, dtype, fetch, put, spacing=spacing, unit=unit, chunks=chunks, kind="TIFF")
+    return Store(path, layout, dtype, fetch, put, space=Space(spacing, unit), chunks=chunks, kind="TIFF")
 
 
 def _pieces(path: Path, series: Any) -> Any:
@@ -109,15 +110,15 @@ def create(path: Path, member: str, new: New) -> None:
     imagej = not ome and not big and new.dtype.name in _IMAGEJ and new.axes is None
     axes = new.axes or "".join(letter for letter in "TZCYX" if letter in "YX" or new.size(letter) > 1 or letter == "Z")
     layout = Layout.holding(axes, new.shape)
-    depth, height, width = new.spacing
-    unit = new.unit or "pixel"
+    depth, height, width = new.space.spacing
+    unit = new.space.unit or "pixel"
     metadata: dict[str, Any] = {"axes": axes}
     options: dict[str, Any] = {"resolution": (1 / width, 1 / height)}
     if imagej:
         metadata |= {"spacing": depth, "unit": unit}
         options["resolutionunit"] = "NONE"
     elif ome:
-        metadata |= {f"PhysicalSize{axis}": size for axis, size in zip("ZYX", new.spacing, strict=True)}
+        metadata |= {f"PhysicalSize{axis}": size for axis, size in zip("ZYX", new.space.spacing, strict=True)}
         metadata |= {f"PhysicalSize{axis}Unit": unit.replace("um", "µm") for axis in "ZYX"}
     else:
         options["resolutionunit"] = "NONE"

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from voxgrad.formats.tensor_files import bad_file
 from voxgrad.volumes.axes import Array, Index, Layout, default_axes, told_axes
+from voxgrad.volumes.space import Space
 from voxgrad.volumes.store import LONG_UNITS, New, Store, check_dtype, needed, short_unit
 
 _OME_ORDER = "tczyx"
@@ -28,23 +29,23 @@ def open_store(path: Path, member: str, axes: str | None, write: bool) -> Store:
     if not hasattr(found, "shape"):
         found, image, member = _of_group(path, found, member)
     _refuse_code(path, found.metadata.to_dict())
-    told, spacing, unit = _described(found, image, member)
+    told, spacing, origin, unit = _described(found, image, member)
     layout = Layout(axes or told, tuple(int(size) for size in found.shape))
     chunks = layout.five(found.shards or found.chunks)
 
     def fetch(index: Index) -> Array:
         return np.asarray(found[index])
 
-    by_axis = dict(zip(told, spacing, strict=True)) if spacing else {}
-    sizes = _volume_spacing(layout, [by_axis.get(letter, 1.0) for letter in told])
+    sizes, corner = _triple(layout, spacing, 1.0), _triple(layout, origin, 0.0)
     return Store(
         path, layout, check_dtype(path, np.dtype(found.dtype)), fetch, found.__setitem__ if write else None,
-        spacing=sizes, unit=unit, chunks=chunks, member=member, kind="OME-Zarr" if image else "Zarr",
+        space=Space(sizes, unit, origin=corner), chunks=chunks, member=member, kind="OME-Zarr" if image else "Zarr",
     )  # fmt: skip
 
 
-def _volume_spacing(layout: Layout, values: list[float]) -> tuple[float, float, float]:
-    _, depth, height, width, _ = layout.five(values, 1.0)
+def _triple(layout: Layout, values: Sequence[float], missing: float) -> tuple[float, float, float]:
+    """Values of the file's dimensions along depth, height and width."""
+    _, depth, height, width, _ = layout.five(values or [missing] * len(layout.sizes), missing)
     return float(depth), float(height), float(width)
 
 
@@ -79,22 +80,24 @@ def _entries(data: Any) -> Iterator[tuple[Any, Any]]:
             yield from _entries(value.get_config())
 
 
-def _described(array: Any, image: Mapping[str, Any], member: str) -> tuple[str, list[float], str]:
-    """The axes, their spacing and its unit, from OME's metadata or the names of the dimensions."""
+def _described(array: Any, image: Mapping[str, Any], member: str) -> tuple[str, list[float], list[float], str]:
+    """The axes, their spacing, where they begin and the unit, from OME's metadata or the names of the dimensions."""
     rank = len(array.shape)
     if not image:
         names = getattr(array.metadata, "dimension_names", None) or ()
         letters = "".join(name[:1] if isinstance(name, str) else "?" for name in names)
-        return (told_axes(letters, rank) if names else default_axes(rank)), [], ""
+        return (told_axes(letters, rank) if names else default_axes(rank)), [], [], ""
     axes = [one if isinstance(one, Mapping) else {"name": one} for one in image.get("axes", _OME_ORDER[-rank:])]
     letters = "".join(str(one["name"])[:1] for one in axes)
     dataset = next(one for one in image["datasets"] if not member or one["path"] == member)
-    spacing = np.ones(rank)
+    spacing, origin = np.ones(rank), np.zeros(rank)
     for step in [*dataset.get("coordinateTransformations", ()), *image.get("coordinateTransformations", ())]:
         if step.get("type") == "scale":
-            spacing *= np.asarray(step["scale"], dtype=float)
+            spacing, origin = spacing * np.asarray(step["scale"], float), origin * np.asarray(step["scale"], float)
+        elif step.get("type") == "translation":
+            origin = origin + np.asarray(step["translation"], float)
     unit = next((str(one["unit"]) for one in axes[::-1] if one.get("unit")), "")
-    return told_axes(letters, rank), spacing.tolist(), short_unit(unit)
+    return told_axes(letters, rank), spacing.tolist(), origin.tolist(), short_unit(unit)
 
 
 def create(path: Path, member: str, new: New) -> None:
@@ -120,10 +123,11 @@ def _ome_axes(new: New) -> str:
 
 
 def _ome_metadata(path: Path, axes: str, new: New) -> dict[str, Any]:
-    space = {"unit": LONG_UNITS.get(new.unit, new.unit)} if new.unit else {}
-    sizes = dict(zip("zyx", new.spacing, strict=True))
+    space = {"unit": LONG_UNITS.get(new.space.unit, new.space.unit)} if new.space.unit else {}
+    sizes, corner = (dict(zip("zyx", one, strict=True)) for one in (new.space.spacing, new.space.corner))
     described = [{"name": one, "type": _OME_TYPES[one]} | (space if one in sizes else {}) for one in axes]
     scale = {"type": "scale", "scale": [sizes.get(one, 1.0) for one in axes]}
+    shift = {"type": "translation", "translation": [corner.get(one, 0.0) for one in axes]}
     name = path.name[: -len(".ome.zarr")]
-    dataset = {"path": "0", "coordinateTransformations": [scale]}
+    dataset = {"path": "0", "coordinateTransformations": [scale, *([shift] if any(corner.values()) else [])]}
     return {"version": "0.5", "multiscales": [{"name": name, "axes": described, "datasets": [dataset]}]}
