@@ -56,6 +56,7 @@ CODES: dict[str, str] = {
     "VG070": "A file format whose library is not installed.",
     "VG071": "Worker processes that died too often.",
     "VG072": "A block that needs a whole volume at once, on a page that runs chunk by chunk.",
+    "VG080": "A warning: what is allowed and most likely not meant, as a pool's gradient with another pool's output.",
 }
 """Every code with its meaning; the documentation has a page made from this table."""
 

@@ -13,6 +13,7 @@ from voxgrad.graph.page import Page
 
 DESCRIPTION = """\
 Say everything that is wrong with a page, without running it; exit with 1 if there is something.
+Warnings are what is allowed and most likely not meant; they do not count.
 
   voxgrad check page.vox.json                        problems, and how to fix them
   voxgrad check page.vox.json --fix -o fixed.vox.json    carry out the first fix of every problem
@@ -37,26 +38,29 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
         for title in fix_all(page):
             print(f"fixed: {title}", file=sys.stderr)
         page.save(arguments.output or arguments.page)
-    problems = page.problems()
+    problems, warnings = page.problems(), page.warnings()
     if arguments.json:
-        print(json.dumps({"problems": [problem.as_dict() for problem in problems]}, indent=1))
+        told = {"problems": [one.as_dict() for one in problems], "warnings": [one.as_dict() for one in warnings]}
+        print(json.dumps(told, indent=1))
         return exits.WRONG if problems else exits.OK
-    for problem in problems:
-        print(problem)
+    for problem in (*problems, *warnings):
+        print(f"warning: {problem}" if problem in warnings else problem)
         for fix in problem.fixes:
             print(f"    fix: {fix.title}")
     if arguments.shapes:
         print("\n".join(shapes(page)))
     if not problems:
-        print(f"{page.name}: {len(page)} blocks, {len(page.wires)} wires, no problems; {costs(page)}")
+        clean = f"no problems, {len(warnings)} to look at" if warnings else "no problems"
+        print(f"{page.name}: {len(page)} blocks, {len(page.wires)} wires, {clean}; {costs(page)}")
     return exits.WRONG if problems else exits.OK
 
 
 def fix_all(page: Page) -> list[str]:
-    """Carry out the first fix of the first problem that has one, until none is left; their titles."""
+    """Carry out the first fix of the first problem or warning that has one, until none is left; their titles."""
     done: list[str] = []
     for _ in range(_MAX_ROUNDS):
-        fix = next((problem.fix for problem in page.problems() if problem.fix is not None), None)
+        found = (*page.problems(), *page.warnings())
+        fix = next((problem.fix for problem in found if problem.fix is not None), None)
         if fix is None:
             break
         page.apply(fix)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,8 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     if arguments.volume or arguments.output or chunked.is_asked_for(arguments):
         return run_over_volumes(arguments)
     page = open_page(arguments.page)
+    for warning in page.warnings():
+        print(f"warning: {warning}", file=sys.stderr)
     wanted = [page.output(name) for name in arguments.fetch]
     feeds = read_feeds(page, arguments.feed)
     with ProgressLine(arguments.cycles) as progress:

@@ -164,17 +164,18 @@ def _shape(inference: Inference, block: Block, fault: Fault, expected: Any) -> F
     item, call = _item(block, fault.argument), inference.calls.get(block)
     if item is None or call is None or block.op is None or item.many or expected is None:
         return []
-    fixes = [*_computed(inference, block, item), *_alike(inference, block, item, call, expected)]
+    computed = computed_pool(inference, block) if item.name == "orig_output" else []
+    fixes = [*computed, *_alike(inference, block, item, call, expected)]
     if not fixes and all_known(expected):
         fixes.extend(_filled(inference, block, item, call, expected))
     return [*fixes, *_exchanged(inference, block, item)]
 
 
-def _computed(inference: Inference, block: Block, item: Input) -> Fixes:
-    """The output of the pool, from its input."""
-    forward = registry.OPS.get(block.op_name.replace("Grad", ""))
+def computed_pool(inference: Inference, block: Block) -> Fixes:
+    """The output of the pool that a gradient belongs to, from its input."""
+    forward, item = registry.OPS.get(block.op_name.replace("Grad", "")), _item(block, "orig_output")
     sources = block.sources.get("orig_input", [])
-    if item.name != "orig_output" or forward is None or len(sources) != 1 or not isinstance(sources[0], Output):
+    if item is None or forward is None or len(sources) != 1 or not isinstance(sources[0], Output):
         return []
     name = inference.store.root.unique_name(f"{block.name}_{forward.name}")
     add = {"do": "add", "op": forward.name, "name": name, "attrs": dict(block.attrs),

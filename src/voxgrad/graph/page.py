@@ -520,6 +520,12 @@ class Page:
         """Everything that is wrong with the page, with fixes where there are any."""
         return self.infer().problems()
 
+    def warnings(self) -> list[PinProblem]:
+        """What is allowed and most likely not meant, with fixes where there are any; the page runs all the same."""
+        from voxgrad.graph.lint import warnings_of
+
+        return warnings_of(self.infer())
+
     def apply(self, fix: Fix | Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
         """Carry out a fix, or edits given as data."""
         from voxgrad.graph.edits import apply

@@ -43,6 +43,7 @@ def analyse(page: Page, limits: RunLimits) -> messages.Analysis:
     return messages.Analysis(
         pins=pins,
         problems=problems,
+        warnings=[_problem(one) for one in page.warnings()],
         estimate=messages.EstimateData(blocks=costs, peak_bytes=estimate.peak_bytes, flops=_amount(estimate.flops)),
         order=[block.name for block in order(page.blocks).blocks],
         seconds=time.perf_counter() - start,

@@ -340,6 +340,8 @@ class Analysis(Told):
 
     pins: dict[str, dict[str, PinData]]
     problems: list[ProblemData]
+    warnings: list[ProblemData]
+    """What is allowed and most likely not meant; it does not stop a run."""
     estimate: EstimateData
     order: list[str]
     seconds: float

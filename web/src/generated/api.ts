@@ -13,6 +13,7 @@ export interface AddGradients {
 export interface Analysis {
   pins: Record<string, Record<string, PinData>>;
   problems: ProblemData[];
+  warnings: ProblemData[];
   estimate: EstimateData;
   order: string[];
   seconds: number;
