@@ -129,7 +129,7 @@ def test_is_documented_and_runs(name: str) -> None:
     assert op.summary.endswith(".") and op.infer is not None
     assert all(item.doc.endswith((".", ";")) or ". " in item.doc for item in (*op.inputs, *op.attrs, *op.outputs)), name
     assert op.summary in docstring(op)
-    assert find_kernel(op.kernel).function.__doc__ or op.kernel
+    assert callable(find_kernel(op.kernel).function)
     if callable_at_once(op):
         function = getattr(vg.raw_ops, name)
         assert list(inspect.signature(function).parameters) == [*(item.name for item in op.parameters), "name"]
