@@ -29,6 +29,7 @@ def missing() -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.browser
 @pytest.mark.skipif(bool(missing()), reason=missing())
 @pytest.mark.parametrize("script", SCRIPTS, ids=[path.name.removesuffix(".test.mjs") for path in SCRIPTS])
 def test_in_the_browser(script: Path) -> None:

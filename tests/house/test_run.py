@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The script at the root: what it installs for which tests, and that it leaves the machine alone unless it is asked."""
+
+from __future__ import annotations
+
+import runpy
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Machine:
+    """Notes every command instead of running it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path, tools: tuple[str, ...] = ("npm", "apt-get")):
+        self.commands: list[list[str]] = []
+        self.script = runpy.run_path(str(ROOT / "run"), run_name="script")
+        functions = self.script["test"].__globals__
+        for name in ("tests", "web", "pyproject.toml", "setup.py"):
+            (folder / name).symlink_to(ROOT / name)
+        (folder / ".venv/bin").mkdir(parents=True)
+        (folder / ".venv/bin/python").touch()
+        monkeypatch.chdir(ROOT)
+        monkeypatch.delenv("CHROMIUM", raising=False)
+        monkeypatch.setattr(subprocess, "run", self._run)
+        monkeypatch.setitem(functions, "kernels", lambda sanitize=False: folder / "library")
+        monkeypatch.setitem(functions, "ROOT", folder)
+        monkeypatch.setattr(functions["shutil"], "which", lambda name: name if name in tools else None)
+
+    def _run(self, command: list[str], **_: Any) -> Any:
+        self.commands.append(list(map(str, command)))
+        return SimpleNamespace(returncode=0, stdout="", stderr="")
+
+    def test(self, *arguments: str) -> list[str]:
+        """The last command: pytest's."""
+        self.script["test"](list(arguments))
+        return self.commands[-1]
+
+    def ran(self, *words: str) -> bool:
+        return any(all(word in command for word in words) for command in self.commands)
+
+    @property
+    def extras(self) -> set[str]:
+        targets = [command[-1] for command in self.commands if "install" in command and "pip" in command]
+        return {one for target in targets for one in target.partition("[")[2].rstrip("]").split(",")}
+
+
+def test_a_file_installs_no_more_than_it_needs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    machine = Machine(monkeypatch, tmp_path)
+    command = machine.test("tests/kernels/test_bad_calls.py::test_verdict", "-k", "studio")
+    assert command[1:] == ["-m", "pytest", "-m", "not parity", "tests/kernels/test_bad_calls.py::test_verdict", "-k",
+                           "studio"]  # fmt: skip
+    assert machine.extras == {"test"} and not machine.ran("npm") and not machine.ran("apt-get")
+
+
+def test_the_fast_lane_installs_pytest_and_hypothesis_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    machine = Machine(monkeypatch, tmp_path)
+    command = machine.test("--fast", "-x")
+    assert "--fast" not in command and "-x" in command and "tests/graph/test_page.py" in command
+    assert all((ROOT / name).exists() for name in command if name.startswith("tests/"))
+    assert machine.extras == {"test"} and not machine.ran("npm") and not machine.ran("apt-get")
+
+
+def test_the_machine_is_changed_only_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    machine = Machine(monkeypatch, tmp_path)
+    assert machine.test()[1:] == ["-m", "pytest", "-m", "not parity"]
+    assert machine.extras == {"dev", "studio", "volumes"} and not machine.ran("apt-get")
+    machine.test("tests/studio")
+    assert not machine.ran("apt-get")
+    assert machine.test("--browser-setup")[-1] == "not parity"
+    assert machine.ran("apt-get", "install", "chromium")
+    assert "run test --browser-setup" in (ROOT / ".ci/run").read_text()
+
+
+def test_what_is_installed_already_is_enough(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    machine = Machine(monkeypatch, tmp_path)
+    machine.test()
+    machine.commands.clear()
+    machine.test("--fast")
+    machine.test("tests/formats")
+    assert machine.extras == set()
+    machine.test("--parity")
+    assert machine.extras == {"dev", "studio", "volumes", "parity"}
