@@ -124,8 +124,8 @@ def run_over_volumes(arguments: argparse.Namespace) -> int:
     elif arguments.json:
         print(json.dumps({"outputs": {path: tensor_as_json(value) for path, value in values.items()}}))
     else:
-        print("\n".join(line for path, value in values.items() for line in describe(path, value)), end="")
-        print("\n".join(f"{output.path}: {path}" for output, path in job.outputs.items()))
+        shown = [line for path, value in values.items() for line in describe(path, value)]
+        print("\n".join([*shown, *(f"{output.path}: {path}" for output, path in job.outputs.items())]))
     return exits.OK
 
 
