@@ -38,9 +38,13 @@ def _in_layout(x: torch.Tensor, data_format: str, run: Callable[[torch.Tensor, b
         raise InvalidArgumentError(
             Fault("VG003", "voxgrad.torch", "data_format", "be NDHWC or NCDHW", repr(data_format))
         )
-    turned = data_format == "NCDHW" and x.dim() == 5 and not x.is_contiguous()
-    if turned and x.is_contiguous(memory_format=torch.channels_last_3d):
-        return run(x.permute(0, 2, 3, 4, 1), True).permute(0, 4, 1, 2, 3)
+    if x.dim() == 4:  # One volume, as torch's own take it.
+        return _in_layout(x.unsqueeze(0), data_format, run).squeeze(0)
+    if data_format == "NCDHW" and x.dim() == 5 and not x.is_contiguous():
+        # Not asked as a memory format, of which a tensor under vmap does not tell.
+        turned = x.permute(0, 2, 3, 4, 1)
+        if turned.is_contiguous():
+            return run(turned, True).permute(0, 4, 1, 2, 3)
     return run(x, data_format == "NDHWC")
 
 
