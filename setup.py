@@ -29,7 +29,7 @@ class BuildWithKernels(build_py):
         """The example pages, for the studio's gallery; a clone has them where they are."""
         source = Path(__file__).parent / "examples"
         target = Path(self.build_lib) / "voxgrad" / "examples"
-        for path in [*source.glob("*.vox.json"), *source.glob("*.data/*.npy")]:
+        for path in [*source.glob("*.vox.json"), *source.glob("*.data/*.npy"), *source.glob("files/*")]:
             place = target / path.relative_to(source)
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, place)

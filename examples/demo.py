@@ -116,7 +116,7 @@ def show_pages() -> None:
         if page.problems():
             continue
         cycles = 50 if page.initializers else 1
-        session = ClientSession(page, folder=path.parent)
+        session = ClientSession(page)
         values = session.loop(cycles, list(page.outputs.values()), targets=page.targets)
         for name, value in zip(page.outputs, values, strict=True):
             print(f"  {name:>18}  {describe(value)}" + (f"   [after {cycles} cycles]" if cycles > 1 else ""))

@@ -31,7 +31,7 @@ def find_scan() -> Path:
     spec = importlib.util.find_spec("nibabel")
     folder = Path(spec.origin).parent if spec is not None and spec.origin else Path()
     scan = folder / "tests" / "data" / "example4d.nii.gz"
-    return scan if scan.exists() else Path(__file__).with_name("head.nii.gz")
+    return scan if scan.exists() else Path(__file__).with_name("files") / "head.nii.gz"
 
 
 def prepare(scan: Path, folder: Path) -> dict[str, Path]:

@@ -302,7 +302,7 @@ def xor() -> vg.Page:
 def scan_edges() -> vg.Page:
     """A real head from a file: its edges, and which voxels a pool of them goes back to."""
     page = vg.Page("A scan from a file")
-    page.folder = FOLDER
+    page.allow_files(FOLDER / "files")
     scan = ops.Volume(page, path="head.nii.gz", name="scan")
     bright = ops.Mul(page, scan, np.float32(1 / 30000), name="bright")
     slopes = ops.Conv3D(page, bright, _slopes(), strides=[1] * 5, padding="SAME", name="slopes")
@@ -311,8 +311,9 @@ def scan_edges() -> vg.Page:
     window = {"ksize": [1, 3, 3, 3, 1], "strides": [1, 3, 3, 3, 1], "padding": "SAME"}
     strongest = ops.MaxPool3D(page, edges, **window, name="strongest")
     (origin,) = vg.gradients([strongest], [edges])
-    note(page, "The head lies in head.nii.gz (33 x 41 x 25 voxels of 2 mm, from nibabel's test data, MIT licence). Its "
-               "shape is known from the header. Put a scan of yours beside it and change the path.")  # fmt: skip
+    note(page, "The head lies in files/head.nii.gz (33 x 41 x 25 voxels of 2 mm, from nibabel's test data, "
+               "MIT licence). Its shape is known from the header. Put a scan of yours beside it and change the "
+               "path.")  # fmt: skip
     return finished(page, edges=edges, strongest=strongest, origin=origin)
 
 

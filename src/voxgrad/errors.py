@@ -44,6 +44,7 @@ CODES: dict[str, str] = {
     "VG053": "A page file, or another document, that breaks its format; the message names the place.",
     "VG054": "A part of an imported document that could not be kept.",
     "VG055": "A save of a page that has changed since it was opened.",
+    "VG056": "A file that a page may not touch: outside of its folder, hidden, or behind a link.",
     "VG060": "A name that another block has already.",
     "VG061": "A name that no block or page can have.",
     "VG062": "Blocks that wait for each other in a ring.",

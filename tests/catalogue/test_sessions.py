@@ -16,19 +16,21 @@ from voxgrad.catalog import attributes
 from voxgrad.catalog.registry import find
 from voxgrad.errors import Faults, InvalidArgumentError, OutOfRangeError, VoxgradError
 from voxgrad.kernels.arraywise import DEAD, Context, State, evaluate, value_of
+from voxgrad.kernels.arraywise.files import Files
 
 
 class Session:
     """Runs ops one by one on one state."""
 
     def __init__(self, folder: Path | None = None):
-        self.state, self.folder, self.lines = State(), folder, list[str]()
+        self.state, self.lines = State(), list[str]()
+        self.files = Files() if folder is None else Files().allowing(folder)
 
     def __call__(self, op: str, *inputs: Any, block: str = "block", **attrs: Any) -> Any:
         declared, faults = find(op), Faults(op)
         canonical = attributes.canonical(declared, attrs, faults)
         faults.raise_if_any()
-        context = Context(self.state, block, self.folder, log=self.lines.append)
+        context = Context(self.state, block, self.files, log=self.lines.append)
         made = evaluate(declared, inputs, canonical, context)
         return made[0] if len(made) == 1 else made
 
@@ -205,9 +207,9 @@ def test_files_outside_the_folder_are_refused(tmp_path: Path, name: bytes) -> No
         ("Save", [one(name), text(b"w"), [np.ones(2)]], {}),
         ("Restore", [one(name), one(b"w")], {"dt": "float64"}),
     ):
-        with pytest.raises(VoxgradError, match="VG051"):
+        with pytest.raises(VoxgradError, match="VG056"):
             run(op, *inputs, **attrs)
-        with pytest.raises(VoxgradError, match="VG051"):
+        with pytest.raises(VoxgradError, match="VG056"):
             Session(None)(op, *inputs, **attrs)
     assert (tmp_path / "secret").read_text() == "secret"
     assert run("MatchingFiles", text(b"*")).tolist() == []

@@ -42,12 +42,12 @@ def test_it_is_right_or_says_what_is_wrong(name: str) -> None:
     assert all(block.position is not None for block in page)
     fix_all(page)
     assert page.problems() == []
-    assert run_page(ClientSession(page, folder=FOLDER), [], {})
+    assert run_page(ClientSession(page), [], {})
 
 
 def outputs(name: str, cycles: int = 1) -> dict[str, np.ndarray]:
     page = open_example(name)
-    values = ClientSession(page, folder=FOLDER).loop(cycles, list(page.outputs.values()), targets=page.targets)
+    values = ClientSession(page).loop(cycles, list(page.outputs.values()), targets=page.targets)
     return dict(zip(page.outputs, values, strict=True))
 
 
@@ -66,7 +66,7 @@ def test_the_seed_pages_give_the_numbers_of_the_old_pictures() -> None:
 def test_the_second_order_page_agrees_with_finite_differences() -> None:
     page = open_example("second_order")
     x, v = (page[name].attrs["value"].astype(np.float64) for name in ("x", "v"))
-    session = ClientSession(page, folder=FOLDER)
+    session = ClientSession(page)
     step = 1e-3
     ahead, back = (session.run(page.outputs["dx"], {"x": (x + sign * step * v).astype(np.float32)}) for sign in (1, -1))
     numeric = (ahead.astype(np.float64) - back) / (2 * step)

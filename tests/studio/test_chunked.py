@@ -121,7 +121,7 @@ def test_a_run_that_is_stopped_goes_on(server: Server, files: Path) -> None:
         ({"outputs": {"pool": "../out.npy"}}, "must be a plain name"),
         ({"outputs": {"pool": "/tmp/out.npy"}}, "must be a plain name"),
         ({"outputs": {"pool": "out.exe"}}, "must be a plain name"),
-        ({"volumes": {"scan": "../../secret.npy"}}, "inside the folder"),
+        ({"volumes": {"scan": "../../secret.npy"}}, "without '..'"),
         ({"volumes": {"scan": "missing.npy"}}, "must exist"),
         ({"volumes": {"nobody": "scan.npy"}}, "nobody"),
         ({"outputs": {"nobody": "out.npy"}}, "nobody"),

@@ -164,8 +164,8 @@ def test_parts_of_a_split_that_need_different_boxes(tmp_path: Path) -> None:
 
 def test_volume_blocks_bring_their_own_files(tmp_path: Path) -> None:
     data = np.random.default_rng(0).integers(0, 99, (1, 7, 6, 5, 1)).astype(np.int16)
-    (tmp_path / "page").mkdir()
-    np.save(tmp_path / "page" / "scan.npy", data)
+    (tmp_path / "page" / "files").mkdir(parents=True)
+    np.save(tmp_path / "page" / "files" / "scan.npy", data)
     page = vg.Page("own")
     scan = vg.ops.Volume(page, path="scan.npy", dtype="float32")
     corner = vg.ops.Volume(page, path="scan.npy", dtype="float32", box=[0, 2, 0, 2, 0, 2])
@@ -175,7 +175,12 @@ def test_volume_blocks_bring_their_own_files(tmp_path: Path) -> None:
     found = vg.volumes.run_page(
         tmp_path / "page" / "own.vox.json", outputs={"y": tmp_path / "y.npy"}, chunks=(3, 3, 3), workers=1
     )
-    assert np.array_equal(found["y"].read(), data.astype(np.float32) - data[:, :2, :2, :2].max())
+    wanted = data.astype(np.float32) - data[:, :2, :2, :2].max()
+    assert np.array_equal(found["y"].read(), wanted)
+    # A page that was made in a program and was allowed a folder is worked on in other processes too.
+    page.allow_files(tmp_path / "page" / "files")
+    found = vg.volumes.run_page(page, outputs={"y": tmp_path / "z.npy"}, chunks=(3, 3, 3), workers=1)
+    assert np.array_equal(found["y"].read(), wanted)
 
 
 def page_with(build: Any) -> vg.Page:

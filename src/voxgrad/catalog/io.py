@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files: readers, saved tensors, whole files. All of them lie in the folder of the session."""
+"""Files: readers, saved tensors, whole files. Which of them a page may touch, `docs/security.md` says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from voxgrad.catalog.model import Attr, Call, Input, Law, Op, Output, Spec
 from voxgrad.catalog.shapes import fixed, has_rank, scalar, specs, unknown
 from voxgrad.errors import Faults, VoxgradError
 
-_INSIDE = Law("folder", "Only files inside the session's folder are read or written; a session without one refuses.")
+_INSIDE = Law(
+    "folder", "Only files in files/ beside the page are read or written, and those of folders that a person allows."
+)
 _SHARED = (Attr("container", "string", "A name space for shared readers.", ""),
            Attr("shared_name", "string", "Readers of one such name are one reader.", ""))  # fmt: skip
 _READER = Input("reader_handle", dtypes.RESOURCE, "The reader.")

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     """Check, and fix where asked."""
-    page = open_page(arguments.page)
+    page = open_page(arguments)
     if arguments.fix:
         for title in fix_all(page):
             print(f"fixed: {title}", file=sys.stderr)

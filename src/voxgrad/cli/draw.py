@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     """Draw."""
-    page = open_page(arguments.page)
+    page = open_page(arguments)
     embed = not arguments.no_page
     suffix = Path(arguments.output).suffix.lower() if arguments.output else ".svg"
     if suffix == ".png":

@@ -24,7 +24,7 @@ EPILOG = """exit codes:
   130  stopped by the user
 """
 
-_FILE_CODES = ("VG051", "VG053")
+_FILE_CODES = ("VG051", "VG053", "VG056")
 
 
 class MissingPackage(Exception):  # noqa: N818 - a state of the installation, not a fault of the call

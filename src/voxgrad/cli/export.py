@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     """Write the script or the graph, or print the script."""
-    page = open_page(arguments.page)
+    page = open_page(arguments)
     if arguments.to == GRAPH:
         if not arguments.output:
             raise bad_file("-o", "name a file: a graph is no text", "nothing")

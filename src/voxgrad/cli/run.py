@@ -19,7 +19,6 @@ from voxgrad.cli.pages import add_page, open_page
 from voxgrad.cli.progress import ProgressLine
 from voxgrad.cli.show import describe
 from voxgrad.errors import Fault, InvalidArgumentError
-from voxgrad.formats.page_file import files_folder
 from voxgrad.formats.tensor_files import write_npz
 from voxgrad.formats.text import parse_value
 from voxgrad.graph.block import Block, Output
@@ -44,7 +43,7 @@ Run a page: its outputs are computed, its targets executed, its variables kept o
                                                              which chunks fit, and what the run would take
 
 Without --fetch the page's own outputs are computed, or every block where it names none. Its targets always run.
-Blocks read and write files only in the folder of the page (of a studio's pages, in files/ there).
+Blocks read and write files in files/ beside the page and nowhere else, unless --allow-files names more.
 """
 
 
@@ -81,13 +80,13 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     """Run the page and print, save or both."""
     if arguments.volume or arguments.output or chunked.is_asked_for(arguments):
         return run_over_volumes(arguments)
-    page = open_page(arguments.page)
+    page = open_page(arguments)
     for warning in page.warnings():
         print(f"warning: {warning}", file=sys.stderr)
     wanted = [page.output(name) for name in arguments.fetch]
     feeds = read_feeds(page, arguments.feed)
     with ProgressLine(arguments.cycles) as progress:
-        session = ClientSession(page, arguments.device, folder=files_folder(arguments.page))
+        session = ClientSession(page, arguments.device)
         session.on_progress = progress
         every = arguments.json or arguments.all or not page.outputs
         results = run_page(session, wanted, feeds, arguments.cycles, progress, every)
@@ -109,7 +108,7 @@ def run_over_volumes(arguments: argparse.Namespace) -> int:
     """Run the page chunk by chunk; results go to files, sums over the volumes are shown or saved."""
     from voxgrad.volumes.job import Job
 
-    page = open_page(arguments.page)
+    page = open_page(arguments)
     outputs = dict(_named(page, text) for text in arguments.output)
     fetches = arguments.fetch or ([] if outputs else list(page.outputs))
     feeds = {output.path: value for output, value in read_feeds(page, arguments.feed).items()}

@@ -25,6 +25,7 @@ from voxgrad.formats.json_text import broken
 from voxgrad.formats.migrations import STEPS, VERSION, migrate
 from voxgrad.formats.tensor_files import bad_file, replace_file
 from voxgrad.graph.page import Page
+from voxgrad.kernels.arraywise.files import Files
 
 FORMAT = "voxgrad-page"
 SUFFIX = ".vox.json"
@@ -42,6 +43,8 @@ def save(page: Page, path: str | os.PathLike[str]) -> None:
     folder = target.with_name(f"{target.name.removesuffix(SUFFIX).removesuffix('.json')}.data")
     writer = Writer(folder)
     try:
+        if folder.is_symlink():
+            raise bad_file(folder, "be a folder", "a link, which is not followed", code="VG056")
         text = _text(page, writer)
     except OSError as error:
         raise bad_file(target, "be a place that can be written to", error.strerror or error) from None
@@ -123,9 +126,10 @@ def load(path: str | os.PathLike[str]) -> Page:
     if file.suffix.lower() in (".svg", ".png"):
         from voxgrad.formats.picture import embedded_page
 
-        return loads(embedded_page(data, file.name), file.name)
-    page = loads(data, file.name, file.resolve().parent)
-    page.folder = files_folder(file)
+        page = loads(embedded_page(data, file.name), file.name)
+    else:
+        page = loads(data, file.name, file.resolve().parent)
+    page.files = Files.beside(file)
     return page
 
 
@@ -140,12 +144,6 @@ def _read(file: Path) -> bytes:
     except ValueError as error:
         raise bad_file(repr(str(file)), "be the name of a file", error) from None
     return data
-
-
-def files_folder(path: str | os.PathLike[str]) -> Path:
-    """Where the blocks of a page find their files: beside the page, or in `files` where a studio keeps it."""
-    folder = Path(path).resolve().parent
-    return folder / "files" if (folder / ".voxgrad").is_dir() else folder
 
 
 def loads(data: bytes | str, source: str = "page", folder: Path | None = None) -> Page:

@@ -74,7 +74,7 @@ PLACEHOLDERS = {placeholders}
 
 def run(cycles=1, feeds=None):
     """The outputs of the page after some cycles; feeds go by the names of placeholders."""
-    session = vg.ClientSession(page, folder=Path(__file__).parent)
+    session = vg.ClientSession(page, allow_files=Path(__file__).with_name("files"))
     fed = {{PLACEHOLDERS[name]: value for name, value in (feeds or {{}}).items()}}
     values = session.loop(cycles, list(OUTPUTS.values()), fed, TARGETS)
     return dict(zip(OUTPUTS, values))
@@ -146,7 +146,7 @@ def write_script(page: Page, path: Path, target: str) -> None:
 def flattened(page: Page) -> Page:
     """A copy of a page in which no block stands for another page."""
     copy = Page.from_dict(page.to_dict())
-    copy.folder = page.folder
+    copy.files = page.files
     # What is shown of an inner page is shown through an Identity, which is still there when its block is gone.
     outputs = dict(copy.outputs)
     for name, output in outputs.items():

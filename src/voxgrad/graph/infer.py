@@ -99,10 +99,8 @@ class Inference:
 
     def _stale(self) -> set[Block]:
         """Blocks whose files are not what they were, and those that stand for pages with such blocks."""
-        folder = self._path[0].folder
-        if folder is None:
-            return set()
-        found = {block for block, (name, seen) in self._looked.items() if stamp(folder, name) != seen}
+        files = self._path[0].files
+        found = {block for block, (name, seen) in self._looked.items() if stamp(files, name) != seen}
         return found | {block for block, inner in self.inner.items() if inner._stale()}
 
     def given(self, bound: Bound) -> Inference:
@@ -166,17 +164,16 @@ class Inference:
         check_pins(block, op, faults)
         inputs = self._inputs(block, op, faults)
         self._looked.pop(block, None)
-        header = None if self._path[0].folder is None else partial(self._header, block)
+        header = partial(self._header, block) if self._path[0].files else None
         call = self.calls[block] = Call(op, inputs, attrs, self.store.semantics, block.name, header)
         specs = infer_call(call, faults)
         return (UNKNOWN,) * count if specs is None else specs
 
     def _header(self, block: Block, name: str, axes: str) -> Shape:
-        """The shape of a volume in a file of the page's folder."""
-        folder = self._path[0].folder
-        assert folder is not None
-        self._looked[block] = name, stamp(folder, name)
-        shape: Shape = open_in(folder, name, axes).shape
+        """The shape of a volume in a file that the page may read."""
+        files = self._path[0].files
+        self._looked[block] = name, stamp(files, name)
+        shape: Shape = open_in(files, name, axes).shape
         return shape
 
     def _inputs(self, block: Block, op: Op, faults: Faults) -> dict[str, Any]:

@@ -38,7 +38,6 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from voxgrad.catalog import registry
@@ -46,6 +45,7 @@ from voxgrad.catalog.model import Op
 from voxgrad.catalog.semantics import SEMANTICS
 from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.graph.block import Block, Output, Source, Value, Wire
+from voxgrad.kernels.arraywise.files import Files
 
 if TYPE_CHECKING:
     from voxgrad.graph.estimate import Estimate
@@ -78,7 +78,7 @@ class Store:
         self.dirty: set[Block] = set()
         """Blocks that were changed, added or removed since the last inference."""
         self.inference: Inference | None = None
-        self.folder: Path | None = None
+        self.files = Files()
 
     def touch(self, *blocks: Block) -> None:
         """Remember that these blocks have changed."""
@@ -167,16 +167,22 @@ class Page:
         self.store.touch(*self.store.blocks.values())
 
     @property
-    def folder(self) -> Path | None:
-        """Where volumes in files are looked up for their shapes, without a run; None: nowhere. Not part of the page."""
-        return self.store.folder
+    def files(self) -> Files:
+        """The files that blocks may touch, also to look up shapes of volumes without a run. Not part of the page.
 
-    @folder.setter
-    def folder(self, folder: str | PathLike[str] | None) -> None:
-        found = None if folder is None else Path(folder)
-        if found != self.store.folder:
-            self.store.folder, self.store.inference = found, None
+        Of a page in a file, those in `files/` beside it; of a page made in a program, none.
+        """
+        return self.store.files
+
+    @files.setter
+    def files(self, files: Files) -> None:
+        if files != self.store.files:
+            self.store.files, self.store.inference = files, None
             self.store.touch()
+
+    def allow_files(self, *places: str | PathLike[str]) -> None:
+        """Let the blocks of the page read and write files of some folders besides."""
+        self.files = self.files.allowing(*places)
 
     @property
     def revision(self) -> int:

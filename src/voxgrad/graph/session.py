@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from voxgrad.arrays.execute import execute
+from voxgrad.arrays.limits import limit_in_force
 from voxgrad.arrays.positions import GRADIENTS, Positions
 from voxgrad.catalog.model import Op, Spec
 from voxgrad.catalog.semantics import semantics
@@ -43,10 +44,11 @@ class ClientSession:
     """Runs a page, as often as wanted.
 
     `device` is where tensors live: "cpu", or "cuda" with torch. `cache` can be shared between sessions, so that a page
-    that was loaded again finds its results; `cache=None` makes a new one, `cache=False` keeps nothing. `folder` is the
-    only place where blocks may read and write files. `on_progress` is called with a `Progress` for every block, from
-    the thread that runs; `on_values` before it with the name of a block that has results and the results, which are not
-    to be changed: NumPy arrays, None where there is no tensor.
+    that was loaded again finds its results; `cache=None` makes a new one, `cache=False` keeps nothing. `allow_files`
+    names a folder, or several, whose files blocks may read and write, besides those in `files/` beside the file that
+    the page was loaded from; a page that was made in a program has none of its own. `on_progress` is called with a
+    `Progress` for every block, from the thread that runs; `on_values` before it with the name of a block that has
+    results and the results, which are not to be changed: NumPy arrays, None where there is no tensor.
 
     Runs of one session wait for each other; `cancel` and `report` can be used from any thread.
     """
@@ -57,7 +59,7 @@ class ClientSession:
         device: str = "cpu",
         *,
         cache: Cache | bool | None = None,
-        folder: str | Path | None = None,
+        allow_files: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
         on_progress: Callable[[Progress], None] | None = None,
         on_values: Callable[[str, list[Array | None]], None] | None = None,
         log: Callable[[str], None] | None = None,
@@ -68,10 +70,7 @@ class ClientSession:
         self.state = State()
         self.on_progress = on_progress
         self.on_values = on_values
-        self._folder = Path(folder) if folder is not None else None
-        if self._folder is not None:
-            # Shapes of volumes in files are known from there before a run.
-            self.page.folder = self._folder
+        self.page.allow_files(*([allow_files] if isinstance(allow_files, (str, PathLike)) else allow_files))
         self._log = log
         self._lock = threading.RLock()
         self._flag = CancelFlag()
@@ -170,9 +169,11 @@ class ClientSession:
         self._plan = plan = self._planned(tuple(outputs), tuple(blocks), values)
         self._memory.runs += 1
         self._keeps_positions = any(step.op.kernel in GRADIENTS for step in plan.steps)
-        context = Context(self.state, "", self._folder, self._flag, self.device.place, self._windowed)
+        context = Context(self.state, "", self.page.files, self._flag, self.device.place, self._windowed)
         context.log = self._log or context.log
         context.open_volume = open_in
+        if (limit := limit_in_force()) is not None:
+            context.most_bytes = limit
         with semantics(self.page.semantics):
             host = Host(self.device, self.cache, self._memory, self.on_progress, self.on_values, self._events)
             slots = Run(host, plan, context).go(values)

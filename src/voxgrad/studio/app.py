@@ -22,6 +22,7 @@ from starlette.exceptions import HTTPException
 from voxgrad import __version__
 from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
 from voxgrad.graph.block import Output
+from voxgrad.kernels.arraywise.files import Files
 from voxgrad.studio import analyse, engines, exchange, gallery, guard, messages, summaries
 from voxgrad.studio.documents import MAX_BLOCKS
 from voxgrad.studio.edit import edit
@@ -219,7 +220,7 @@ async def open_card(card: str, studio: Here) -> messages.PageData:
 
     def copied() -> messages.PageData:
         page = gallery.page(card)
-        gallery.bring_files(page, studio.project.files)
+        gallery.bring_files(page, Files(studio.project.files))
         return studio.pages.add(page)
 
     return await off(copied)

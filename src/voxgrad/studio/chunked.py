@@ -25,6 +25,7 @@ from typing import Any
 import voxgrad
 from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
 from voxgrad.graph.volume_files import open_in
+from voxgrad.kernels.arraywise.files import Files, NotAllowed
 from voxgrad.studio import messages
 from voxgrad.studio.limits import RunLimits
 from voxgrad.studio.project import MAX_DEPTH, Project
@@ -59,6 +60,7 @@ class ChunkedRuns:
 
     def __init__(self, project: Project, limits: RunLimits):
         self._project = project
+        self._files = Files(project.files)
         self._limits = limits
         self._children: dict[str, _Child] = {}
         self._lock = threading.Lock()
@@ -72,7 +74,7 @@ class ChunkedRuns:
 
     def _volume(self, name: str) -> messages.VolumeData:
         try:
-            store = open_in(self._project.files, name, "")
+            store = open_in(self._files, name, "")
         except VoxgradError as error:
             return messages.VolumeData(name=name, error=str(error.faults[0]).replace(str(self._project.files), "files"))
         return messages.VolumeData(
@@ -95,7 +97,7 @@ class ChunkedRuns:
                 yield path
 
     def _entries(self) -> Iterator[os.DirEntry[str]]:
-        waiting = [(self._project.files, 0)]
+        waiting = [] if self._project.files.is_symlink() else [(self._project.files, 0)]
         while waiting:
             folder, depth = waiting.pop(0)
             with contextlib.suppress(OSError):
@@ -136,15 +138,11 @@ class ChunkedRuns:
 
     def start(self, ask: messages.AskChunkedRun) -> messages.ChunkedRun:
         """Start a run, or go on with one; the answer comes when it has begun, or says why it did not."""
-        for name in ask.outputs.values():
-            if not _OUTPUT.fullmatch(name):
-                wanted = "be a plain name that ends in .zarr, .npy, .nii, .tif or .h5"
-                raise InvalidArgumentError(Fault("VG051", "studio", "outputs", wanted, repr(name[:80])))
+        outputs = {block: self._output(name) for block, name in ask.outputs.items()}
         # A Volume block that names the file itself also says how to read it: its axes, its box.
         own = {(str(block.get("name")), str(block["attrs"].get("path"))) for block in _volume_blocks(ask.document)}
         given = {block: name for block, name in ask.volumes.items() if (block, name) not in own}
-        volumes = {block: open_in(self._project.files, name, "").name for block, name in given.items()}
-        outputs = {block: str(self._project.files / name) for block, name in ask.outputs.items()}
+        volumes = {block: open_in(self._files, name, "").name for block, name in given.items()}
         name = next(iter(ask.outputs.values()))
         with self._lock:
             known = self._children.get(_id(name))
@@ -166,6 +164,19 @@ class ChunkedRuns:
         if child.error:
             raise InvalidArgumentError(child.error)
         return self._data(folder, watch(folder))
+
+    def _output(self, name: str) -> str:
+        """The path of a result; neither it nor the records beside it may be links to something else."""
+        if not _OUTPUT.fullmatch(name):
+            wanted = "be a plain name that ends in .zarr, .npy, .nii, .tif or .h5"
+            raise InvalidArgumentError(Fault("VG051", "studio", "outputs", wanted, repr(name[:80])))
+        try:
+            self._files.find(name + SUFFIX, write=True).checked()
+            path = self._files.find(name, write=True).checked()
+        except NotAllowed as error:
+            raise error.error("studio", "outputs") from None
+        path.parent.mkdir(exist_ok=True)
+        return str(path)
 
     def _spawn(self, job: dict[str, Any]) -> _Child:
         source = str(Path(voxgrad.__file__).resolve().parents[1])

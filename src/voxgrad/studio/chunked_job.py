@@ -13,6 +13,7 @@ from pathlib import Path
 
 from voxgrad.arrays.limits import limits
 from voxgrad.errors import Fault, VoxgradError
+from voxgrad.kernels.arraywise.files import Files
 from voxgrad.studio.documents import Documents
 from voxgrad.studio.project import Project
 from voxgrad.studio.worker import confine
@@ -29,7 +30,7 @@ def main() -> None:
     try:
         confine(job["memory"], "cpu")
         with limits(bytes=job["memory"]):
-            page = Documents(Path(job["state"]) / Project.BLOBS, Path(job["files"])).read(job["document"])
+            page = Documents(Path(job["state"]) / Project.BLOBS, Files(Path(job["files"]))).read(job["document"])
             run_page(page, job["volumes"], job["outputs"], chunks=job["chunks"], workers=job["workers"])
     except VoxgradError as error:
         faults = list(error.faults)

@@ -14,6 +14,7 @@ from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.formats import json_text, migrations, page_file
 from voxgrad.formats.constants import Arrays
 from voxgrad.graph.page import Page
+from voxgrad.kernels.arraywise.files import Files
 from voxgrad.studio.messages import Document
 
 MAX_BLOCKS = 20_000
@@ -23,10 +24,10 @@ KEPT_PAGES = 8
 class Documents:
     """Reads and writes documents. Large constants of them lie in one folder, under their checksums.
 
-    `files` is where their blocks find files.
+    `files` are those that their blocks may touch.
     """
 
-    def __init__(self, blobs: Path, files: Path):
+    def __init__(self, blobs: Path, files: Files):
         self._blobs = blobs
         self._files = files
         self._arrays = Arrays()
@@ -41,7 +42,7 @@ class Documents:
             raise _malformed("blocks", f"be at most {MAX_BLOCKS:,}", f"{len(blocks):,}")
         head = {"format": page_file.FORMAT, "version": migrations.VERSION}
         page = page_file.from_data(head | document, "page", self._blobs.parent, known=self._arrays)
-        page.folder = self._files
+        page.files = self._files
         return page
 
     def look(self, document: Document) -> Page:

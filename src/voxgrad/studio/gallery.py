@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-import functools
 import shutil
+from functools import cache, partial
 from pathlib import Path
 
 import voxgrad
@@ -12,6 +12,7 @@ from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.formats.page_file import SUFFIX, load
 from voxgrad.formats.picture import draw_svg
 from voxgrad.graph.page import Page
+from voxgrad.kernels.arraywise.files import Files, NotAllowed
 from voxgrad.studio import messages
 
 PLACES = (Path(voxgrad.__file__).with_name("examples"), Path(voxgrad.__file__).resolve().parents[2] / "examples")
@@ -29,7 +30,7 @@ def _rank(path: Path) -> tuple[bool, str]:
     return "mistake" not in path.name, path.name
 
 
-@functools.cache
+@cache
 def cards() -> list[messages.Card]:
     """All examples, with a drawing of each."""
     return [_card(name, load(path)) for name, path in _files().items()]
@@ -42,13 +43,16 @@ def _card(name: str, page: Page) -> messages.Card:
     )
 
 
-def bring_files(page: Page, folder: Path) -> None:
+def bring_files(page: Page, files: Files) -> None:
     """Copy the volumes that the blocks of an example read; files of the same name that are there are kept."""
     for block in page.blocks:
         name = block.attrs.get("path") if block.op_name == "Volume" else None
-        if name and page.folder is not None and not (folder / name).exists():
-            folder.mkdir(exist_ok=True)
-            shutil.copyfile(page.folder / name, folder / name)
+        try:
+            if name and not (target := files.find(name, write=True)).path.exists():
+                with page.files.find(name).open() as source:
+                    target.replace(partial(shutil.copyfileobj, source))
+        except NotAllowed as error:
+            raise error.error("studio", "files") from None
 
 
 def page(name: str) -> Page:

@@ -20,6 +20,7 @@ from voxgrad.graph.cache import Cache
 from voxgrad.graph.page import Page
 from voxgrad.graph.report import Progress
 from voxgrad.graph.session import ClientSession
+from voxgrad.kernels.arraywise.files import Files
 from voxgrad.studio import messages
 from voxgrad.studio.documents import Documents
 from voxgrad.studio.frames import Frame
@@ -36,10 +37,9 @@ SCALAR_SECONDS = 0.01
 class Jobs:
     """The sessions of a worker, and the jobs that use them."""
 
-    def __init__(self, state: Path, files: Path, memory: int, tell: Callable[[Frame], None]):
+    def __init__(self, state: Path, files: Files, memory: int, tell: Callable[[Frame], None]):
         self._documents = Documents(state / Project.BLOBS, files)
         self._tensors = TensorStore(state / Project.TENSORS)
-        self._files = files
         self._tell = tell
         self._cache = Cache(min(memory // 4, 2**31))
         self._sessions: OrderedDict[str, Any] = OrderedDict()
@@ -113,7 +113,7 @@ class Jobs:
             from voxgrad.studio.peers import PeerSession
 
             return PeerSession(page, engine, **hooks)
-        return ClientSession(page, engine, cache=self._cache, folder=self._files, **hooks)
+        return ClientSession(page, engine, cache=self._cache, **hooks)
 
     def _feeds(self, frame: Frame) -> dict[str, Any]:
         wrong: list[Fault] = []

@@ -307,7 +307,6 @@ class _Lane:
         """The worker; a new one where there is none, or where it has died."""
         if self._process is not None and self._process.returncode is None:
             return self._process
-        self._project.files.mkdir(exist_ok=True)
         source = str(Path(voxgrad.__file__).resolve().parents[1])
         path = os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH")])])
         self._process = await asyncio.create_subprocess_exec(

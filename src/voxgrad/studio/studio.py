@@ -8,6 +8,7 @@ import threading
 from collections import OrderedDict
 from pathlib import Path
 
+from voxgrad.kernels.arraywise.files import Files
 from voxgrad.studio import summaries
 from voxgrad.studio.chunked import ChunkedRuns
 from voxgrad.studio.documents import Documents
@@ -28,7 +29,7 @@ class Studio:
     def __init__(self, folder: Path, limits: RunLimits | None = None):
         self.project = Project(folder)
         self.limits = limits if limits is not None else RunLimits.of_this_machine()
-        self.documents = Documents(self.project.blobs, self.project.files)
+        self.documents = Documents(self.project.blobs, Files(self.project.files))
         self.history = History(self.project.state / "studio.sqlite")
         self.tensors = TensorStore(self.project.tensors)
         self.pages = PageStore(self.project, self.documents, self.history)

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 
 from voxgrad.arrays.limits import limits
 from voxgrad.errors import CancelledError, Fault, VoxgradError
+from voxgrad.kernels.arraywise.files import Files
 from voxgrad.studio import frames
 from voxgrad.studio.frames import Frame
 from voxgrad.studio.jobs import Jobs
@@ -38,7 +39,7 @@ class Worker:
         self._stop: str | None = None
         self._job: str | None = None
         self._memory = int(settings["memory"])
-        self.jobs = Jobs(Path(settings["state"]), Path(settings["files"]), self._memory, self.tell)
+        self.jobs = Jobs(Path(settings["state"]), Files(Path(settings["files"])), self._memory, self.tell)
 
     def tell(self, message: Frame) -> None:
         """Send a message to the server."""

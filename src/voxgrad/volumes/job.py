@@ -30,6 +30,7 @@ from voxgrad.graph.page import Page
 from voxgrad.graph.plan import content_key
 from voxgrad.graph.values import spec_of
 from voxgrad.graph.volume_files import open_in
+from voxgrad.kernels.arraywise.files import Files
 from voxgrad.kernels.element_types import dtype_of, numpy_type
 from voxgrad.volumes.layout import Layout, flat, lay_out
 from voxgrad.volumes.page_plan import PagePlan
@@ -127,7 +128,7 @@ class Job:
             "feeds": {output.path: content_key(value).hex() for output, value in self.feeds.items()},
             "chunks": list(self.chunks),
             "device": self.device,
-            "folder": None if self.page.folder is None else str(self.page.folder.resolve()),
+            "files": self.page.files.as_data(),
         }
 
     def marks(self) -> dict[str, list[Any]]:
@@ -152,10 +153,9 @@ def _full(store: Store) -> str:
 def _own_volumes(page: Page, given: Container[Output]) -> dict[Output, Store]:
     """The files of Volume blocks that nobody gave anything else to; of a box of a file, the box is what counts."""
     found = {}
-    for block in page.blocks if page.folder is not None else ():
+    for block in page.blocks if page.files else ():
         if block.op_name == "Volume" and block.output(0) not in given and not block.attrs.get("box"):
-            assert page.folder is not None
-            found[block.output(0)] = open_in(page.folder, block.attrs["path"], block.attrs.get("axes", ""))
+            found[block.output(0)] = open_in(page.files, block.attrs["path"], block.attrs.get("axes", ""))
     return found
 
 
@@ -205,7 +205,7 @@ def open_job(folder: Path) -> tuple[Job, dict[int, Array]]:
         raise InvalidArgumentError(Fault("VG051", "volumes", "folder", "hold a job", str(folder)))
     told = head["job"]
     page = Page.load(folder / "page.vox.json")
-    page.folder = told["folder"]
+    page.files = Files.from_data(told["files"])
     feeds = {page.output(name): value for name, value in _load_arrays(folder / "feeds").items()}
     job = Job(
         page,

@@ -112,7 +112,7 @@ class Layout:
 def flat(page: Page) -> Page:
     """A copy of a page in which every block is an op: pages used as blocks are put in their place."""
     copy = Page.from_dict(page.to_dict())
-    copy.folder = page.folder
+    copy.files = page.files
     while used := [block for block in copy.blocks if block.uses]:
         for block in used:
             copy.inline(block)

@@ -167,7 +167,7 @@ def run_job(job: Job, folder: Path, executor: Executor, progress: Progress | Non
     plan = job.plan()
     _check_files(job, plan)
     manifest = Manifest(folder, job)
-    session = ClientSession(job.page, folder=job.page.folder)
+    session = ClientSession(job.page)
     if manifest.fresh:
         save_job(job, folder, _wholes(plan, job, session))
     if not manifest.done:

@@ -136,14 +136,14 @@ class Values:
         return Value(plain, dtype.name)
 
     def _local(self, place: str, array: Array) -> Array:
-        """Files of the machine where a page was made are looked for beside the page."""
+        """Files of the machine where a page was made are looked for in `files/` beside the page."""
         if array.dtype != object or not any(_WINDOWS_PATH.fullmatch(item) for item in array.ravel()):
             return array
         names = [re.split(rb"[\\/]+", item)[-1] if _WINDOWS_PATH.fullmatch(item) else item for item in array.ravel()]
         made = np.empty(len(names), dtype=object)
         made[:] = names
         shown = ", ".join(name.decode("utf-8", "replace") for name in names)
-        self.report.add(CHANGED, place, f"a path of another machine is now {shown}, beside the page")
+        self.report.add(CHANGED, place, f"a path of another machine is now {shown}, in files/ beside the page")
         return made.reshape(array.shape)
 
     def constant(self, node: Node, pin: str) -> tuple[Array, DType] | None:

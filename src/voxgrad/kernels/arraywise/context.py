@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an op may know beside its inputs: the session's state, the block's name, the folder for files."""
+"""What an op may know beside its inputs: the session's state, the block's name, the files it may touch."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from voxgrad.catalog.model import Op
 from voxgrad.errors import FailedPreconditionError, Fault, UnimplementedError
+from voxgrad.kernels.arraywise.files import Files
 
 Windowed = Callable[[Op, Mapping[str, Any]], Any]
 """Runs an op of the 3-D family on arguments by name."""
@@ -80,21 +80,21 @@ def _to_terminal(line: str) -> None:
 class Context:
     """Where an op runs.
 
-    `folder` is the only place where files are read and written; None allows none. `place` puts a fresh NumPy array
+    `files` are those that may be read and written; none without it. `place` puts a fresh NumPy array
     where the session's arrays live. `windowed` runs the 3-D ops that the 2-D ones stand on. `log` takes the lines that
     Print writes. `most_bytes` limits results whose size only the data tell.
-    `open_volume(folder, name, axes)` opens a volume in a file of the folder.
+    `open_volume(files, name, axes)` opens a volume in one of the files.
     """
 
     state: State = field(default_factory=State)
     block: str = ""
-    folder: Path | None = None
+    files: Files = field(default_factory=Files)
     cancel: Any = None
     place: Callable[[Any], Any] | None = None
     windowed: Windowed | None = None
     log: Callable[[str], None] = _to_terminal
     most_bytes: int = 2**33
-    open_volume: Callable[[Path, str, str], Any] | None = None
+    open_volume: Callable[[Files, str, str], Any] | None = None
 
     def run_windowed(self, op: Op, arguments: Mapping[str, Any]) -> Any:
         """The result of an op of the 3-D family."""

@@ -1,32 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files inside one folder: readers, saved tensors, whole files."""
+"""Files that a page may touch: readers, saved tensors, whole files."""
 
 from __future__ import annotations
 
 import contextlib
-import gzip
+import io
+import math
 import os
 import struct
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from voxgrad.catalog.dtypes import INT64, DType
 from voxgrad.catalog.io import box_sizes
-from voxgrad.errors import Faults
+from voxgrad.errors import Faults, VoxgradError
 from voxgrad.kernels.arraywise.core import text_array
 from voxgrad.kernels.arraywise.data_flow import Queue, resource_name
 from voxgrad.kernels.arraywise.evaluation import Run, kernel
+from voxgrad.kernels.arraywise.files import Files, NotAllowed
 from voxgrad.kernels.arraywise.namespace import Array, integer, to_numpy
 from voxgrad.kernels.element_types import numpy_type
-
-_LARGEST = 2**31
-"""Archives that unpack to more than this are refused before they are read."""
 
 
 def text_of(value: Array) -> str:
@@ -35,87 +32,79 @@ def text_of(value: Array) -> str:
     return found.decode() if isinstance(found, bytes) else str(found)
 
 
-def confined(folder: Path, name: str) -> Path | None:
-    """The path of a file inside a folder, links followed; None for anything else."""
-    base = folder.resolve()
-    found = None if "\0" in name else (base / name).resolve()
-    return found if found is not None and found.is_relative_to(base) else None
-
-
-def _folder(run: Run, argument: str) -> Path:
-    folder = run.context.folder
-    if folder is None:
-        wanted, remedy = "lie in the folder of the session", "Give the session a folder, or save the page first."
-        run.fail(argument, wanted=wanted, got="a session without one", code="VG051", remedy=remedy)
-    return Path(folder)
-
-
-def path_in(run: Run, name: str) -> Path:
-    """The path of a file inside the session's folder; anything else is refused."""
-    folder = _folder(run, "filename")
-    found = confined(folder, name)
-    if found is None:
-        run.fail("filename", wanted=f"lie inside {folder.resolve()}", got=name, code="VG051")
-    return found
-
-
 @contextlib.contextmanager
-def _opened(run: Run, name: str) -> Iterator[IO[bytes]]:
-    path = path_in(run, name)
+def _allowed(run: Run, argument: str, does: str) -> Iterator[Files]:
+    """The files that a block may touch; what it may not touch, or what the system refuses, becomes its fault."""
     try:
-        with path.open("rb") as file:
-            yield file
+        yield run.context.files
+    except NotAllowed as error:
+        raise error.error(run.op.name, argument) from None
     except OSError as error:
-        run.fail("filename", wanted="be a file that can be read", got=f"{name}: {error.strerror}", code="VG051")
+        got = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        run.fail(argument, wanted=f"be a file that can be {does}", got=got, code="VG051")
 
 
-def _replace(run: Run, name: str, write: Callable[[IO[bytes]], None]) -> None:
-    """Write a file beside the wanted one, then put it in its place: complete, or as before."""
-    path = path_in(run, name)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                write(file)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        run.fail("filename", wanted="be a file that can be written", got=f"{name}: {error.strerror}", code="VG051")
+def _contents(run: Run, name: str) -> bytes:
+    """All bytes of a file, as long as they fit into the memory that the session allows."""
+    with _allowed(run, "filename", "read") as files, files.find(name).open() as file:
+        _room(run, name, os.fstat(file.fileno()).st_size)
+        return file.read()
+
+
+def _room(run: Run, name: str, size: int) -> None:
+    if size > run.context.most_bytes:
+        wanted, got = f"hold at most {run.context.most_bytes:,} bytes, unpacked", f"{size:,} or more in {name}"
+        run.fail("filename", wanted=wanted, got=got, code="VG020", remedy="vg.limits(bytes=...) sets the limit.")
+
+
+def _replace(run: Run, name: str, write: Callable[[IO[bytes]], Any]) -> None:
+    with _allowed(run, "filename", "written") as files:
+        files.find(name, write=True).replace(write)
 
 
 Record = tuple[bytes, bytes]
 
 
-def _unpacked(data: bytes, encoding: str) -> bytes:
-    return gzip.decompress(data) if encoding == "GZIP" else zlib.decompress(data) if encoding == "ZLIB" else data
+_WINDOWS = {"ZLIB": zlib.MAX_WBITS, "GZIP": zlib.MAX_WBITS + 16}
+
+
+def _unpacked(run: Run, name: str, encoding: str) -> bytes:
+    """The bytes of a file that may be packed, one stream after the other; no more is unpacked than may be held."""
+    packed = _contents(run, name)
+    if encoding not in _WINDOWS:
+        return packed
+    found = bytearray()
+    try:
+        while packed:
+            stream = zlib.decompressobj(_WINDOWS[encoding])
+            found += stream.decompress(packed, max(1, run.context.most_bytes + 1 - len(found)))
+            _room(run, name, len(found))
+            if not stream.eof:
+                raise zlib.error("the data are cut off")
+            # GZIP files may be put one behind the other, and filled up with zeros.
+            packed = stream.unused_data.lstrip(b"\0") if encoding == "GZIP" else b""
+    except zlib.error as error:
+        run.fail("filename", wanted=f"be packed with {encoding}", got=f"{name}: {error}", code="VG053")
+    return bytes(found)
 
 
 def _fixed_records(run: Run, attrs: Any, name: str) -> Iterator[Record]:
     size, hop = attrs["record_bytes"], attrs["hop_bytes"] or attrs["record_bytes"]
-    with _opened(run, name) as file:
-        data = _unpacked(file.read(), attrs["encoding"])
+    data = _unpacked(run, name, attrs["encoding"])
     end = len(data) - attrs["footer_bytes"]
     for number, at in enumerate(range(attrs["header_bytes"], end - size + 1, hop)):
         yield f"{name}:{number}".encode(), data[at : at + size]
 
 
 def _lines(run: Run, attrs: Any, name: str) -> Iterator[Record]:
-    with _opened(run, name) as file:
-        data = file.read()
-    lines = data.split(b"\n")
+    lines = _contents(run, name).split(b"\n")
     for number, line in enumerate(lines[:-1] if lines[-1] == b"" else lines, 1):
         if number > attrs["skip_header_lines"]:
             yield f"{name}:{number}".encode(), line.removesuffix(b"\r")
 
 
 def _whole(run: Run, attrs: Any, name: str) -> Iterator[Record]:
-    with _opened(run, name) as file:
-        yield name.encode(), file.read()
+    yield name.encode(), _contents(run, name)
 
 
 def _names(run: Run, attrs: Any, name: str) -> Iterator[Record]:
@@ -123,8 +112,7 @@ def _names(run: Run, attrs: Any, name: str) -> Iterator[Record]:
 
 
 def _tf_records(run: Run, attrs: Any, name: str) -> Iterator[Record]:
-    with _opened(run, name) as file:
-        data = _unpacked(file.read(), attrs["compression_type"])
+    data = _unpacked(run, name, attrs["compression_type"])
     at = 0
     while at + 12 <= len(data):
         (size,) = struct.unpack_from("<Q", data, at)
@@ -218,18 +206,16 @@ def reset(run: Run, handle: Reader) -> tuple[()]:
 @kernel()
 def read_file(run: Run, filename: Array) -> Array:
     """The bytes of a file."""
-    with _opened(run, text_of(filename)) as file:
-        return text_array(np.array(file.read(), dtype=object))
+    return text_array(np.array(_contents(run, text_of(filename)), dtype=object))
 
 
 @kernel()
 def volume(run: Run) -> Any:
     """A volume of the folder, or a box of it."""
     opened = run.context.open_volume
-    folder = _folder(run, "path")
     if opened is None:
         run.fail("path", wanted="be opened", got="a session that opens no volumes", code="VG051")
-    store, faults = opened(folder, run.attrs["path"], run.attrs["axes"]), Faults(run.op.name)
+    store, faults = opened(run.context.files, run.attrs["path"], run.attrs["axes"]), Faults(run.op.name)
     box, dtype = run.attrs["box"], run.attrs["dtype"]
     sizes = box_sizes(box, store.shape[1:4], faults)
     faults.raise_if_any()
@@ -243,20 +229,16 @@ def volume(run: Run) -> Any:
 def write_file(run: Run, filename: Array, contents: Array) -> tuple[()]:
     """Write bytes to a file."""
     data = to_numpy(contents).reshape(()).item()
-    _replace(run, text_of(filename), lambda file: _write(file, data))
+    _replace(run, text_of(filename), lambda file: file.write(data))
     return ()
-
-
-def _write(file: IO[bytes], data: bytes) -> None:
-    file.write(data)
 
 
 @kernel()
 def matching_files(run: Run, pattern: Array) -> Array:
     """The files that match."""
-    base = path_in(run, ".")
     patterns = [one.decode() if isinstance(one, bytes) else str(one) for one in to_numpy(pattern).ravel().tolist()]
-    found = {str(path.relative_to(base)) for one in patterns for path in base.glob(one) if path.is_file()}
+    with _allowed(run, "pattern", "listed") as files:
+        found = {name for one in patterns for name in files.matching(one)}
     return text_array(np.array(sorted(found), dtype=object))
 
 
@@ -266,34 +248,57 @@ def _save(run: Run, name: str, names: Array, tensors: list[Array]) -> tuple[()]:
     for key, array in zip(keys, arrays, strict=True):
         if array.dtype == object:
             run.fail("data", wanted="hold numbers to be saved", got=f"text in {key}", code="VG011")
-    _replace(run, name, lambda file: np.savez(file, **dict(zip(keys, arrays, strict=True))))
+        if keys.count(key) > 1 or "\0" in key:
+            run.fail("tensor_names", wanted="name every tensor once, without NUL", got=repr(key), code="VG003")
+    _replace(run, name, lambda file: _write_archive(file, keys, arrays))
     return ()
 
 
+def _write_archive(file: IO[bytes], keys: list[str], arrays: list[Any]) -> None:
+    """An .npz archive. NumPy's own writer takes the names as arguments and stumbles over some of them."""
+    with zipfile.ZipFile(file, "w") as archive:
+        for key, array in zip(keys, arrays, strict=True):
+            with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+
+
 def _load(run: Run, name: str, keys: list[str], types: list[DType]) -> list[Array]:
-    with _opened(run, name) as file:
+    with _allowed(run, "file_pattern", "read") as files, files.find(name).open() as file:
         try:
-            size = sum(entry.file_size for entry in zipfile.ZipFile(file).infolist())
-            if size > _LARGEST:
-                run.fail("file_pattern", wanted=f"unpack to at most {_LARGEST:,} bytes", got=f"{size:,}", code="VG020")
-            file.seek(0)
-            with np.load(file, allow_pickle=False) as archive:
-                return [_typed(run, archive, key, dtype) for key, dtype in zip(keys, types, strict=True)]
-        except (ValueError, EOFError, zipfile.BadZipFile) as error:
+            with zipfile.ZipFile(file) as archive:
+                known = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+                return [_member(run, archive, known, key, dtype) for key, dtype in zip(keys, types, strict=True)]
+        except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
+            if isinstance(error, VoxgradError):
+                raise
             run.fail("file_pattern", wanted="be a file that Save wrote", got=f"{name}: {error}", code="VG053")
-    return []
 
 
-def _typed(run: Run, archive: Any, key: str, dtype: DType) -> Array:
-    if key not in archive.files:
-        run.fail("tensor_name", wanted=f"be one of {', '.join(archive.files)}", got=key, code="VG050")
-    array, wanted = archive[key], numpy_type(dtype)
+def _member(run: Run, archive: zipfile.ZipFile, known: dict[str, zipfile.ZipInfo], key: str, dtype: DType) -> Array:
+    if key not in known:
+        run.fail("tensor_name", wanted=f"be one of {', '.join(known)}", got=key, code="VG050")
+    _room(run, key, known[key].file_size)
+    array, wanted = _array(archive.read(known[key])), numpy_type(dtype)
     if array.dtype.kind == "V" and array.dtype.itemsize == wanted.itemsize:
         # NumPy's file format has no name for bfloat16.
         array = array.view(wanted)
     if array.dtype != wanted:
         run.fail("dt", wanted=f"be the type of {key}, {array.dtype}", got=dtype.name, code="VG011")
     return run.make(array, dtype)
+
+
+def _array(data: bytes) -> Any:
+    """The array in the bytes of an .npy file; what the header declares is not believed before it is there."""
+    stream = io.BytesIO(data)
+    version = np.lib.format.read_magic(stream)
+    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
+    if read is None:
+        raise ValueError(f"an .npy file of version {version}")
+    shape, fortran, dtype = read(stream)
+    if dtype.hasobject or math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
+        raise ValueError(f"{len(data):,} bytes for {dtype} {list(shape)}")
+    flat = np.frombuffer(data, dtype, offset=stream.tell())
+    return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
 
 
 @kernel()
