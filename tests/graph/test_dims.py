@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import doctest
+import itertools
+import operator
 import pickle
 from typing import Any
 
@@ -12,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from voxgrad.catalog import dims, geometry
-from voxgrad.catalog.dims import Dim, differ, shapes_differ
+from voxgrad.catalog.dims import Dim, all_known, differ, known, shapes_differ, symbolic
 
 NAMES = ("D", "N")
 
@@ -93,6 +95,73 @@ def test_window_rule_with_a_symbol(padding: str, window: int, stride: int, dilat
     out: Any = geometry.output_size(D, window, stride, dilation, padding)  # type: ignore[arg-type]
     for size in range(geometry.reach(window, dilation), 40):
         assert out.at({"D": size}) == geometry.output_size(size, window, stride, dilation, padding)
+
+
+@pytest.mark.parametrize("compare", [operator.lt, operator.le, operator.gt, operator.ge], ids=lambda one: one.__name__)
+def test_comparisons_of_lines_are_certain_and_miss_nothing(compare: Any) -> None:
+    """True exactly where it holds for every size."""
+    for p, q, r, s in itertools.product((-1, 0, 1, 2), (-1, 0, 1), (0, 1, 2), (-2, 0, 1)):
+        left, right = p * D + q, r * D + s
+        assert compare(left, right) == all(compare(p * d + q, r * d + s) for d in range(9)), (left, right)
+        assert differ(left, right) == (
+            all(p * d + q > r * d + s for d in range(9)) or all(p * d + q < r * d + s for d in range(9))
+        ), (left, right)
+
+
+def at(size: Any, **values: int) -> Any:
+    return size.at(values) if isinstance(size, Dim) else size
+
+
+def test_division_and_remainder_by_numbers_and_symbols() -> None:
+    for p, q, k, d in itertools.product((-3, -1, 1, 2, 4), (-5, -1, 0, 1, 6), (-4, -2, -1, 1, 2, 3), range(8)):
+        assert at((p * D + q) // k, D=d) == (p * d + q) // k and at((p * D + q) % k, D=d) == (p * d + q) % k
+    for d, n in itertools.product(range(1, 9), range(1, 6)):
+        for found, wanted in [
+            (D // N, d // n), (7 // D, 7 // d), (7 % D, 7 % d), (D % N, d % n),
+            ((D + 1) // (N + 2), (d + 1) // (n + 2)),
+            ((6 * D * N) // (2 * N), 3 * d), ((3 * D) // (2 * D), 1), ((D * N + D) // N, (d * n + d) // n),
+            ((D // 2 + 3) // 2, (d // 2 + 3) // 2), ((2 * (D // 2) + 1) // 3, (2 * (d // 2) + 1) // 3),
+            (D // 2 * N, d // 2 * n), (-D + N - 3, n - d - 3), (5 - D, 5 - d),
+        ]:  # fmt: skip
+            assert at(found, D=d, N=n) == wanted
+    with pytest.raises(ZeroDivisionError):
+        D // 0
+    for wrong in (operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod):
+        with pytest.raises(TypeError):
+            wrong(D, "2")
+        with pytest.raises(TypeError):
+            wrong(2.5, D)
+
+
+def test_sizes_in_part() -> None:
+    assert (D * N + 1).at({"D": 2}) == 2 * N + 1 and (D // N).at({"N": 2}) == D // 2
+    assert (D // N + C).names == {"D", "N", "C"} and (2 * D + 7).constant == 7 and D.constant == 0
+    assert +D == D and bool(D + 1) and not bool(D) and not bool(D - 1)
+    assert known(3) and not known(D)
+    assert all_known((1, 2)) and all_known(()) and not all_known((1, D)) and not all_known(None)
+    assert symbolic(None, "x") is None
+    assert symbolic(["N", 4, None, -1, 0], "x") == (N, 4, Dim("x[2]"), Dim("x[3]"), 0)
+    assert shapes_differ((1, 2), (1, 2, 3)) and not shapes_differ((1,), None) and not shapes_differ((), ())
+    assert hash(D) == hash(Dim("D")) and D != "D" and Dim("D") == pickle.loads(pickle.dumps(D))
+
+
+@pytest.mark.parametrize(
+    ("dim", "text"),
+    [
+        ((D + 1) // 2, "ceil(D/2)"),
+        ((D + N) // 2, "floor((D+N)/2)"),
+        ((D + 2) // 4, "floor((D+2)/4)"),
+        ((2 * D + 1) // 3, "floor((2*D+1)/3)"),
+        (D // (N + 1), "floor(D/(N+1))"),
+        (-D, "-D"),
+        (3 - 2 * D, "-2*D+3"),
+        (D // 2 * N, "N*floor(D/2)"),
+        (D * D - N, "D*D-N"),
+        (-((D + 4) // -5), "floor((D+3)/5)+1"),
+    ],
+)
+def test_sums_and_quotients_are_written_out(dim: Any, text: str) -> None:
+    assert str(dim) == repr(dim) == text
 
 
 def test_documentation_runs() -> None:

@@ -18,10 +18,12 @@ import random
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from tools.mutants.areas import AREAS, ROOT, Area
+from tools.mutants.areas import AREAS, ROOT
 from tools.mutants.change import Change, Excused
 from tools.mutants.lanes import Lane
 from tools.mutants.native import NativeLane
@@ -42,50 +44,64 @@ class Result:
 
     def as_data(self) -> dict[str, Any]:
         """For JSON."""
-        source = (ROOT / self.change.path).read_bytes()
-        before, after = self.change.lines(source)
+        before, after = self.change.lines
         return {"area": self.area, "file": self.change.path, "line": self.change.line, "kind": self.change.kind,
                 "before": before, "after": after, "state": self.state, "by": self.by}  # fmt: skip
 
 
-def chosen(area: Area, count: int, seed: int) -> list[Change]:
-    """A sample over all lines: one change of each, so that lines with many operators do not rule."""
-    pick = random.Random(seed)
-    lines: dict[tuple[str, int], list[Change]] = {}
-    for change in area.changes():
-        lines.setdefault((change.path, change.line), []).append(change)
-    places = list(lines.values())
-    pick.shuffle(places)
-    return [pick.choice(changes) for changes in places[:count]]
+Pick = Callable[[str, Path], list[Change]]
+"""The changes of an area of a tree that are to be tried out."""
+
+
+def sample(count: int, seed: int) -> Pick:
+    """Changes from all over the lines: one of each, so that lines with many operators do not rule."""
+    whole = sum(area.share for area in AREAS.values())
+
+    def pick(name: str, tree: Path) -> list[Change]:
+        chance = random.Random(seed)
+        lines: dict[tuple[str, int], list[Change]] = {}
+        for change in AREAS[name].changes(tree):
+            lines.setdefault((change.path, change.line), []).append(change)
+        places = list(lines.values())
+        chance.shuffle(places)
+        return [chance.choice(changes) for changes in places[: -(-count * AREAS[name].share // whole)]]
+
+    return pick
+
+
+def survivors(name: str, tree: Path) -> list[Change]:
+    """What survived when an area was last tried, as far as the same line is still there."""
+    path = PLACE / f"{name}.json"
+    known = json.loads(path.read_text())["results"] if path.exists() else []
+    wanted = {(one["file"], one["before"], one["after"]) for one in known if one["state"] == "survived"}
+    return [change for change in AREAS[name].changes(tree) if (change.path, *change.lines) in wanted]
 
 
 class Round:
     """The changes of one area, tried out in several copies of the tree."""
 
-    def __init__(self, name: str, changes: list[Change], jobs: int):
+    def __init__(self, name: str, pick: Pick, jobs: int):
         self.name = name
-        self.area = AREAS[name]
-        self.excused = Excused()
-        self.results: list[Result] = []
-        self.waiting: queue.SimpleQueue[Change] = queue.SimpleQueue()
-        for change in changes:
-            reason = self.excused.reason(change, (ROOT / change.path).read_bytes())
-            if reason:
-                self.results.append(Result(name, change, "excused", reason))
-            else:
-                self.waiting.put(change)
+        kind = NativeLane if name == "native" else Lane
+        self.lanes = [kind(PLACE / f"{name}-{number}", AREAS[name]) for number in range(jobs)]
+        # From the copy: the tree itself may go on changing.
+        changes = pick(name, self.lanes[0].folder)
         self.total = len(changes)
-        self.jobs = jobs
+        excused = Excused()
+        reasons = [(change, excused.reason(change)) for change in changes]
+        self.results = [Result(name, change, "excused", reason) for change, reason in reasons if reason]
+        self.waiting: queue.SimpleQueue[Change] = queue.SimpleQueue()
+        for change, reason in reasons:
+            if not reason:
+                self.waiting.put(change)
 
     def go(self) -> list[Result]:
         """Try all of them out."""
-        kind = NativeLane if self.name == "native" else Lane
-        lanes = [kind(PLACE / f"{self.name}-{number}", self.area) for number in range(self.jobs)]
-        taken = lanes[0].begin()
-        for lane in lanes[1:]:
-            lane.adopt(lanes[0])
+        taken = self.lanes[0].begin()
+        for lane in self.lanes[1:]:
+            lane.adopt(self.lanes[0])
         say(f"{self.name}: {self.total} changes; the tests take {taken:.0f} s without one")
-        threads = [threading.Thread(target=self._work, args=(lane,)) for lane in lanes]
+        threads = [threading.Thread(target=self._work, args=(lane,)) for lane in self.lanes]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -104,7 +120,7 @@ class Round:
             line = f"{change.path}:{change.line} {change.kind}: {result.state} in {time.monotonic() - began:.0f} s"
             say(f"{self.name} {len(self.results)}/{self.total} {line} {result.by}")
             if result.state == "survived":
-                say(change.diff((ROOT / change.path).read_bytes()))
+                say(change.diff())
 
 
 def say(text: str) -> None:
@@ -126,20 +142,6 @@ def score(results: list[Result]) -> dict[str, dict[str, Any]]:
     return made
 
 
-def survivors() -> dict[str, list[Change]]:
-    """What survived when an area was last tried, as far as the same line is still there."""
-    found: dict[str, list[Change]] = {}
-    for name in AREAS:
-        path = PLACE / f"{name}.json"
-        known = json.loads(path.read_text())["results"] if path.exists() else []
-        wanted = {(one["file"], one["before"], one["after"]) for one in known if one["state"] == "survived"}
-        if wanted:
-            for change in AREAS[name].changes():
-                if (change.path, *change.lines((ROOT / change.path).read_bytes())) in wanted:
-                    found.setdefault(name, []).append(change)
-    return found
-
-
 def options() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="run mutants", description=__doc__.split("\n\n")[0])
@@ -155,29 +157,19 @@ def options() -> argparse.Namespace:
 def main() -> int:
     """The command."""
     given = options()
-    names = given.area or list(AREAS)
-    share = sum(area.share for area in AREAS.values())
-    picked = (
-        survivors()
-        if given.again
-        else {name: chosen(AREAS[name], -(-given.count * AREAS[name].share // share), given.seed) for name in names}
-    )
-    picked = {name: changes for name, changes in picked.items() if name in names}
-    if given.list:
-        for name, changes in picked.items():
-            for change in changes:
-                say(f"{name} {change.path}:{change.line} {change.kind}")
-                say(change.diff((ROOT / change.path).read_bytes()))
-        return 0
-    PLACE.mkdir(parents=True, exist_ok=True)
+    pick = survivors if given.again else sample(given.count, given.seed)
     results = []
-    for name, changes in picked.items():
-        found = Round(name, changes, given.jobs).go()
+    for name in given.area or AREAS:
+        if given.list:
+            for change in pick(name, ROOT):
+                say(f"{name} {change.path}:{change.line} {change.kind}\n{change.diff()}")
+            continue
+        found = Round(name, pick, given.jobs).go()
         results += found
-        kept = {"seed": given.seed, **score(found)[name], "results": [one.as_data() for one in found]}
+        kept = {"seed": given.seed, **score(found).get(name, {}), "results": [one.as_data() for one in found]}
         path = PLACE / f"{name}.{'again.' if given.again else ''}json"
         path.write_text(json.dumps(kept, indent=1))
-    return report(results)
+    return report(results) if results else 0
 
 
 def report(results: list[Result]) -> int:
@@ -185,7 +177,7 @@ def report(results: list[Result]) -> int:
     for result in results:
         if result.state == "survived":
             say(f"\nSURVIVED {result.change.path}:{result.change.line} {result.change.kind}")
-            say(result.change.diff((ROOT / result.change.path).read_bytes()))
+            say(result.change.diff())
     found = score(results)
     say("")
     for name, one in found.items():

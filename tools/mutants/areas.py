@@ -38,10 +38,10 @@ class Area:
     variables: tuple[tuple[str, str], ...] = ()
     options: tuple[str, ...] = ("-m", "not parity and not slow and not browser")
 
-    def changes(self) -> Iterator[Change]:
-        """All changes, in the order of the files and of their lines."""
-        for path in sorted({found for pattern in self.files for found in ROOT.glob(pattern)}):
-            name, source = path.relative_to(ROOT).as_posix(), path.read_bytes()
+    def changes(self, root: Path) -> Iterator[Change]:
+        """All changes of a tree, in the order of the files and of their lines."""
+        for path in sorted({found for pattern in self.files for found in root.glob(pattern)}):
+            name, source = path.relative_to(root).as_posix(), path.read_bytes()
             if path.suffix == ".hpp":
                 yield from cpp_changes.changes(name, source)
             else:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import difflib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 EXCUSED = Path(__file__).with_name("excused.json")
@@ -16,26 +17,34 @@ class Change:
     """Bytes `start..end-1` of a file, replaced. `kind` says in a word what was done."""
 
     path: str
-    line: int
+    source: bytes = field(repr=False)
     start: int
     end: int
     new: str
     kind: str
 
-    def apply(self, text: bytes) -> bytes:
+    @property
+    def line(self) -> int:
+        """Where it is, counted from 1."""
+        return self.source.count(b"\n", 0, self.start) + 1
+
+    @property
+    def changed(self) -> bytes:
         """The changed file."""
-        return text[: self.start] + self.new.encode() + text[self.end :]
+        return self.source[: self.start] + self.new.encode() + self.source[self.end :]
 
-    def lines(self, text: bytes) -> tuple[str, str]:
+    @cached_property
+    def lines(self) -> tuple[str, str]:
         """What is taken away and what comes instead, whole lines, without their indentation."""
-        before, after = (one.decode().splitlines() for one in (text, self.apply(text)))
-        _, a, b, c, d = next(part for part in difflib.SequenceMatcher(None, before, after, False).get_opcodes()
-                             if part[0] != "equal")  # fmt: skip
-        return "\n".join(map(str.strip, before[a:b])), "\n".join(map(str.strip, after[c:d]))
+        first = self.source.rfind(b"\n", 0, self.start) + 1
+        last = self.source.find(b"\n", self.end)
+        old, new = self.source[first:last], self.changed[first : last + len(self.changed) - len(self.source)]
+        before, after = ("\n".join(map(str.strip, one.decode().splitlines())) for one in (old, new))
+        return before, after
 
-    def diff(self, text: bytes) -> str:
+    def diff(self) -> str:
         """As people read changes."""
-        before, after = (one.decode().splitlines() for one in (text, self.apply(text)))
+        before, after = (one.decode().splitlines() for one in (self.source, self.changed))
         return "\n".join(list(difflib.unified_diff(before, after, lineterm="", n=1))[2:])
 
 
@@ -50,8 +59,8 @@ class Excused:
         for entry in json.loads(path.read_text()):
             self._reasons[entry["file"], entry["before"], entry.get("after", "")] = entry["reason"]
 
-    def reason(self, change: Change, text: bytes) -> str:
+    def reason(self, change: Change) -> str:
         """Why a change is not counted, or nothing."""
-        before, after = change.lines(text)
+        before, after = change.lines
         found = self._reasons.get((change.path, before, after)) or self._reasons.get((change.path, before, ""))
         return found or ""

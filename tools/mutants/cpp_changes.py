@@ -96,4 +96,4 @@ def changes(path: str, source: bytes) -> Iterator[Change]:
     tokens = _tokens(source)
     for at in range(2, len(tokens) - 2):
         for start, end, new, kind in _at_token(tokens, at, source):
-            yield Change(path, source.count(b"\n", 0, start) + 1, start, end, new, kind)
+            yield Change(path, source, start, end, new, kind)

@@ -96,15 +96,15 @@ class Lane:
     def try_out(self, change: Change) -> tuple[str, str]:
         """What becomes of a change: killed, hung (killed too), survived, or stillborn where it cannot be built."""
         path = self.folder / change.path
-        source, times = path.read_bytes(), path.stat()
+        times = path.stat()
         try:
-            path.write_bytes(change.apply(source))
+            path.write_bytes(change.changed)
             found = self.build(change)
             if found:
                 return found, ""
             status, output = self.test()
         finally:
-            path.write_bytes(source)
+            path.write_bytes(change.source)
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
         if status is None:
             return "hung", ""

@@ -21,6 +21,7 @@ _ORDERED = (ast.Sub, ast.FloorDiv, ast.Div, ast.Mod)
 _EXTREMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum"}
 _WORDS = {"Fault", "Fix", "Law", "Op", "Input", "Output", "Attr", "TypeVar", "warn", "isinstance", "getattr", "repr"}
 """Calls that declare or say something, or whose arguments cannot be exchanged."""
+_COMMUTE = {"Add", "AddV2", "Mul", "Maximum", "Minimum", "Equal", "NotEqual", "LogicalAnd", "LogicalOr"}
 _SILENT = ("__str__", "__repr__", "__hash__")
 
 Wanted = Callable[[ast.FunctionDef], bool]
@@ -126,7 +127,11 @@ class _Finder(ast.NodeVisitor):
             elif isinstance(made.func, ast.Name):
                 made.func.id = _EXTREMES[name]
             self._offer(node, made, "min, max")
-        elif len(node.args) >= 2 and not any(isinstance(one, ast.Starred) for one in node.args[:2]):
+        elif (
+            name not in _COMMUTE
+            and len(node.args) >= 2
+            and not any(isinstance(one, ast.Starred) for one in node.args[:2])
+        ):
             made = copy.deepcopy(node)
             made.args[0], made.args[1] = made.args[1], made.args[0]
             if ast.dump(made) != ast.dump(node):
@@ -146,4 +151,4 @@ def changes(path: str, source: bytes, wanted: Wanted | None = None) -> Iterator[
         end = starts[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined]
         new = ast.unparse(ast.fix_missing_locations(made))
         plain = isinstance(made, (ast.Constant, ast.Name, ast.Attribute))
-        yield Change(path, node.lineno, start, end, new if plain else f"({new})", kind)  # type: ignore[attr-defined]
+        yield Change(path, source, start, end, new if plain else f"({new})", kind)
