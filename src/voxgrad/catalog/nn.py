@@ -179,7 +179,7 @@ def _bias_rule(call: Call, faults: Faults) -> Shape | None:
     bias = call.inputs["bias"].shape
     has_rank(call, "bias", 1, faults)
     channels_first = call.attrs.get("data_format") == "NCHW"
-    fine = has_rank(call, "value", 3 if channels_first else 2, faults, at_least=True) and not faults
+    fine = has_rank(call, "value", 2, faults, at_least=True) and not faults
     if fine and shape is not None and bias is not None:
         channels = shape[1 if channels_first else -1]
         if differ(channels, bias[0]):
@@ -189,7 +189,7 @@ def _bias_rule(call: Call, faults: Faults) -> Shape | None:
 
 def _bias_grad_rule(call: Call, faults: Faults) -> Shape | None:
     channels_first = call.attrs.get("data_format") == "NCHW"
-    if not has_rank(call, "out_backprop", 3 if channels_first else 2, faults, at_least=True):
+    if not has_rank(call, "out_backprop", 2, faults, at_least=True):
         return None
     return (call.inputs["out_backprop"].shape[1 if channels_first else -1],)
 
@@ -265,9 +265,9 @@ def _top_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
     x, places = node.inputs[0], build.Cast(node.outputs[1], DstT=dtypes.INT32)
     shape = build.Shape(x)
     columns = build.StridedSlice(shape, [-1], [0], [1], end_mask=1, shrink_axis_mask=1)
-    rows = build.Reshape(places, build.Pack([-1, build.StridedSlice(build.Shape(places), [-1], [0], [1], end_mask=1,
-                                                                    shrink_axis_mask=1)]))  # fmt: skip
-    count = build.StridedSlice(build.Shape(rows), [0], [1], [1], shrink_axis_mask=1)
+    kept = build.StridedSlice(build.Shape(places), [-1], [0], [1], end_mask=1, shrink_axis_mask=1)
+    count = build.Prod(build.StridedSlice(shape, [0], [-1], [1], begin_mask=1), [0])
+    rows = build.Reshape(places, build.Pack([count, kept]))
     flat = build.AddV2(rows, build.ExpandDims(build.Mul(build.Range(0, count, 1), columns), 1))
     total = build.Reshape(build.Size(x), [1])
     spread = build.ScatterNd(build.Reshape(flat, [-1, 1]), build.Reshape(dys[0], [-1]), total)

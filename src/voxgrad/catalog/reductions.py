@@ -30,7 +30,7 @@ from voxgrad.catalog.shapes import (
 from voxgrad.errors import Faults
 
 _AXES = Input(
-    "axis", "Tidx", "The axes to go over, in [-rank, rank); none keeps the tensor as it is.", "[axes]", host=True
+    "axis", "Tidx", "The axes to go over, in [-rank, rank); none keeps the tensor as it is.", "[axes] or []", host=True
 )
 _KEEP = Attr("keep_dims", "bool", "Keep reduced axes with size 1.", False)
 _TIDX = {"Tidx": dtypes.INDEX}
@@ -362,7 +362,24 @@ def _sparse_segment(name: str, what: str, kernel: str, types: tuple[DType, ...],
     )  # fmt: skip
 
 
-def _sparse_segment_grad(name: str, of: str, kernel: str) -> Op:
+def _sparse_segment_grad_gradient(share: str) -> Gradient:
+    """The rows that each segment chose, divided by `share` of how many there are."""
+
+    def gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
+        grad, indices, ids, _ = node.inputs
+        rows = build.StridedSlice(build.Shape(grad), [0], [1], [1], shrink_axis_mask=1)
+        kind = getattr(dys[0], "dtype", dtypes.FLOAT32)
+        count = build.Cast(build.UnsortedSegmentSum(build.OnesLike(ids), ids, rows), DstT=kind)
+        weight = build.GatherV2(getattr(build, share)(count), ids, 0)
+        ones = build.Fill(build.ExpandDims(build.Sub(build.Rank(grad), 1), 0), 1)
+        column = build.Reshape(weight, build.ConcatV2([build.Shape(ids), ones], 0))
+        chosen = build.RealDiv(build.GatherV2(dys[0], indices, 0), column)
+        return build.UnsortedSegmentSum(chosen, ids, rows), None, None, None
+
+    return gradient
+
+
+def _sparse_segment_grad(name: str, of: str, kernel: str, share: str) -> Op:
     return Op(
         name, "math", f"Gradient of {of} with respect to data.",
         (Input("grad", "T", "The gradient with respect to the output.", "[segments, ...]"), *_CHOSEN,
@@ -370,6 +387,7 @@ def _sparse_segment_grad(name: str, of: str, kernel: str) -> Op:
         outputs=(Output("output", "T", "The gradient with respect to data.", "[output_dim0, ...]"),),
         types={"T": dtypes.FLOATING, **_SPARSE_IDS}, type_defaults=_SPARSE_DEFAULTS,
         infer=shaped(_sparse_segment_grad_rule), kernel=f"reductions.sparse_segment_{kernel}_grad", linear_in=("grad",),
+        gradient=_sparse_segment_grad_gradient(share),
     )  # fmt: skip
 
 
@@ -387,8 +405,8 @@ COUNTS = (
     _sparse_segment("SparseSegmentMean", "mean", "mean", dtypes.FLOATING, "SparseSegmentMeanGrad"),
     _sparse_segment("SparseSegmentSqrtN", "sum divided by the square root of the count", "sqrt_n", dtypes.FLOATING,
                     "SparseSegmentSqrtNGrad"),
-    _sparse_segment_grad("SparseSegmentMeanGrad", "SparseSegmentMean", "mean"),
-    _sparse_segment_grad("SparseSegmentSqrtNGrad", "SparseSegmentSqrtN", "sqrt_n"),
+    _sparse_segment_grad("SparseSegmentMeanGrad", "SparseSegmentMean", "mean", "Identity"),
+    _sparse_segment_grad("SparseSegmentSqrtNGrad", "SparseSegmentSqrtN", "sqrt_n", "Sqrt"),
     Op("Bincount", "math", "How often each of 0 to size - 1 occurs, or the sum of the weights there.",
        (Input("arr", dtypes.INT32, "Numbers, none negative."),
         Input("size", dtypes.INT32, "How many bins.", "[]", host=True),

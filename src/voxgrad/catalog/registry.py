@@ -32,14 +32,14 @@ from voxgrad.catalog import (
     windows2d,
 )  # fmt: skip
 from voxgrad.catalog.model import Op
-from voxgrad.catalog.shapes import after_scalars
+from voxgrad.catalog.shapes import checked
 from voxgrad.errors import Fault, InvalidArgumentError
 
 FAMILY: tuple[Op, ...] = (*conv3d.OPS, *avg_pool3d.OPS, *max_pool3d.OPS)
 """The 3-D windowed family, closed under differentiation."""
 
 ORDINARY: tuple[Op, ...] = tuple(
-    replace(op, infer=after_scalars(op.infer))
+    replace(op, infer=checked(op))
     for module in (
         core, array, slicing, spaces, math, special, matrix, reductions, nn, batch_norm, windows2d, sparse, state,
         training, random, control_flow, data_flow, io, string, logging,

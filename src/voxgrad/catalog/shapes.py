@@ -9,7 +9,7 @@ from typing import Any
 
 from voxgrad.catalog.dims import Dim, all_known, differ, known
 from voxgrad.catalog.dtypes import DType
-from voxgrad.catalog.model import Call, Shape, Spec
+from voxgrad.catalog.model import Call, Op, Shape, Spec
 from voxgrad.errors import Faults
 
 Infer = Callable[[Call, Faults], tuple[Any, ...] | None]
@@ -144,24 +144,38 @@ def scalar(call: Call, name: str, faults: Faults) -> None:
     has_rank(call, name, 0, faults)
 
 
-def after_scalars(infer: Infer | None) -> Infer | None:
-    """The inference of an op after a check that inputs declared as scalars, [], are such and that no list is empty.
+def checked(op: Op) -> Infer | None:
+    """The inference of an op between checks of what its inputs declare.
 
-    Every rule after it may read such an input as one number.
+    Before it: inputs declared as scalars, [], are such and no list is empty; the rule may read such an input as one
+    number. After it: inputs declared as vectors, such as [n], are such, where the rule had nothing to say.
     """
+    infer = op.infer
     if infer is None:
         return None
+    vectors = [item.name for item in op.inputs if not item.many and _is_vector(item.shape)]
 
-    def checked(call: Call, faults: Faults) -> tuple[Any, ...] | None:
+    def inferred(call: Call, faults: Faults) -> tuple[Any, ...] | None:
         before = len(faults.found)
         for item in call.op.inputs:
             if item.shape == "[]" and not item.many:
                 has_rank(call, item.name, 0, faults)
             if item.many and not item.mixed and not call.inputs[item.name]:
                 faults.add("VG004", item.name, wanted="hold a tensor at least", got="none")
-        return None if len(faults.found) > before else infer(call, faults)
+        if len(faults.found) > before:
+            return None
+        made = infer(call, faults)
+        if len(faults.found) == before:
+            for name in vectors:
+                has_rank(call, name, 1, faults)
+        return made
 
-    return checked
+    return inferred
+
+
+def _is_vector(shape: str) -> bool:
+    size = shape[1:-1]
+    return shape == f"[{size}]" and (size.isidentifier() or size.isdigit())
 
 
 def axis_in(call: Call, name: str, axis: Any, rank: int, faults: Faults) -> int | None:

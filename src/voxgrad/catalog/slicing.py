@@ -118,7 +118,10 @@ def _strided_grad_rule(call: Call, faults: Faults) -> Shape | None:
 def _strided_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
     x, *bounds = node.inputs
     masks = {name: node.attrs[name] for name in MASKS}
-    shape = build.Shape(x, out_type=_index_type(bounds[0]))
+    kind = _index_type(bounds[0])
+    if "int16" in str(getattr(bounds[0], "dtype", "")):
+        bounds = [build.Cast(one, DstT=kind) for one in bounds]
+    shape = build.Shape(x, out_type=kind)
     return build.StridedSliceGrad(shape, *bounds, dys[0], **masks), None, None, None
 
 

@@ -40,7 +40,10 @@ def _dense_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]
     shape = getattr(indices, "shape", None)
     if shape is not None and len(shape) < 2:
         places = build.Reshape(indices, [-1, 1])
-    picked = build.Reshape(build.GatherNd(dys[0], places), build.Shape(values))
+    picked = build.GatherNd(dys[0], places)
+    if getattr(values, "shape", None) == ():
+        picked = build.Sum(picked, [0])  # one value for all positions
+    picked = build.Reshape(picked, build.Shape(values))
     totals = [build.Sum(one, build.Range(0, build.Rank(one), 1)) for one in (dys[0], picked)]
     return None, None, picked, build.Sub(*totals)
 
@@ -116,7 +119,7 @@ _POSITIONS = Input("a_indices", "Tindices", "Positions of its values.", "[n, 2]"
 OPS = (
     Op("SparseToDense", "sparse", "Values at positions, and one value everywhere else.",
        (Input("sparse_indices", "Tindices", "The positions.", "[n, rank], [n] or []"),
-        Input("output_shape", "Tindices", "The shape of the result.", "[rank]", host=True),
+        Input("output_shape", "Tindices", "The shape of the result.", "[rank] or []", host=True),
         Input("sparse_values", "T", "The values, or one for all positions.", "[n] or []"),
         Input("default_value", "T", "The value elsewhere.", "[]")),
        (Attr("validate_indices", "bool", "Positions must be in order and not repeat.", True),),

@@ -107,7 +107,7 @@ OPS = (
        infer=shaped(_join_rule), kernel="string.join"),
     Op("ReduceJoin", "string", "Texts joined along axes.",
        (Input("inputs", _STRING, "Texts."),
-        Input("reduction_indices", dtypes.INT32, "The axes, in the order of joining; none for all.", "[axes]",
+        Input("reduction_indices", dtypes.INT32, "The axes, in the order of joining; none for all.", "[axes] or []",
               host=True)),
        (Attr("keep_dims", "bool", "Keep joined axes with size 1.", False),
         Attr("separator", "string", "Stands between texts.", "")),

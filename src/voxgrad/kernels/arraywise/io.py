@@ -329,10 +329,15 @@ def restore_v2(run: Run, prefix: Array, names: Array, slices: Array) -> Any:
 @kernel()
 def sharded_filename(run: Run, basename: Array, shard: Array, num_shards: Array) -> Array:
     """The name of one file of several."""
-    return text_array(f"{text_of(basename)}-{integer(shard):05d}-of-{integer(num_shards):05d}")
+    return _named(basename, f"-{integer(shard):05d}-of-{integer(num_shards):05d}")
 
 
 @kernel()
 def sharded_filespec(run: Run, basename: Array, num_shards: Array) -> Array:
     """The pattern of several files."""
-    return text_array(f"{text_of(basename)}-?????-of-{integer(num_shards):05d}")
+    return _named(basename, f"-?????-of-{integer(num_shards):05d}")
+
+
+def _named(basename: Array, end: str) -> Array:
+    """A name of any bytes with an end."""
+    return text_array(to_numpy(basename).reshape(()).item() + end.encode())

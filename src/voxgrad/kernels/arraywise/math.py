@@ -228,8 +228,8 @@ def tanh_grad(run: Run, y: Array, dy: Array) -> Array:
 
 @kernel(widen=True)
 def approximate_equal(run: Run, x: Array, y: Array) -> Array:
-    """|x - y| < tolerance."""
-    return run.xp.abs(x - y) < float(np.float32(run.attrs["tolerance"]))
+    """|x - y| <= tolerance."""
+    return run.xp.abs(x - y) <= float(np.float32(run.attrs["tolerance"]))
 
 
 def _equality(name: str, otherwise: bool) -> None:
@@ -315,7 +315,7 @@ def add_n(run: Run, inputs: list[Array]) -> Array:
 @kernel(widen=True)
 def clip_by_value(run: Run, t: Array, low: Array, high: Array) -> Array:
     """t between two bounds."""
-    return run.xp.minimum(run.xp.maximum(t, low), high)
+    return run.xp.maximum(run.xp.minimum(t, high), low)
 
 
 @kernel(widen=True)

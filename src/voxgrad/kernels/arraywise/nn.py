@@ -201,7 +201,7 @@ def in_top_k(run: Run, predictions: Array, targets: Array) -> Array:
     """Whether each target is among the k largest of its row."""
     scores, classes = to_numpy(predictions), to_numpy(targets).astype(np.int64)
     inside = (classes >= 0) & (classes < scores.shape[1])
-    own = scores[np.arange(len(classes)), np.where(inside, classes, 0)] if len(classes) else np.zeros(0)
+    own = scores[np.arange(len(classes)), np.where(inside, classes, 0)] if scores.size else np.zeros(len(classes))
     finite = np.isfinite(own) & np.isfinite(scores).all(axis=1)
     larger = (scores > own[:, None]).sum(axis=1)
     return run.make(inside & finite & (larger < run.attrs["k"]), BOOL)

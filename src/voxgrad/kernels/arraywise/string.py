@@ -7,6 +7,7 @@ import base64
 import binascii
 import csv
 import io
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -103,19 +104,24 @@ def _column(run: Run, values: list[Any], default: Array, shape: tuple[int, ...])
 
 def _written(run: Run, dtype: DType) -> Callable[[Any], bytes]:
     attrs = run.attrs
-    width = f"{attrs['fill']}{attrs['width']}" if attrs["width"] > 0 else ""
+    fill, width = attrs["fill"], str(attrs["width"]) if attrs["width"] > 0 else ""
     kind = "e" if attrs["scientific"] else "g" if attrs["shortest"] else "f"
     precision = f".{attrs['precision']}" if attrs["precision"] >= 0 else ""
-    real = f"%{width}{precision}{kind}"
+
+    def real(value: Any) -> str:
+        # Zeros are not put before what is no number.
+        padded = fill if fill != "0" or np.isfinite(value) else ""
+        made: str = f"%{padded}{width}{precision}{kind}" % value
+        return made
 
     def write(value: Any) -> bytes:
         if dtype.kind == "bool":
             return b"true" if value else b"false"
         if dtype.kind == "string":
-            return bytes(value)
+            return bytes(value).ljust(int(width or 0)) if fill == "-" else bytes(value).rjust(int(width or 0))
         if dtype.kind == "complex":
-            return f"({real % value.real},{real % value.imag})".encode()
-        text: str = real % value if dtype.kind == "float" else f"%{width}d" % value
+            return f"({real(value.real)},{real(value.imag)})".encode()
+        text: str = real(value) if dtype.kind == "float" else f"%{fill}{width}d" % value
         return text.encode()
 
     return write
@@ -124,11 +130,19 @@ def _written(run: Run, dtype: DType) -> Callable[[Any], bytes]:
 @kernel()
 def as_string(run: Run, values: Array) -> Array:
     """Numbers as text."""
+    attrs, kind = run.attrs, element_type(values).kind
     for name in ("precision", "width"):
-        if run.attrs[name] > 512:
-            run.fail(name, wanted="be at most 512", got=run.attrs[name])
-    if len(run.attrs["fill"]) > 1 or run.attrs["fill"] not in "0 +-":
-        run.fail("fill", wanted="be one of 0, +, - or a blank", got=repr(run.attrs["fill"]))
+        if attrs[name] > 512:
+            run.fail(name, wanted="be at most 512", got=attrs[name])
+    if len(attrs["fill"]) > 1 or attrs["fill"] not in "0 +-#":
+        run.fail("fill", wanted="be one of 0, +, -, # or a blank", got=repr(attrs["fill"]))
+    if attrs["scientific"] and attrs["shortest"]:
+        run.fail("shortest", wanted="be False beside scientific", got=True)
+    if kind not in ("float", "complex", "string"):
+        for name, given in (("precision", attrs["precision"] >= 0), ("scientific", attrs["scientific"]),
+                            ("shortest", attrs["shortest"])):  # fmt: skip
+            if given:
+                run.fail(name, wanted="be left out: the input holds no floats", got=attrs[name])
     return _mapped(_written(run, element_type(values)), values)
 
 
@@ -168,13 +182,19 @@ def substr(run: Run, texts: Array, pos: Array, length: Array) -> Array:
     made = np.empty(arrays[0].shape, dtype=object)
     for index in np.ndindex(made.shape):
         text, start, count = (array[index] for array in arrays)
-        whole = text.decode() if run.attrs["unit"] == "UTF8_CHAR" else text
+        whole = _characters(text) if run.attrs["unit"] == "UTF8_CHAR" else text
         if not -len(whole) <= start <= len(whole):
             run.fail("pos", wanted=f"be inside the {len(whole)} characters of the text", got=int(start))
         first = start + len(whole) if start < 0 else start
         piece = whole[first : first + max(0, count)]
-        made[index] = piece.encode() if isinstance(piece, str) else piece
+        made[index] = b"".join(piece) if isinstance(piece, list) else piece
     return made
+
+
+def _characters(text: bytes) -> list[bytes]:
+    """The characters of UTF-8: a byte and those that continue it, whatever they are."""
+    starts = [place for place, byte in enumerate(text) if byte & 0xC0 != 0x80]
+    return [text[begin:end] for begin, end in itertools.pairwise([*starts, len(text)])]
 
 
 @kernel()

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small calls at the edges of what ops take, with what TensorFlow 2.21 said to each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import voxgrad as vg
+
+NAN, INF = float("nan"), float("inf")
+_EMPTY = np.zeros((0, 1), np.int32)
+
+
+def _floats(*values: float) -> Any:
+    return np.array(values, np.float32)
+
+
+VALUES: tuple[tuple[str, dict[str, Any], Any], ...] = (
+    ("ApproximateEqual", {"x": _floats(1, 1, INF), "y": _floats(1, 1.5, INF), "tolerance": 0.5}, [True, True, False]),
+    ("ClipByValue", {"t": _floats(-1, 0, 1), "clip_value_min": _floats(0.5, 0.5, 0.5),
+                     "clip_value_max": _floats(-0.5, -0.5, -0.5)}, [0.5, 0.5, 0.5]),
+    ("FloorMod", {"x": np.zeros(0, np.int32), "y": np.int32(0)}, []),
+    ("BiasAdd", {"value": _floats(1, 2).reshape(1, 2), "bias": _floats(3, 4), "data_format": "NCHW"}, [[4, 6]]),
+    ("BiasAddGrad", {"out_backprop": np.ones((3, 2), np.float32), "data_format": "NCHW"}, [3, 3]),
+    ("InTopK", {"predictions": np.zeros((2, 0), np.float32), "targets": np.zeros(2, np.int32), "k": 1}, [False, False]),
+    ("AsString", {"input": np.array([5, -5], np.int32), "fill": " "}, [b" 5", b"-5"]),
+    ("AsString", {"input": np.array([5], np.int32), "fill": "#", "width": 6}, [b"     5"]),
+    ("AsString", {"input": _floats(1.5, NAN, -INF), "fill": "0", "width": 8}, [b"1.500000", b"     nan", b"    -inf"]),
+    ("AsString", {"input": np.array([b"ab"], object), "fill": "-", "width": 4}, [b"ab  "]),
+    ("Substr", {"input": np.array([b"a\xe9b", b"\xf0\x9f"], object), "pos": np.array([1, 0]), "len": np.array([1, 1]),
+                "unit": "UTF8_CHAR"}, [b"\xe9", b"\xf0\x9f"]),
+    ("ShardedFilename", {"basename": np.array(b"\xff", object), "shard": 1, "num_shards": 3}, b"\xff-00001-of-00003"),
+)  # fmt: skip
+
+REFUSED: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("Transpose", {"x": np.ones((), np.float32), "perm": _EMPTY}),
+    ("Transpose", {"x": np.ones(2, np.float32), "perm": np.array(0, np.int32)}),
+    ("BroadcastArgs", {"s0": np.array([1, 1]), "s1": np.array([[1, 1]])}),
+    ("BroadcastGradientArgs", {"s0": np.array([4]), "s1": np.array([[4]])}),
+    ("Tile", {"input": np.ones((1, 2), np.float32), "multiples": np.array([[1, 2]])}),
+    ("ReverseV2", {"tensor": np.ones(2, np.float32), "axis": _EMPTY}),
+    ("SplitV", {"value": np.ones(1), "size_splits": np.array([[1]]), "axis": 0, "num_split": 1}),
+    ("SpaceToBatchND", {"input": np.ones((2, 4)), "block_shape": np.array(2), "paddings": np.zeros((1, 2), np.int32)}),
+    ("StridedSlice", {"input": np.ones(2), "begin": _EMPTY[:, 0], "end": _EMPTY, "strides": _EMPTY[:, 0]}),
+    ("AsString", {"input": np.array([5], np.int32), "precision": 2}),
+    ("AsString", {"input": np.array([True]), "scientific": True}),
+    ("AsString", {"input": _floats(1.5), "scientific": True, "shortest": True}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "arguments", "wanted"), VALUES)
+def test_values(op: str, arguments: dict[str, Any], wanted: Any) -> None:
+    assert np.asarray(getattr(vg.raw_ops, op)(**arguments)).tolist() == wanted
+
+
+@pytest.mark.parametrize(("op", "arguments"), REFUSED)
+def test_refusals(op: str, arguments: dict[str, Any]) -> None:
+    with pytest.raises(vg.InvalidArgumentError):
+        getattr(vg.raw_ops, op)(**arguments)
+
+
+@pytest.mark.parity
+def test_tensorflow_says_so() -> None:
+    tf = pytest.importorskip("tests.vectors.catalogue.tensorflow_run", exc_type=ImportError).tf
+    for op, arguments, wanted in VALUES:
+        given = {
+            name: tf.constant(value) if isinstance(value, np.ndarray) else value for name, value in arguments.items()
+        }
+        assert np.asarray(getattr(tf.raw_ops, op)(**given).numpy(), object).tolist() == wanted, op
+    for op, arguments in REFUSED:
+        given = {
+            name: tf.constant(value) if isinstance(value, np.ndarray) else value for name, value in arguments.items()
+        }
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            getattr(tf.raw_ops, op)(**given)
