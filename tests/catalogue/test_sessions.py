@@ -88,6 +88,15 @@ def test_shared_names_share() -> None:
     assert b.value == 3
 
 
+def test_a_variable_is_not_divided_by_zero() -> None:
+    run = Session()
+    ref = run("VariableV2", shape=[2], dtype="int32")
+    run("Assign", ref, np.array([6, 7], np.int32))
+    with pytest.raises(InvalidArgumentError, match="VG043"):
+        run("ScatterDiv", ref, np.array([0, 1]), np.array([2, 0], np.int32))
+    assert ref.value.tolist() == [6, 7]
+
+
 def test_count_up_to_ends() -> None:
     run = Session()
     ref = run("VariableV2", shape=[], dtype="int32")
@@ -130,6 +139,20 @@ def test_fifo_queue() -> None:
     assert run("QueueIsClosedV2", queue)
     with pytest.raises(OutOfRangeError, match="closed"):
         run("QueueEnqueueV2", queue, [number(1), one(b"a")])
+    with pytest.raises(OutOfRangeError, match="closed"):
+        run("QueueCloseV2", queue)
+    for op in ("QueueDequeueManyV2", "QueueDequeueUpToV2"):
+        with pytest.raises(InvalidArgumentError, match="n must be 0 or more"):
+            run(op, queue, number(-1), component_types=types)
+
+
+def test_slices_of_different_numbers_are_not_put_at_all() -> None:
+    run = Session()
+    queue = run("FIFOQueueV2", component_types=["int32", "int32"], shapes=[[], []])
+    for parts in ([number(1), number(2)], [np.arange(2, dtype=np.int32), np.arange(3, dtype=np.int32)]):
+        with pytest.raises(InvalidArgumentError, match="VG012"):
+            run("QueueEnqueueManyV2", queue, parts)
+    assert run("QueueSizeV2", queue) == 0
 
 
 def test_other_queues() -> None:
@@ -144,6 +167,13 @@ def test_other_queues() -> None:
         run("QueueEnqueueV2", padding, [np.full(size, size, np.int32)])
     (stacked,) = run("QueueDequeueManyV2", padding, number(2), component_types=["int32"])
     assert stacked.tolist() == [[1, 0, 0], [3, 3, 3]]
+    (none,) = run("QueueDequeueManyV2", padding, number(0), component_types=["int32"])
+    assert (none.dtype, none.shape) == (np.int32, (0, 0))
+    words = run("PaddingFIFOQueueV2", block="words", component_types=["string"], shapes=[[None]])
+    for entry in (text(b"a", b"b"), text(b"c")):
+        run("QueueEnqueueV2", words, [entry])
+    (stacked,) = run("QueueDequeueManyV2", words, number(2), component_types=["string"])
+    assert stacked.tolist() == [[b"a", b"b"], [b"c", b""]]
     drawn = []
     for _ in range(2):
         fresh = Session()
@@ -163,6 +193,10 @@ def test_fixed_length_records(tmp_path: Path) -> None:
     for name in (b"a.bin", b"b.bin"):
         run("QueueEnqueueV2", queue, [one(name)])
     reader = run("FixedLengthRecordReaderV2", block="r", record_bytes=2, header_bytes=2, footer_bytes=1)
+    keys, values = run("ReaderReadUpToV2", reader, queue, number(0, np.int64))
+    assert keys.tolist() == values.tolist() == []
+    with pytest.raises(InvalidArgumentError, match="num_records must be 0 or more"):
+        run("ReaderReadUpToV2", reader, queue, number(-1, np.int64))
     keys, values = run("ReaderReadUpToV2", reader, queue, number(2, np.int64))
     assert keys.tolist() == [b"a.bin:0", b"a.bin:1"] and values.tolist() == [b"aa", b"bb"]
     keys, values = run("ReaderReadUpToV2", reader, queue, number(5, np.int64))

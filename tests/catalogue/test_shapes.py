@@ -159,6 +159,40 @@ _wrong("Pow", "VG043", x=np.array([2]), y=np.array([-1]))
 _wrong(
     "SparseToDense", "VG043", sparse_indices=[[1], [1]], output_shape=[3], sparse_values=[1.0, 2.0], default_value=0.0
 )
+for _op in ("SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad"):
+    for _indices, _rows, _code in (([-1, 0], 3, "VG043"), ([0, 3], 3, "VG043"), ([0, 1], -3, "VG003")):
+        _wrong(_op, _code, grad=np.ones((2, 2)), indices=_indices, segment_ids=[0, 1], output_dim0=_rows)
+_wrong("Bincount", "VG003", arr=[0], size=-1, weights=[1.0])
+_wrong("UnsortedSegmentSum", "VG003", data=np.ones(2), segment_ids=[0, 1], num_segments=-1)
+_wrong("ConcatOffset", "VG012", concat_dim=0, shape=[[2, 3], [2, 4]])
+_wrong("ConcatOffset", "VG004", concat_dim=0, shape=[[2, 3]])
+_wrong("ConcatOffset", "VG010", concat_dim=0, shape=[2, 3])
+_wrong("SpaceToBatch", "VG003", {"block_size": 1}, input=np.ones((1, 2, 2, 1)), paddings=[[0, 0], [0, 0]])
+_wrong("BatchToSpace", "VG003", {"block_size": 1}, input=np.ones((4, 2, 2, 1)), crops=[[0, 0], [0, 0]])
+_wrong("MatrixBandPart", "VG003", input=np.ones((2, 3)), num_lower=3, num_upper=0)
+_wrong("MatrixBandPart", "VG003", input=np.ones((2, 3)), num_lower=0, num_upper=4)
+_wrong("Diag", "VG010", diagonal=1.0)
+_wrong("ExpandDims", "VG012", input=np.ones(2), axis=[0, 1])
+_wrong("Fill", "VG012", dims=[2], value=[1.0, 2.0])
+_wrong("Fill", "VG010", dims=[2], value=[[1.0]])
+_wrong("Reshape", "VG012", tensor=np.zeros((0, 3)), shape=[3])
+_wrong("Reshape", "VG012", tensor=np.zeros((2, 3)), shape=[-1, 0])
+for _text in (b"+/+/", b"AQ=", b"A", b"A===", b"AQID BA", b"====", b"AQID="):
+    _wrong("DecodeBase64", "VG043", input=[_text])
+for _text in (b"1_0", b"", b"0x10", b"1e5", b"1f"):
+    _wrong("StringToNumber", "VG043", {"out_type": "int32"}, string_tensor=[_text])
+for _text in (b"1_0", b"1_0.5", b"", b"0x", b"1f", b"1e_5"):
+    _wrong("StringToNumber", "VG043", string_tensor=[_text])
+_wrong("DecodeCSV", "VG043", records=[b"1_0"], record_defaults=[np.array([1], np.int32)])
+_wrong("DecodeCSV", "VG012", records=[b"1"], record_defaults=[np.array([1, 2], np.int32)])
+_wrong("DecodeCSV", "VG012", records=[b"1"], record_defaults=[np.array([[1]], np.int32)])
+_WINDOW = {"strides": [1, 1, 1, 1], "padding": "EXPLICIT"}
+for _code, _amounts in (("VG003", [0, 0, 2, 0, 0, 0, 0, 0]), ("VG007", [1, 0, 0, 0, 0, 0, 0, 0]),
+                        ("VG007", [0, 0, 0, 0, 0, 0, 0, 1])):  # fmt: skip
+    _attrs = {"ksize": [1, 2, 2, 1], "explicit_paddings": _amounts, **_WINDOW}
+    _wrong("MaxPool", _code, _attrs, input=np.ones((1, 2, 2, 1)))
+_wrong("Conv2D", "VG007", {"explicit_paddings": [1, 0, 0, 0, 0, 0, 0, 0], **_WINDOW}, input=np.ones((1, 2, 2, 1)),
+       filter=np.ones((1, 1, 1, 1)))  # fmt: skip
 _wrong("DecodeRaw", "VG012", {"out_type": "int32"}, bytes=[b"abc"])
 _wrong("StringToNumber", "VG043", string_tensor=["a"])
 _wrong("CheckNumerics", "VG044", {"message": "x"}, tensor=np.array([np.nan]))

@@ -22,7 +22,7 @@ _EXACT = ("array", "slicing", "core", "spaces", "string", "control_flow", "io")
 ALLOWED = {
     "Erfinv": 1024,  # two rational approximations, both short of full precision near 0.9
     "Betainc": 64, "Igammac": 144, "Igamma": 8, "Polygamma": 12,
-    "IgammaGradA": 2**14,  # a numeric derivative
+    "IgammaGradA": 2**14,  # TensorFlow stops its continued fraction early; test_values.py is stricter
 }  # fmt: skip
 """Ulps where 4 are not enough."""
 
@@ -53,7 +53,11 @@ def distance(got: Array, wanted: Array, op: str) -> float:
     """How far two results are apart in ulps; infinity where they do not agree at all."""
     if got.dtype != wanted.dtype or got.shape != wanted.shape:
         return np.inf
-    if got.dtype.kind in "biuO":
+    if got.dtype.kind == "O":
+        # Equal, and texts rather than arrays of texts.
+        same = [(type(one), one) for one in got.ravel()] == [(bytes, one) for one in wanted.ravel()]
+        return 0.0 if same else np.inf
+    if got.dtype.kind in "biu":
         return 0.0 if np.array_equal(got, wanted) else np.inf
     name = got.dtype.name
     if got.dtype.kind == "c":

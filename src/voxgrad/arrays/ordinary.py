@@ -111,8 +111,12 @@ def _array(value: Any, kind: Kind) -> Any:
     if own is None:
         return None
     if own is NUMPY:
-        return _text(value) if value.dtype.kind in "SUO" else np.asarray(value)
+        return _text(value) if value.dtype.kind in "SUO" else _native(np.asarray(value))
     return value if own in _NATIVE else own.view(value)
+
+
+def _native(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def _text(values: Any) -> Any:

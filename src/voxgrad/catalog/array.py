@@ -73,12 +73,12 @@ def _constant_infer(number: int) -> Infer:
 
 def _reshape_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
     spec, source = call.inputs["shape"], call.inputs["tensor"]
-    if spec.shape is not None and len(spec.shape) != 1:
+    if spec.shape is not None and len(spec.shape) > 1:
         faults.add("VG014", "shape", wanted="be a vector of sizes", got=f"shape {text(spec.shape)}")
         return None
     wanted = elements(spec)
     if wanted is None:
-        rank = length(spec)
+        rank = 1 if spec.shape == () else length(spec)
         return specs(call, None if rank is None else unknowns(call, rank, "size"))
     shape = _resolved(call, wanted, source.shape, faults)
     return None if faults else specs(call, shape, value=source.value)
@@ -93,17 +93,28 @@ def _resolved(call: Call, wanted: tuple[Any, ...], source: Shape | None, faults:
     rest = size_of([size for index, size in enumerate(wanted) if index not in open_])
     if source is None:
         return tuple(unknown(call, "rest") if index in open_ else size for index, size in enumerate(wanted))
+    if all_known((*wanted, *source)):
+        return reshaped_to(wanted, source, faults)
     total = size_of(source)
     if not open_:
         if differ(total, rest):
             faults.add("VG012", "shape", wanted=f"hold {total} elements, as {text(source)} does", got=text(wanted))
         return wanted
-    exact = known(rest) and known(total)
-    if exact and (rest == 0 or total % rest):
-        faults.add("VG012", "shape", wanted=f"divide the {total} elements of {text(source)}", got=text(wanted))
-        return None
     missing = total // rest if (known(rest) and rest) or not known(rest) else unknown(call, "rest")
     return tuple(missing if index in open_ else size for index, size in enumerate(wanted))
+
+
+def reshaped_to(wanted: Shape, source: Shape, faults: Faults) -> Shape:
+    """The wanted shape with its -1 worked out: beside a 0, from the other sizes of a source that is empty."""
+    total, fixed = size_of(source), size_of([size for size in wanted if size != -1])
+    if -1 in wanted and not fixed:
+        total, fixed = (size_of([size for size in shape if size not in (0, -1)]) for shape in (source, wanted))
+    made = tuple(total // fixed if size == -1 else size for size in wanted)
+    if size_of(made) != size_of(source):
+        faults.add(
+            "VG012", "shape", wanted=f"hold {size_of(source)} elements, as {text(source)} does", got=text(wanted)
+        )
+    return made
 
 
 def _expand_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
@@ -112,9 +123,17 @@ def _expand_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
         return specs(call, None)
     rank = len(source.shape) + 1
     if axis is None:
-        return specs(call, unknowns(call, rank, "size"))
+        _one_element(call, "axis", faults)
+        return None if faults else specs(call, unknowns(call, rank, "size"))
     at = axis_in(call, "axis", axis, rank, faults)
     return None if at is None else specs(call, (*source.shape[:at], 1, *source.shape[at:]), value=source.value)
+
+
+def _one_element(call: Call, name: str, faults: Faults) -> None:
+    """Note an input that should hold one number, in any rank, and does not."""
+    shape = call.inputs[name].shape
+    if shape is not None and differ(size_of(shape), 1):
+        faults.add("VG012", name, wanted="hold one number", got=f"shape {text(shape)}")
 
 
 def _squeeze_rule(call: Call, faults: Faults) -> Shape | None:
@@ -193,7 +212,10 @@ def reduced_axes(a: Sequence[int], b: Sequence[int]) -> tuple[tuple[int, ...], t
 
 
 def _fill_rule(call: Call, faults: Faults) -> Shape | None:
-    has_rank(call, "value", 0, faults)
+    _one_element(call, "value", faults)
+    shape = call.inputs["value"].shape
+    if shape is not None and len(shape) > 1:
+        faults.add("VG010", "value", wanted="be a scalar", got=f"shape {text(shape)}")
     return stated_shape(call, "dims", faults)
 
 
@@ -252,8 +274,10 @@ def _fill_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
 
 
 def _diag_rule(call: Call, faults: Faults) -> Shape | None:
+    if not has_rank(call, "diagonal", 1, faults, at_least=True):
+        return None
     shape = call.inputs["diagonal"].shape
-    return None if shape is None else (*shape, *shape)
+    return (*shape, *shape)
 
 
 def _diag_part_rule(call: Call, faults: Faults) -> Shape | None:
@@ -261,7 +285,7 @@ def _diag_part_rule(call: Call, faults: Faults) -> Shape | None:
     if shape is None:
         return None
     half = len(shape) // 2
-    if len(shape) % 2 or not shape or any(differ(a, b) for a, b in zip(shape[:half], shape[half:], strict=True)):
+    if len(shape) % 2 or any(differ(a, b) for a, b in zip(shape[:half], shape[half:], strict=True)):
         faults.add("VG012", "input", wanted="have an even rank with equal halves", got=text(shape))
     return tuple(shape[:half])
 
@@ -305,8 +329,12 @@ def _set_diag_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[A
 
 
 def _band_rule(call: Call, faults: Faults) -> Shape | None:
-    has_rank(call, "input", 2, faults, at_least=True)
     shape: Shape | None = call.inputs["input"].shape
+    if has_rank(call, "input", 2, faults, at_least=True) and shape is not None:
+        for name, size in (("num_lower", shape[-2]), ("num_upper", shape[-1])):
+            count = scalar_value(call.inputs[name])
+            if known(count) and known(size) and count > size:
+                faults.add("VG003", name, wanted=f"be negative, or at most the {size} cells of the matrix", got=count)
     return shape
 
 
@@ -333,14 +361,14 @@ OPS = (
        kernel="array.rank", gradient=nothing, of_shape=True),
     Op("Reshape", "array", "The same elements, in row-major order, in another shape.",
        (Input("tensor", "T", "Any tensor."),
-        Input("shape", "Tshape", "The new sizes; one may be -1 and is worked out.", "[rank]", host=True)),
+        Input("shape", "Tshape", "The new sizes; one may be -1 and is worked out.", "[rank] or []", host=True)),
        outputs=(Output("output", "T", "The reshaped tensor.", "shape"),),
        types={"T": dtypes.ALL, "Tshape": dtypes.INDEX}, type_defaults={"Tshape": dtypes.INT32}, infer=_reshape_infer,
        kernel="array.reshape", gradient=_reshape_back, linear_in=("tensor",), follows=reshaped,
-       laws=(Law("empty", "-1 needs a product of the other sizes that is not 0."),)),
+       laws=(Law("empty", "Beside a 0, -1 is what the other sizes of the empty tensor leave."),)),
     Op("ExpandDims", "array", "A new dimension of size 1.",
        (Input("input", "T", "Any tensor."),
-        Input("axis", "Tdim", "Where it goes, in [-rank - 1, rank].", "[]", host=True)),
+        Input("axis", "Tdim", "Where it goes, in [-rank - 1, rank].", "[] or [1]", host=True)),
        outputs=(Output("output", "T", "The tensor with one more dimension."),),
        types={"T": dtypes.ALL, "Tdim": dtypes.INDEX}, type_defaults={"Tdim": dtypes.INT32}, infer=_expand_infer,
        kernel="array.expand_dims", gradient=_reshape_back, linear_in=("input",), follows=reshaped),
@@ -380,7 +408,8 @@ OPS = (
        types={"T": dtypes.INDEX}, type_defaults={"T": dtypes.INT32}, infer=_gradient_args_infer,
        kernel="array.broadcast_gradient_args", gradient=nothing),
     Op("Fill", "array", "A tensor with one value everywhere.",
-       (Input("dims", "index_type", "The shape.", "[rank]", host=True), Input("value", "T", "The value.", "[]")),
+       (Input("dims", "index_type", "The shape.", "[rank]", host=True),
+        Input("value", "T", "The value.", "[] or [1]")),
        outputs=(Output("output", "T", "The filled tensor.", "dims"),),
        types={"T": dtypes.ALL, "index_type": dtypes.INDEX}, type_defaults={"index_type": dtypes.INT32},
        infer=shaped(_fill_rule), kernel="array.fill", gradient=_fill_gradient, linear_in=("value",), follows=filled),

@@ -15,6 +15,7 @@ from voxgrad.catalog.model import Attr, Call, Gradient, Input, Law, Node, Op, Ou
 from voxgrad.catalog.shapes import (
     axis_in,
     check_same,
+    counted,
     elements,
     has_rank,
     length,
@@ -215,7 +216,7 @@ def _unsorted_rule(call: Call, faults: Faults) -> Shape | None:
     if data is None or ids is None:
         return None
     check_same("segment_ids", ids, tuple(data[: len(ids)]), "the first sizes of data", faults)
-    count = scalar_value(call.inputs["num_segments"])
+    count = counted(call, "num_segments", faults)
     return (unknown(call, "segments") if count is None else count, *data[len(ids) :])
 
 
@@ -329,7 +330,7 @@ def _sparse_segment_grad_rule(call: Call, faults: Faults) -> Shape | None:
     check_same(
         "segment_ids", call.inputs["segment_ids"].shape, call.inputs["indices"].shape, "one entry per index", faults
     )
-    rows = scalar_value(call.inputs["output_dim0"])
+    rows = counted(call, "output_dim0", faults)
     return (unknown(call, "rows") if rows is None else rows, *call.inputs["grad"].shape[1:])
 
 
@@ -392,7 +393,7 @@ def _sparse_segment_grad(name: str, of: str, kernel: str, share: str) -> Op:
 
 
 def _bincount_rule(call: Call, faults: Faults) -> Shape | None:
-    size, weights = scalar_value(call.inputs["size"]), call.inputs["weights"].shape
+    size, weights = counted(call, "size", faults), call.inputs["weights"].shape
     if shapes_differ(weights, (0,)):
         check_same("weights", weights, call.inputs["arr"].shape, "the shape of arr, or none", faults)
     return (unknown(call, "size") if size is None else size,)
@@ -434,7 +435,7 @@ OPS = (
                Law("empty", "The product of nothing is 1."), infer=_product_infer),
     _reduction("Mean", "The mean over axes.", "mean", dtypes.NUMBER, _mean_gradient, _SUMMED,
                Law("empty", "The mean of nothing is NaN; of integers, 0."),
-               Law("integers", "Integers are summed in their own type and divided towards zero."),
+               Law("integers", "Integers are summed in 64 bits and divided towards zero."),
                linear_in=("input",), adds_up="mean"),
     _reduction("Max", "The largest element over axes.", "max", dtypes.REAL, _extreme_gradient, _NAN_LAW,
                Law("ties", "Equal largest elements share the gradient evenly."),

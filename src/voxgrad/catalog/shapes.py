@@ -102,6 +102,14 @@ def scalar_value(spec: Spec) -> Any:
     return found[0] if found is not None and len(found) == 1 else None
 
 
+def counted(call: Call, name: str, faults: Faults) -> Any:
+    """The number that a scalar input states, 0 or more; None where it is not known."""
+    count = scalar_value(call.inputs[name])
+    if known(count) and count < 0:
+        faults.add("VG003", name, wanted="be 0 or more", got=count)
+    return count
+
+
 def length(spec: Spec) -> Any:
     """The length of a vector, or None where it is not a number yet."""
     found = elements(spec)

@@ -246,6 +246,13 @@ def _concat_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any
 def _offset_infer(call: Call, faults: Faults) -> tuple[Any, ...] | None:
     given, axis = call.inputs["shape"], scalar_value(call.inputs["concat_dim"])
     shapes = [elements(spec) for spec in given]
+    if len(given) < 2:
+        faults.add("VG004", "shape", wanted="hold two shapes or more", got=len(given))
+    for index, spec in enumerate(given):
+        if spec.shape is not None and len(spec.shape) != 1:
+            faults.add("VG010", f"shape[{index}]", wanted="be a vector of sizes", got=f"shape {text(spec.shape)}")
+    if faults:
+        return None
     lengths = {length(spec) for spec in given} - {None}
     if len(lengths) > 1 or (known(axis) and lengths and not -min(lengths) <= axis < min(lengths)):
         faults.add("VG012", "shape", wanted=f"hold shapes of one rank that have axis {axis}", got=text(sorted(lengths)))
@@ -253,11 +260,19 @@ def _offset_infer(call: Call, faults: Faults) -> tuple[Any, ...] | None:
     if axis is None or None in shapes or not all(known(axis) and shape for shape in shapes):
         return (tuple(Spec(spec.dtype, spec.shape) for spec in given),)
     made, at = [], 0
-    for spec, shape in zip(given, shapes, strict=True):
-        assert shape is not None
+    for index, (spec, shape) in enumerate(zip(given, shapes, strict=True)):
+        assert shape is not None and shapes[0] is not None
+        _check_beside(index, shape, shapes[0], axis % len(shape), faults)
         made.append(Spec(spec.dtype, spec.shape, tuple(at if i == axis % len(shape) else 0 for i in range(len(shape)))))
         at = at + shape[axis]
-    return (tuple(made),)
+    return None if faults else (tuple(made),)
+
+
+def _check_beside(index: int, shape: Shape, first: Shape, axis: int, faults: Faults) -> None:
+    """Note a part that differs from the first one beside the axis along which they are joined."""
+    if any(differ(a, b) for at, (a, b) in enumerate(zip(shape, first, strict=True)) if at != axis):
+        wanted = f"have the sizes of shape[0], {text(first)}, beside axis {axis}"
+        faults.add("VG012", f"shape[{index}]", wanted=wanted, got=text(shape))
 
 
 def _split_infer(call: Call, faults: Faults) -> tuple[Any, ...] | None:

@@ -62,6 +62,7 @@ def _batch_rule(into_batch: bool, name: str) -> Any:
         shape = call.inputs["input"].shape
         if "block_size" in call.attrs:
             has_rank(call, "input", 4, faults)
+            _block(call, faults)
             blocks: Any = (call.attrs["block_size"],) * 2
         else:
             blocks = elements(call.inputs["block_shape"])

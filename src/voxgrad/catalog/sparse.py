@@ -8,6 +8,7 @@ from typing import Any
 
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.dims import differ, known
+from voxgrad.catalog.gradients import conj
 from voxgrad.catalog.model import Attr, Call, Input, Law, Node, Op, Output, Shape, Spec
 from voxgrad.catalog.shapes import check_same, elements, has_rank, length, shaped, specs, stated_shape, text, unknown
 from voxgrad.errors import Faults
@@ -85,11 +86,12 @@ def _product_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[An
     flip_a, flip_b = node.attrs["adjoint_a"], node.attrs["adjoint_b"]
     db = build.SparseTensorDenseMatMul(indices, values, shape, dys[0], adjoint_a=not flip_a, adjoint_b=False)
     if flip_b:
-        db = build.Transpose(db, [1, 0])
+        db = build.ConjugateTranspose(db, [1, 0])
     places = build.Unpack(indices, num=2, axis=1)
     rows, columns = (places[1], places[0]) if flip_a else (places[0], places[1])
-    right = build.Transpose(b, [1, 0]) if flip_b else b
+    right = build.Transpose(b, [1, 0]) if flip_b else conj(build, b)
     parts = build.Mul(build.GatherV2(dys[0], rows, 0), build.GatherV2(right, columns, 0))
+    parts = conj(build, parts) if flip_a else parts
     return None, build.Sum(parts, [1]), None, db
 
 

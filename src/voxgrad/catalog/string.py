@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from voxgrad.catalog import dtypes
+from voxgrad.catalog.dims import known
 from voxgrad.catalog.model import Attr, Call, Input, Law, Op, Output, Shape, Spec
 from voxgrad.catalog.shapes import (
     axis_in,
@@ -16,6 +17,7 @@ from voxgrad.catalog.shapes import (
     merged,
     same_shapes,
     shaped,
+    text,
     unknown,
     unknowns,
 )  # fmt: skip
@@ -66,6 +68,12 @@ def _reduce_rule(call: Call, faults: Faults) -> Shape | None:
 
 def _csv_infer(call: Call, faults: Faults) -> tuple[Any, ...] | None:
     shape = call.inputs["records"].shape
+    for index, spec in enumerate(call.inputs["record_defaults"]):
+        if spec.shape is not None and (len(spec.shape) > 1 or any(known(size) and size > 1 for size in spec.shape)):
+            wanted = "hold one value at most, in rank 1 at most"
+            faults.add("VG012", f"record_defaults[{index}]", wanted=wanted, got=f"shape {text(spec.shape)}")
+    if faults:
+        return None
     return (tuple(Spec(spec.dtype, shape) for spec in call.inputs["record_defaults"]),)
 
 

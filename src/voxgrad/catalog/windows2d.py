@@ -69,6 +69,15 @@ def _check_explicit(call: Call, faults: Faults) -> None:
     if call.attrs.get("padding") == EXPLICIT:
         if len(amounts) != 8 or any(amount < 0 for amount in amounts):
             faults.add("VG004", "explicit_paddings", wanted="hold 8 numbers, none negative", got=text(amounts))
+            return
+        rows, columns = spatial_axes(call.attrs.get("data_format", "NHWC"))
+        for index, amount in enumerate(amounts):
+            axis = index // 2
+            if axis not in (rows, columns) and amount:
+                faults.add("VG007", f"explicit_paddings[{index}]", wanted="be 0 (batch or channel)", got=amount)
+            elif axis in (rows, columns) and "ksize" in call.attrs and amount >= call.attrs["ksize"][axis]:
+                wanted = f"be below the window, {call.attrs['ksize'][axis]}"
+                faults.add("VG003", f"explicit_paddings[{index}]", wanted=wanted, got=amount)
     elif amounts:
         faults.add("VG004", "explicit_paddings", wanted="be empty unless padding is EXPLICIT", got=text(amounts))
 

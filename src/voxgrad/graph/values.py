@@ -25,7 +25,7 @@ def to_array(value: Any, dtype: DType | None) -> Array:
 
     Raises ValueError, TypeError or OverflowError for what is no rectangular array of one type.
     """
-    if isinstance(value, np.ndarray) and (dtype is None or numpy_type(dtype) == value.dtype):
+    if isinstance(value, np.ndarray) and value.dtype.isnative and (dtype is None or numpy_type(dtype) == value.dtype):
         return value
     found: Array = np.asarray(value)
     if found.dtype.kind in "USO" or dtype is dtypes.STRING:
@@ -33,7 +33,7 @@ def to_array(value: Any, dtype: DType | None) -> Array:
             raise TypeError(f"text is no {dtype}")
         return _texts(value)
     if isinstance(value, (np.ndarray, np.generic)):
-        return found if dtype is None else _converted(found, dtype)
+        return found.astype(found.dtype.newbyteorder("="), copy=False) if dtype is None else _converted(found, dtype)
     return _converted(found, dtype or _default(found))
 
 

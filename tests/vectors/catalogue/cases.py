@@ -227,6 +227,9 @@ def special() -> Iterator[Case]:
                 left = np.round(left)
             if op.name == "Zeta":
                 left = left + np.asarray(1, left.dtype)
+            if op.name == "IgammaGradA" and dtype == "float64":
+                a, x = np.meshgrid([1e-3, 0.1, 5, 10, 20, 50, 100, 1000], [1e-6, 1e-3, 0.1, 1, 3, 45, 100])
+                yield Case(op.name, {"a": a.astype(DTYPES[dtype]), "x": x.astype(DTYPES[dtype])})
             yield Case(op.name, dict(zip(names, (left, right), strict=True)))
             if op.gradient is not None and dtype == "float64":
                 wanted = names if op.name.startswith("Igamma") else names[1:]
@@ -264,6 +267,20 @@ def casts() -> Iterator[Case]:
         "Cast", {"x": np.array([1.0009765, -1.0009765, 3.14159], np.float32)}, {"DstT": "bfloat16", "Truncate": True}
     )
     yield Case("Cast", {"x": np.array([1.5, -2.5])}, {"DstT": "float32"}, gradient=("x",))
+    for source in ("complex64", "complex128"):
+        imaginary = np.array([0, 1j, 1, 0.5, -2j, 3 + 4j]).astype(DTYPES[source])
+        for target in ("bool", "int32", "uint8", "half", "float32", "float64", "complex64", "complex128"):
+            yield Case("Cast", {"x": imaginary}, {"DstT": target})
+    wide = np.array([1.0009765, -1.0009765, 3.14159, 0, -0.0, 1e30, -1e30, np.inf, np.nan, 1e-30, 6e-8, 65519, 65520,
+                     1 + 2**-11])  # fmt: skip
+    for source in ("half", "bfloat16", "float32", "float64", "complex128"):
+        with np.errstate(over="ignore"):
+            values = wide.astype(DTYPES[source])
+        for target in ("half", "bfloat16", "float32", "float64", "complex64", "complex128"):
+            # TensorFlow reads the bits of a float64 as those of something else on the way to complex64.
+            if (source, target) != ("float64", "complex64"):
+                yield Case("Cast", {"x": values}, {"DstT": target, "Truncate": True})
+        yield Case("Cast", {"x": values[:4]}, {"DstT": "int32", "Truncate": True})
 
 
 def choices() -> Iterator[Case]:
@@ -329,6 +346,10 @@ def reductions() -> Iterator[Case]:
                 full = dtype in ("float32", "bool")
                 if full or axes in ([1], [0, 2]):
                     yield Case(op, {"input": x, "axis": np.array(axes, np.int32)}, {"keep_dims": len(axes) == 2})
+            if "int" in dtype and op in ("Sum", "Mean", "Prod"):
+                info = np.iinfo(DTYPES[dtype])
+                ends = np.array([[info.max, info.max, info.max - 1], [info.min, info.min, info.max]], DTYPES[dtype])
+                yield Case(op, {"input": ends, "axis": np.array([1], np.int32)})
         dtype = "float32" if "float32" in types else types[0]
         yield Case(op, {"input": ramp(dtype, 2, 0), "axis": np.array([1], np.int64)})
         yield Case(op, {"input": ramp(dtype, 0, 2), "axis": np.array([1], np.int32)})
@@ -374,6 +395,9 @@ def segments() -> Iterator[Case]:
     for op in ("SegmentSum", "SegmentMean", "SegmentProd", "SegmentMax", "SegmentMin"):
         for dtype in types_of(op):
             yield Case(op, {"data": ramp(dtype, 4, 3), "segment_ids": ids})
+        for dtype in ("half", "bfloat16", "float32", "float64"):
+            ends = numbers(dtype, -np.inf, np.inf, -np.inf, np.nan)
+            yield Case(op, {"data": ends, "segment_ids": np.arange(4, dtype=np.int32)})
         gradient = ("data",) if OPS[op].gradient is not None else ()
         yield Case(
             op, {"data": ramp("float64", 4, 2), "segment_ids": np.array([0, 0, 1, 1], np.int32)}, gradient=gradient
@@ -443,6 +467,13 @@ def shapes() -> Iterator[Case]:
     yield Case("Rank", {"input": x})
     yield Case("Reshape", {"tensor": ramp("float32", 0, 3), "shape": _at(3, 0)})
     yield Case("Reshape", {"tensor": ramp("float32", 1), "shape": _at()})
+    for wanted in ((-1, 0), (0, -1), (-1, 3, 0), (-1,)):
+        yield Case("Reshape", {"tensor": ramp("float32", 0, 3), "shape": _at(*wanted)})
+    yield Case("Reshape", {"tensor": x, "shape": _scalar(24)})
+    for axis in (_at(0), _at(-1), _at(1).reshape(1, 1)):
+        yield Case("ExpandDims", {"input": ramp("float32", 2), "axis": axis})
+    yield Case("Fill", {"dims": _at(2), "value": np.array([1.5], np.float32)})
+    yield Case("Fill", {"dims": _at(), "value": np.array([b"a"], object)})
     yield Case("Squeeze", {"input": x.reshape(1, 2, 1, 12)})
     yield Case("Transpose", {"x": ramp("float32", 3, 0), "perm": _at(1, 0)})
     yield Case("Fill", {"dims": _at(dtype=np.int64), "value": _scalar(3)})
@@ -483,6 +514,10 @@ def diagonals() -> Iterator[Case]:
         for lower, upper in ((0, 0), (1, -1), (-1, 1), (2, 0), (-1, -1)):
             band = {"num_lower": _scalar(lower, "int64"), "num_upper": _scalar(upper, "int64")}
             yield Case("MatrixBandPart", {"input": ramp(dtype, 4, 3), **band})
+    yield Case("DiagPart", {"input": _scalar(2)})
+    for lower, upper in ((4, 0), (0, 3)):
+        band = {"num_lower": _scalar(lower, "int64"), "num_upper": _scalar(upper, "int64")}
+        yield Case("MatrixBandPart", {"input": ramp("float32", 4, 3), **band})
     d = ramp("float64", 3, 3)
     yield Case("Diag", {"diagonal": d[0].copy()}, gradient=("diagonal",))
     yield Case("DiagPart", {"input": d}, gradient=("input",))
@@ -544,6 +579,10 @@ def slices() -> Iterator[Case]:
     )
     yield Case("Unpack", {"value": x}, {"num": 3, "axis": 1})
     yield Case("Unpack", {"value": ramp("int32", 2)}, {"num": 2, "axis": -1})
+    words = np.array([b"a", b"b"], object)
+    yield Case("Unpack", {"value": words}, {"num": 2, "axis": 0})
+    yield Case("Slice", {"input": np.array(b"a", object), "begin": _at(), "size": _at()})
+    yield Case("StridedSliceGrad", {"shape": _at(3), "begin": _at(0), "end": _at(2), "strides": _at(1), "dy": words})
     yield Case("Unpack", {"value": ramp("float64", 2, 3)}, {"num": 3, "axis": -1}, ("value",))
 
 
@@ -567,6 +606,10 @@ def joins() -> Iterator[Case]:
     yield Case("ConcatOffset", {"concat_dim": _scalar(1), "shape": [_at(2, 3), _at(2, 1), _at(2, 5)]})
     yield Case("ConcatV2", {"values": [ramp("float32", 0, 2), ramp("float32", 1, 2)], "axis": _scalar(0, "int64")})
     yield Case("Tile", {"input": ramp("float32", 2), "multiples": _at(0)})
+    text, none = np.array(b"a", object), np.zeros((0, 2), np.int32)
+    yield Case("Pad", {"input": text, "paddings": none})
+    yield Case("PadV2", {"input": text, "paddings": none, "constant_values": np.array(b"z", object)})
+    yield Case("Pad", {"input": text.reshape(1), "paddings": _at(1, 2).reshape(1, 2)})
     yield Case("Pack", {"values": [_scalar(1), _scalar(2)]})
     yield Case(
         "ReverseSequence",
@@ -615,6 +658,9 @@ def gathers() -> Iterator[Case]:
                               "on_value": numbers(dtype, 1)[0].reshape(()),
                               "off_value": numbers(dtype, 0)[0].reshape(())})  # fmt: skip
         yield Case("Where", {"condition": np.where(np.arange(24).reshape(4, 3, 2) % 5 == 1, x, np.zeros_like(x))})
+    places = np.array([[1], [3], [1]], np.int32)
+    for updates in (np.array([True, True, False]), np.array([b"a", b"b", b"c"], object)):
+        yield Case("ScatterNd", {"indices": places, "updates": updates, "shape": _at(4)})
     for axis in (0, 1, -1):
         yield Case("OneHot", {"indices": np.array([1, 2], np.uint8), "depth": _scalar(4),
                               "on_value": np.float32(5).reshape(()),
@@ -683,6 +729,11 @@ def lists() -> Iterator[Case]:
         )
         yield Case("DynamicStitch", {"indices": [_at(3, 0), np.array([[1, 4], [2, 0]], np.int32)],
                                      "data": [ramp(dtype, 2, 2), ramp(dtype, 2, 2, 2, start=3)]})  # fmt: skip
+    for where, rows in (([], (0, 3)), ([0, 1], (2, 0)), ([0, 3], (2, 0))):
+        yield Case("DynamicStitch", {"indices": [np.array(where, np.int32)], "data": [ramp("float32", *rows)]})
+    yield Case("DynamicStitch", {"indices": [_at(0), _at()], "data": [ramp("float32", 1, 0), ramp("float32", 0, 0)]})
+    words = [np.array([b"a"], object), np.array([b"b"], object)]
+    yield Case("DynamicStitch", {"indices": [_at(0), _at(2)], "data": words})
     d = ramp("float64", 4, 2)
     yield Case("DynamicPartition", {"data": d, "partitions": _at(1, 0, 2, 1)}, {"num_partitions": 3}, ("data",))
     yield Case(
@@ -829,6 +880,39 @@ def windows() -> Iterator[Case]:
         )
 
 
+def whole_windows() -> Iterator[Case]:
+    """Windows over integers: padding below every number, 64 bits, sums that wrap; and over nothing."""
+    pads = {"padding": "EXPLICIT", "explicit_paddings": [0, 0, 1, 0, 1, 1, 0, 0]}
+    pads |= {"ksize": [1, 2, 2, 1], "strides": [1, 1, 1, 1]}
+    plain = {"ksize": [1, 1, 2, 1], "strides": [1, 1, 1, 1], "padding": "VALID"}
+    for dtype in ("int8", "int16", "int32", "int64", "uint8", "uint16"):
+        image = (100 - ramp(dtype, 1, 4, 4, 1) * 7).astype(DTYPES[dtype])
+        image = image if "uint" in dtype else -image
+        yield Case("MaxPool", {"input": image}, pads)
+        left, above = (np.pad(image, ((0, 0), (1, 0), (1, 1), (0, 0)), constant_values=image.min())[:, :, at : at + 5]
+                       for at in (0, 1))  # fmt: skip
+        best = np.maximum(np.maximum(left, above)[:, 1:], np.maximum(left, above)[:, :-1])
+        yield Case("MaxPoolGrad", {"orig_input": image, "orig_output": best, "grad": np.ones_like(best)}, pads)
+    for dtype in ("int32", "int64", "uint32", "uint64"):
+        info = np.iinfo(DTYPES[dtype])
+        row = np.array([info.max - 2, info.max, info.max - 1], DTYPES[dtype]).reshape(1, 1, 3, 1)
+        best, twice = row[:, :, [1, 1]], np.full((1, 1, 2, 1), info.max // 2 + 2, DTYPES[dtype])
+        if dtype in ("int32", "int64"):
+            yield Case("MaxPool", {"input": row}, plain)
+        yield Case("MaxPoolGrad", {"orig_input": row, "orig_output": best, "grad": twice}, plain)
+        yield Case("MaxPoolGradGrad", {"orig_input": row, "orig_output": best, "grad": row}, plain)
+    nothing = ramp("float32", 0, 1, 3, 1)
+    given = {"orig_input": nothing, "orig_output": nothing[:, :, :2]}
+    yield Case("MaxPool", {"input": nothing}, plain)
+    yield Case("MaxPoolGrad", {**given, "grad": nothing[:, :, :2]}, plain)
+    yield Case("MaxPoolGradGrad", {**given, "grad": nothing}, plain)
+    ends = np.array([2**31 - 1, -(2**31), 2**30, -7], np.int32).reshape(1, 2, 2, 1)
+    for taps in (ends.reshape(2, 2, 1, 1), np.array([5, 3, 2**30, -1], np.int32).reshape(2, 2, 1, 1)):
+        attrs = {"strides": [1, 1, 1, 1], "padding": "SAME"}
+        yield Case("Conv2D", {"input": ends, "filter": taps}, attrs)
+        yield Case("Conv2DBackpropInput", {"input_sizes": _at(1, 2, 2, 1), "filter": taps, "out_backprop": ends}, attrs)
+
+
 def backward() -> Iterator[Case]:
     """The gradient ops by themselves."""
     sizes, deep = _at(1, 4, 5, 2), np.array([2, 3, 2, 2], np.int32)
@@ -895,6 +979,8 @@ def texts() -> Iterator[Case]:
     words = np.array([b"12", b" -3 ", b"4e2"], object)
     yield Case("StringToNumber", {"string_tensor": words})
     yield Case("StringToNumber", {"string_tensor": words[:2]}, {"out_type": "int64"})
+    yield Case("StringToNumber", {"string_tensor": np.zeros((0, 1), object)})
+    yield Case("StringToNumber", {"string_tensor": np.array([b"0x10", b"-0x1p3", b"inf", b".5"], object)})
     for dtype in ("float32", "float64", "int32", "int64", "bool", "complex64"):
         yield Case("AsString", {"input": ramp(dtype, 4)})
     yield Case("AsString", {"input": ramp("float32", 4)}, {"precision": 2, "width": 8, "fill": "0"})
@@ -943,6 +1029,11 @@ def sparse() -> Iterator[Case]:
             "a_shape": _at(3, 3, dtype=np.int64),
                                                "b": right}, {"adjoint_a": a, "adjoint_b": b},
                                                ("a_values", "b"))  # fmt: skip
+    for a, b in ((False, False), (True, False), (False, True), (True, True)):
+        turned = {"a_indices": whole, "a_values": ramp("complex128", 3), "a_shape": _at(3, 3, dtype=np.int64)}
+        right = ramp("complex128", 3, 2) if not b else ramp("complex128", 2, 3)
+        attrs = {"adjoint_a": a, "adjoint_b": b}
+        yield Case("SparseTensorDenseMatMul", {**turned, "b": right}, attrs, ("a_values", "b"))
     yield Case(
         "SparseReorder",
         {
@@ -976,7 +1067,7 @@ GROUPS = (
     diagonals,
     slices, joins, gathers,
     lists,
-    networks, normalisations, windows, backward, rearrangements, texts, sparse, randoms,
+    networks, normalisations, windows, whole_windows, backward, rearrangements, texts, sparse, randoms,
 )  # fmt: skip
 
 

@@ -120,7 +120,9 @@ def main() -> None:
     text = f'{head},\n "cases": [\n{lines[0]}\n],\n "steps": [\n{lines[1]}\n]\n}}\n'
     (HERE / "manifest.json").write_text(text, encoding="utf-8")
     declared = ",\n".join(
-        f"{json.dumps(name)}:{json.dumps(declaration(name), separators=(',', ':'))}" for name in sorted(OPS)
+        f"{json.dumps(name)}:{json.dumps(declaration(name), separators=(',', ':'))}"
+        for name in sorted(OPS)
+        if not OPS[name].own
     )
     (HERE / "declarations.json").write_text("{\n" + declared + "\n}\n", encoding="utf-8")
     print(f"{len(cases)} cases, {len(steps)} steps, {sum(left_out.values())} without a CPU kernel")

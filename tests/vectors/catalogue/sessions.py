@@ -75,5 +75,9 @@ def all_steps() -> list[Step]:
             )
         for op in ("ScatterNdAdd", "ScatterNdSub", "ScatterNdUpdate"):
             steps.append(Step(op, {"ref": ref}, {"indices": places, "updates": ramp(dtype, 2, start=1)}))
+    for dtype in ("int32", "int8", "uint8"):
+        ref = np.array([-7, 7, 100, -100]).astype(dtype)
+        by = np.array([2, -2, 3, 3, 2]).astype(dtype)
+        steps.append(Step("ScatterDiv", {"ref": ref}, {"indices": np.array([0, 1, 2, 3, 3], np.int32), "updates": by}))
     steps.append(Step("CountUpTo", {"ref": np.array(3, np.int32)}, {}, {"limit": 9}))
     return steps

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from voxgrad.catalog.array import reduced_axes
+from voxgrad.catalog.array import reduced_axes, reshaped_to
 from voxgrad.catalog.dtypes import INT32
+from voxgrad.errors import Faults
 from voxgrad.kernels.arraywise.evaluation import Run, kernel
 from voxgrad.kernels.arraywise.namespace import (
     Array,
@@ -51,12 +52,10 @@ def rank(run: Run, x: Array) -> Array:
 @kernel()
 def reshape(run: Run, x: Array, shape: Array) -> Array:
     """The same elements in another shape."""
-    wanted = integers(shape)
-    fixed = math.prod(one for one in wanted if one != -1)
-    total = math.prod(x.shape)
-    if (-1 in wanted and fixed == 0) or (fixed and total % fixed) or (-1 not in wanted and fixed != total):
-        run.fail("shape", wanted=f"hold {total} elements", got=wanted, code="VG012")
-    return run.xp.reshape(x, tuple(wanted))
+    faults = Faults(run.op.name)
+    wanted = reshaped_to(tuple(integers(shape)), tuple(x.shape), faults)
+    faults.raise_if_any()
+    return run.xp.reshape(x, wanted)
 
 
 @kernel()
@@ -115,7 +114,7 @@ def broadcast_gradient_args(run: Run, s0: Array, s1: Array) -> Any:
 def fill(run: Run, dims: Array, value: Array) -> Array:
     """One value everywhere."""
     if is_numpy(value):
-        return np.full(tuple(integers(dims)), value[()], dtype=value.dtype)
+        return np.full(tuple(integers(dims)), value.reshape(())[()], dtype=value.dtype)
     return run.xp.full(tuple(integers(dims)), value.item(), dtype=value.dtype, device=value.device)
 
 
@@ -136,10 +135,11 @@ def ones_like(run: Run, x: Array) -> Array:
 @kernel()
 def invert_permutation(run: Run, x: Array) -> Array:
     """The permutation that undoes another."""
-    order = integers(x)
-    if sorted(order) != list(range(len(order))):
-        run.fail("x", wanted=f"hold each of 0 to {len(order) - 1} once", got=order)
-    return run.make([order.index(index) for index in range(len(order))], element_type(x))
+    order = to_numpy(x)
+    inverse = np.argsort(order, kind="stable")
+    if not np.array_equal(order[inverse], np.arange(len(order))):
+        run.fail("x", wanted=f"hold each of 0 to {len(order) - 1} once", got=order.tolist())
+    return run.make(inverse, element_type(x))
 
 
 @kernel()
@@ -168,7 +168,7 @@ def _diagonal_matrix(run: Run, values: Array) -> Array:
     """[..., n] to [..., n, n]."""
     n = values.shape[-1]
     eye = run.xp.eye(n, dtype=run.xp.bool, **({} if is_numpy(values) else {"device": values.device}))
-    return run.xp.where(eye, values[..., None], run.xp.zeros_like(values[..., None]))
+    return run.xp.where(eye, values[..., None], zeros_like(run, values[..., None]))
 
 
 @kernel()

@@ -85,10 +85,11 @@ class PaddingQueue(Queue):
     """Pads entries to one shape when several leave together."""
 
     def stacked(self, run: Run, parts: list[Any]) -> Any:
-        """Tensors of several entries, padded with zeros, as one."""
+        """Tensors of several entries, padded with zeros or empty texts, as one."""
         arrays = [to_numpy(part) for part in parts]
         shape = np.max([array.shape for array in arrays], axis=0).astype(int)
-        made = np.zeros((len(arrays), *shape), arrays[0].dtype)
+        run.room("handle", (len(arrays), *shape), arrays[0])
+        made = np.full((len(arrays), *shape), b"" if arrays[0].dtype == object else 0, arrays[0].dtype)
         for index, array in enumerate(arrays):
             made[index][tuple(slice(0, size) for size in array.shape)] = array
         return moved_to(made, parts[0])
@@ -169,6 +170,10 @@ def enqueue(run: Run, handle: Queue, components: list[Array]) -> tuple[()]:
 @kernel()
 def enqueue_many(run: Run, handle: Queue, components: list[Array]) -> tuple[()]:
     """Put the slices of tensors."""
+    sizes = {part.shape[0] if part.shape else None for part in components}
+    if len(sizes) > 1 or None in sizes:
+        wanted, got = "have one first size", [list(part.shape) for part in components]
+        run.fail("components", wanted=wanted, got=got, code="VG012")
     for entry in zip(*components, strict=True):
         handle.put(run, tuple(np.asarray(part) if isinstance(part, np.generic) else _as_array(part) for part in entry))
     return ()
@@ -188,18 +193,26 @@ def dequeue(run: Run, handle: Queue) -> Any:
     return handle.take(run)
 
 
+def _counted(run: Run, argument: str, n: Array) -> int:
+    count = integer(n)
+    if count < 0:
+        run.fail(argument, wanted="be 0 or more", got=count, code="VG003")
+    return count
+
+
 def _several(run: Run, handle: Queue, count: int) -> Any:
     entries = [handle.take(run) for _ in range(count)]
     if not entries:
-        return tuple(run.make(np.zeros((0, *(shape or ()))), dtype) for dtype, shape in zip(
-            handle.types, handle.shapes or [()] * len(handle.types), strict=True))  # fmt: skip
+        shapes = [[0, *(0 if size in (None, -1) else size for size in shape or ())] for shape in handle.shapes]
+        pairs = zip(handle.types, shapes or [[0]] * len(handle.types), strict=True)
+        return tuple(run.make(np.zeros(shape), dtype) for dtype, shape in pairs)
     return tuple(handle.stacked(run, list(parts)) for parts in zip(*entries, strict=True))
 
 
 @kernel()
 def dequeue_many(run: Run, handle: Queue, n: Array) -> Any:
     """Take n entries, stacked."""
-    count = integer(n)
+    count = _counted(run, "n", n)
     if len(handle) < count:
         run.fail("handle", wanted=f"have {count} entries", got=len(handle), code="VG042")
     return _several(run, handle, count)
@@ -208,7 +221,7 @@ def dequeue_many(run: Run, handle: Queue, n: Array) -> Any:
 @kernel()
 def dequeue_up_to(run: Run, handle: Queue, n: Array) -> Any:
     """Take n entries, or what a closed queue has left."""
-    count = integer(n)
+    count = _counted(run, "n", n)
     if len(handle) < count and (not handle.closed or not len(handle)):
         run.fail("handle", wanted=f"have {count} entries, or be closed", got=len(handle), code="VG042")
     return _several(run, handle, min(count, len(handle)))
@@ -223,6 +236,8 @@ def queue_size(run: Run, handle: Queue) -> Array:
 @kernel()
 def queue_close(run: Run, handle: Queue) -> tuple[()]:
     """Close it."""
+    if handle.closed:
+        run.fail("handle", wanted="be an open queue", got="a closed one", code="VG042")
     handle.closed = True
     return ()
 

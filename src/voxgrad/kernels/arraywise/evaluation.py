@@ -124,7 +124,12 @@ def evaluate(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], context: C
     if type(results) is np.ndarray:
         return (results,)
     outs = (results,) if len(op.outputs) == 1 else tuple(results or ())
-    return tuple([np.asarray(out) if isinstance(out, np.generic) else out for out in outs])
+    return tuple([_as_array(out) if isinstance(out, (np.generic, bytes)) else out for out in outs])
+
+
+def _as_array(scalar: Any) -> np.ndarray[Any, Any]:
+    """NumPy gives single elements as such, and single texts as bytes."""
+    return np.asarray(scalar, dtype=object if isinstance(scalar, bytes) else None)
 
 
 def _taken(op: Op, inputs: Sequence[Any], takes_dead: bool) -> tuple[list[Any] | None, Any, bool]:

@@ -177,7 +177,10 @@ def read(run: Run, handle: Reader, queue: Queue) -> Any:
 @kernel()
 def read_up_to(run: Run, handle: Reader, queue: Queue, num_records: Array) -> Any:
     """The next records of one file."""
-    found = handle.read(run, queue, max(1, integer(num_records)))
+    most = integer(num_records)
+    if most < 0:
+        run.fail("num_records", wanted="be 0 or more", got=most, code="VG003")
+    found = handle.read(run, queue, most) if most else []
     keys, values = np.empty(len(found), dtype=object), np.empty(len(found), dtype=object)
     for index, (key, value) in enumerate(found):
         keys[index], values[index] = key, value

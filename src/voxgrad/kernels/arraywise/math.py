@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from voxgrad.catalog.dtypes import BOOL, FLOAT64, STRING, DType
+from voxgrad.catalog.dtypes import BFLOAT16, BOOL, COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, HALF, STRING, DType
 from voxgrad.kernels.arraywise.evaluation import Run, add_kernel, kernel
 from voxgrad.kernels.arraywise.namespace import (
     Array,
@@ -255,14 +255,16 @@ def cast_to(run: Run, x: Array) -> Array:
     source, target = element_type(x), run.attrs["DstT"]
     if source == target:
         return x
+    if source.kind == "complex" and target.kind != "complex":
+        # The real part decides, also whether it is 0.
+        x = run.xp.real(x)
+        source = element_type(x)
     if target.kind == "bool":
         return x != 0
-    if source.kind == "complex" and target.kind != "complex":
-        x = run.xp.real(x)
     if source.kind == "float" and target.kind in ("int", "uint"):
         return _float_to_integer(x, target)
-    if run.attrs["Truncate"] and source.kind == target.kind == "float":
-        return _truncate_float(x, target)
+    if run.attrs["Truncate"] and (source, target) in _TRUNCATED:
+        return moved_to(cast(_cut_mantissas(to_numpy(x), _TRUNCATED[source, target]), target), x)
     if target is STRING or source is STRING:
         run.fail("DstT", wanted="be a type of numbers", got=target.name)
     return cast(x, target)
@@ -279,14 +281,17 @@ def _float_to_integer(x: Array, target: DType) -> Array:
     return cast(x, target)
 
 
-def _truncate_float(x: Array, target: DType) -> Array:
-    """The neighbour nearer to zero, by rounding and stepping back where that went outwards."""
-    wide = to_numpy(x)
-    near = to_numpy(cast(wide, target))
-    outwards = np.abs(near.astype(np.float64)) > np.abs(wide.astype(np.float64))
-    bits = near.view(np.uint16 if target.itemsize == 2 else np.uint32)
-    made: Array = np.where(outwards, bits - 1, bits).astype(bits.dtype).view(near.dtype)
-    return moved_to(made, x)
+_TRUNCATED = {(FLOAT64, FLOAT32): 29, (FLOAT64, HALF): 42, (FLOAT32, HALF): 13, (FLOAT32, BFLOAT16): 16,
+              (COMPLEX128, COMPLEX64): 29}  # fmt: skip
+"""The casts that Truncate changes in TensorFlow, and the bits that the mantissa loses there."""
+
+
+def _cut_mantissas(x: np.ndarray[Any, Any], bits: int) -> Array:
+    """Numbers without the last bits of their mantissas, those of NaN aside: the nearest below in size."""
+    parts = np.ascontiguousarray(x).reshape(-1).view(np.float32 if x.dtype == np.float32 else np.float64)
+    whole: Array = parts.view(np.uint32 if x.dtype == np.float32 else np.uint64)
+    cut = np.where(np.isnan(parts), whole, whole >> bits << bits).astype(whole.dtype)
+    return cut.view(x.dtype).reshape(x.shape)
 
 
 @kernel()

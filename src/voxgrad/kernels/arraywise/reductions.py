@@ -9,7 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from voxgrad.catalog.dtypes import INT32
+from voxgrad.catalog.dtypes import INT32, INT64, UINT64
 from voxgrad.kernels.arraywise.evaluation import Run, add_kernel, kernel
 from voxgrad.kernels.arraywise.math import is_integer, truncated
 from voxgrad.kernels.arraywise.namespace import (
@@ -55,10 +55,13 @@ def mean(run: Run, x: Array, axis: Array) -> Array:
     """The mean over axes."""
     over = _axes(x, axis)
     count = math.prod(x.shape[one] for one in over)
-    total = _total("sum")(run, x, axis)
-    if is_integer(x):
-        return truncated(run, total, run.xp.full_like(total, count)) if count else total
-    return total / count if count else total * math.nan
+    if not is_integer(x):
+        total = _total("sum")(run, x, axis)
+        return total / count if count else total * math.nan
+    # The sum of bytes is no byte: it is kept in 64 bits.
+    wide = UINT64 if element_type(x) is UINT64 else INT64
+    total = _total("sum")(run, cast(x, wide), axis)
+    return cast(truncated(run, total, run.xp.full_like(total, count)) if count else total, element_type(x))
 
 
 def _extreme(name: str) -> Any:
@@ -140,22 +143,21 @@ add_kernel(__name__, "cumsum", _running("cumulative_sum", 0), widen=True)
 add_kernel(__name__, "cumprod", _running("cumulative_prod", 1), widen=True)
 
 _SCATTER = {
-    "sum": (np.add, 0, "sum"), "prod": (np.multiply, 1, "prod"), "max": (np.maximum, "max", "amax"),
-    "min": (np.minimum, "min", "amin"),
+    "sum": (np.add, "sum"), "prod": (np.multiply, "prod"), "max": (np.maximum, "amax"), "min": (np.minimum, "amin"),
 }  # fmt: skip
-"""Per kind: the NumPy ufunc, the value of an empty segment, torch's name."""
+"""Per kind: the NumPy ufunc and torch's name."""
 
 
-def scattered(run: Run, data: Array, ids: Array, count: int, kind: str) -> Array:
-    """Rows of `data` combined by id into `count` rows; rows with a negative id are dropped."""
-    ufunc, empty, reduce = _SCATTER[kind]
+def _nothing(data: Array, kind: str) -> Any:
+    """What a segment without rows is combined from."""
+    return 0 if kind == "sum" else 1 if kind == "prod" else lowest(data, kind)
+
+
+def scattered(run: Run, data: Array, ids: Array, count: int, kind: str, empty: Any = None) -> Array:
+    """Rows of `data` combined by id into `count` rows, each from `empty` on; rows with a negative id are dropped."""
+    ufunc, reduce = _SCATTER[kind]
     run.room("segment_ids", (count, *data.shape[len(ids.shape) :]), data)
-    if isinstance(empty, str):
-        low = lowest(data, empty)
-        if element_type(data).kind == "float":
-            # TensorFlow starts from the lowest finite number.
-            low = math.copysign(float(_finite(data)), low)
-        empty = low
+    empty = _nothing(data, kind) if empty is None else empty
     flat_ids = to_numpy(ids).reshape(-1)
     rows = run.xp.reshape(data, (flat_ids.size, *data.shape[len(ids.shape) :]))
     if flat_ids.size and int(flat_ids.max()) >= count:
@@ -173,10 +175,6 @@ def scattered(run: Run, data: Array, ids: Array, count: int, kind: str) -> Array
         return out
     index = index.reshape((-1,) + (1,) * (len(kept.shape) - 1)).expand_as(kept)
     return out.scatter_reduce(0, index, kept, reduce)
-
-
-def _finite(x: Array) -> Any:
-    return ml_dtypes.finfo(numpy_type(element_type(x))).max  # type: ignore[no-untyped-call]
 
 
 def _sorted_count(run: Run, ids: Array) -> int:
@@ -199,9 +197,9 @@ def _segments(kind: str) -> Any:
 
 def _with_zero_gaps(run: Run, out: Array, ids: Array, count: int) -> Array:
     """Sorted segments that no row belongs to are 0."""
-    gaps = np.setdiff1d(np.arange(count), to_numpy(ids))
-    for row in gaps.tolist():
-        out[row] = 0
+    gaps = np.ones(count, bool)
+    gaps[to_numpy(ids)] = False
+    out[moved_to(np.flatnonzero(gaps), out)] = 0
     return out
 
 
@@ -221,9 +219,17 @@ def segment_mean(run: Run, data: Array, ids: Array) -> Array:
 
 def _unsorted(kind: str) -> Any:
     def function(run: Run, data: Array, ids: Array, num_segments: Array) -> Array:
-        return scattered(run, data, ids, integer(num_segments), kind)
+        empty = _nothing(data, kind)
+        if isinstance(empty, float):
+            # TensorFlow starts from the lowest finite number here, so that is what an infinite one becomes.
+            empty = math.copysign(float(_finite(data)), empty)
+        return scattered(run, data, ids, integer(num_segments), kind, empty)
 
     return function
+
+
+def _finite(x: Array) -> Any:
+    return ml_dtypes.finfo(numpy_type(element_type(x))).max  # type: ignore[no-untyped-call]
 
 
 for _kind in _SCATTER:
@@ -233,11 +239,15 @@ for _kind in _SCATTER:
 def _chosen(run: Run, data: Array, indices: Array, ids: Array) -> tuple[Array, np.ndarray[Any, Any], int]:
     """The rows that count, how many each segment has, and the number of segments."""
     rows = to_numpy(indices)
-    if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < data.shape[0]:
-        run.fail("indices", wanted=f"be in [0, {data.shape[0]})", got=rows.tolist())
+    _check_rows(run, rows, data.shape[0])
     count = _sorted_count(run, ids)
     sizes = np.bincount(to_numpy(ids).astype(np.int64), minlength=count)
     return run.xp.take(data, moved_to(rows.astype(np.int64), data), axis=0), sizes, count
+
+
+def _check_rows(run: Run, rows: np.ndarray[Any, Any], count: int) -> None:
+    if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < count:
+        run.fail("indices", wanted=f"be in [0, {count})", got=rows.tolist())
 
 
 def _column(run: Run, values: Any, data: Array) -> Array:
@@ -258,6 +268,7 @@ def _sparse_segments(kind: str) -> tuple[Any, Any]:
         places = to_numpy(ids).astype(np.int64)
         if places.size and not 0 <= int(places.min()) <= int(places.max()) < grad.shape[0]:
             run.fail("segment_ids", wanted=f"be in [0, {grad.shape[0]})", got=places.tolist())
+        _check_rows(run, to_numpy(indices), integer(output_dim0))
         sizes = np.maximum(np.bincount(places, minlength=grad.shape[0]), 1)
         spread = run.xp.take(grad / _column(run, _SHARES[kind](sizes), grad), moved_to(places, grad), axis=0)
         return scattered(run, spread, indices, integer(output_dim0), "sum")

@@ -43,7 +43,7 @@ def cut_box(run: Run, x: Array, begin: Array, size: Array) -> Array:
                 f"begin[{index}], size[{index}]", wanted=f"lie inside {x.shape[index]} cells", got=f"{start}, {count}"
             )
         spans.append(slice(start, stop))
-    return _owned(x[tuple(spans)])
+    return _owned(x[(*spans, ...)])
 
 
 def _cuts(run: Run, shape: Any, bounds: tuple[Array, ...]) -> list[Cut]:
@@ -92,7 +92,8 @@ def strided_slice_grad(run: Run, shape: Array, begin: Array, end: Array, strides
     back = [cut.axis for cut in places if cut.step < 0 and cut.count]
     if back:
         inner = run.xp.flip(inner, axis=tuple(back))
-    out = run.xp.zeros(whole, dtype=dy.dtype, **_device(dy))
+    out = (np.full(whole, b"", object) if element_type(dy).kind == "string"
+           else run.xp.zeros(whole, dtype=dy.dtype, **_device(dy)))  # fmt: skip
     out[tuple(_span(_forward(cut)) for cut in places)] = inner
     return out
 
@@ -139,8 +140,7 @@ def unpack(run: Run, value: Array) -> Any:
     """Slices along an axis, each without it."""
     axis = run.attrs["axis"] % len(value.shape)
     lead = (slice(None),) * axis
-    slices = (value[(*lead, index)] for index in range(value.shape[axis]))
-    return tuple(_owned(np.asarray(one)) if is_numpy(value) else one for one in slices)
+    return tuple(_owned(value[(*lead, index, ...)]) for index in range(value.shape[axis]))
 
 
 @kernel()
@@ -190,7 +190,9 @@ def pad(run: Run, x: Array, paddings: Array, value: Array | None = None) -> Arra
         out = np.full(shape, b"" if x.dtype == object and value is None else fill, dtype=x.dtype)
     else:
         out = run.xp.full(tuple(shape), fill if value is None else value.item(), dtype=x.dtype, device=x.device)
-    out[tuple(slice(before, before + size) for (before, _), size in zip(amounts, x.shape, strict=True))] = x
+    inside: list[Any] = [slice(before, before + size) for (before, _), size in zip(amounts, x.shape, strict=True)]
+    # The ellipsis keeps a scalar text from being stored as an array.
+    out[(*inside, ...)] = x
     return out
 
 
@@ -320,20 +322,23 @@ def _placed(
     places = _places(indices)
     check_positions(run, places, start.shape)
     values = to_numpy(updates).reshape(len(places), *start.shape[depth:])
-    if depth == 0:
-        return start + values.sum(axis=0, dtype=start.dtype) if add else values[-1] if len(places) else start
-    if add and start.dtype.kind != "b":
-        np.add.at(start, tuple(places.T), values)
-    else:
-        start[tuple(places.T)] = values
+    at = tuple(places.T) if depth else (np.zeros(len(places), np.intp),)
+    # Without an index every value goes to the one place there is.
+    whole = start if depth else start[None]
+    if add:
+        (np.logical_or if start.dtype.kind == "b" else np.add).at(whole, at, values)
+    elif depth:
+        whole[at] = values
+    elif len(places):
+        whole[0] = values[-1]
     return start
 
 
 @kernel(widen=True)
 def scatter_nd(run: Run, indices: Array, updates: Array, shape: Array) -> Array:
-    """Values at positions of zeros, added up."""
-    _refuse_text(run, "updates", updates)
-    start = np.zeros(tuple(integers(shape)), dtype=to_numpy(updates).dtype)
+    """Values at positions of zeros, added up; of truth values whether one is true, of texts one behind the other."""
+    values = to_numpy(updates)
+    start = np.full(tuple(integers(shape)), b"" if values.dtype == object else 0, dtype=values.dtype)
     return moved_to(_placed(run, start, indices, updates, add=True), updates)
 
 
@@ -456,7 +461,8 @@ def dynamic_partition(run: Run, data: Array, partitions: Array) -> Any:
     if which.size and not 0 <= int(which.min()) <= int(which.max()) < count:
         run.fail("partitions", wanted=f"be in [0, {count})", got=which.ravel().tolist())
     rows = run.xp.reshape(data, (which.size, *data.shape[which.ndim :]))
-    chosen = (np.flatnonzero(which.reshape(-1) == part) for part in range(count))
+    order = np.argsort(which, axis=None, kind="stable")
+    chosen = np.split(order, np.searchsorted(which.reshape(-1)[order], np.arange(1, count)))
     return tuple(run.xp.take(rows, moved_to(one, data), axis=0) for one in chosen)
 
 
@@ -466,15 +472,14 @@ def dynamic_stitch(run: Run, indices: list[Array], data: list[Array]) -> Array:
     places = [to_numpy(one).reshape(-1) for one in indices]
     flat = np.concatenate(places).astype(np.int64) if places else np.zeros(0, np.int64)
     rest = tuple(data[0].shape[len(indices[0].shape) :])
-    rows = run.xp.concat([run.xp.reshape(one, (-1 if rest and math.prod(rest) else place.size, *rest))
+    rows = run.xp.concat([run.xp.reshape(one, (place.size, *rest))
                           for one, place in zip(data, places, strict=True)], axis=0)  # fmt: skip
     count = int(flat.max()) + 1 if flat.size else 0
     run.room("indices", (count, *rest), data[0])
     if flat.size and int(flat.min()) < 0:
         run.fail("indices", wanted="be 0 or more", got=int(flat.min()))
-    out = zeros_like(run, run.xp.broadcast_to(run.xp.reshape(rows, (-1,))[:1], (count, *rest)) if math.prod(rows.shape)
-                     else run.xp.reshape(rows[:0], (0, *rest)))  # fmt: skip
-    out = out.copy() if is_numpy(out) else out
+    out = (np.full((count, *rest), b"", object) if element_type(rows).kind == "string"
+           else run.xp.zeros((count, *rest), dtype=rows.dtype, **_device(rows)))  # fmt: skip
     last = {int(place): index for index, place in enumerate(flat.tolist())}
     if last:
         out[moved_to(np.asarray(list(last)), rows)] = rows[moved_to(np.asarray(list(last.values())), rows)]

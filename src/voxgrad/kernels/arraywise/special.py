@@ -10,6 +10,8 @@ import numpy as np
 from voxgrad.kernels.arraywise.evaluation import Run, add_kernel
 from voxgrad.kernels.arraywise.namespace import Array, cast, element_type, is_torch, moved_to, to_numpy
 
+Values = np.ndarray[Any, np.dtype[np.float64]]
+
 _SCIPY = {
     "erf": "erf", "erfc": "erfc", "erfinv": "erfinv", "ndtri": "ndtri", "lgamma": "gammaln", "digamma": "digamma",
     "zeta": "zeta", "igamma": "gammainc", "igammac": "gammaincc", "betainc": "betainc",
@@ -63,18 +65,66 @@ def _polygamma(run: Run, a: Array, x: Array) -> Array:
 
 
 def _igamma_grad_a(run: Run, a: Array, x: Array) -> Array:
-    """A central difference of eighth order: SciPy has no derivative with respect to a."""
-    special, at = _scipy(run), to_numpy(x).astype(np.float64)
-    base = to_numpy(a).astype(np.float64)
-    step = 2e-2 * base
-    made = (
-        sum(
-            weight * (special.gammainc(base + k * step, at) - special.gammainc(base - k * step, at))
-            for k, weight in enumerate((4 / 5, -1 / 5, 4 / 105, -1 / 280), 1)
+    """The derivative of the series of Igamma, or of the continued fraction of Igammac where x is the larger one."""
+    special = _scipy(run)
+    order, at = np.broadcast_arrays(*(to_numpy(one).astype(np.float64) for one in (a, x)))
+    made = np.where((at < 0) | (order <= 0) | np.isnan(order + at), np.nan, 0.0)
+    inside = np.isfinite(order + at) & (order > 0) & (at > 0)
+    for chosen, terms in (
+        (inside & (at <= np.maximum(1, order)), _series),
+        (inside & (at > np.maximum(1, order)), _fraction),
+    ):
+        if chosen.any():
+            made[chosen] = terms(special, order[chosen], at[chosen])
+    return cast(moved_to(made, a), element_type(a))
+
+
+_MOST_TERMS = 20_000
+"""More than any argument below 10**6 needs."""
+
+
+def _series(special: Any, a: Values, x: Values) -> Values:
+    """d/da of x**a exp(-x) / gamma(a + 1) * sum over n of x**n / ((a + 1) ... (a + n))."""
+    term, slope = np.ones_like(x), np.zeros_like(x)
+    total, rate = np.ones_like(x), np.zeros_like(x)
+    for n in range(1, _MOST_TERMS):
+        ratio = x / (a + n)
+        slope = ratio * (slope - term / (a + n))
+        term = ratio * term
+        total, rate = total + term, rate + slope
+        if bool((np.abs(slope) <= 1e-17 * np.abs(rate)).all()):
+            break
+    size = np.exp(a * np.log(x) - x - special.gammaln(a + 1))
+    made: Values = size * (rate + total * (np.log(x) - special.digamma(a + 1)))
+    return made
+
+
+def _fraction(special: Any, a: Values, x: Values) -> Values:
+    """-d/da of x**a exp(-x) / gamma(a) * a continued fraction, by its recurrence and that of its derivative."""
+    y, z = 1 - a, x + 2 - a
+    p, q = (np.ones_like(x), x + 1), (x, z * x)
+    dp, dq = (np.zeros_like(x), np.zeros_like(x)), (np.zeros_like(x), -x)
+    value, rate = p[1] / q[1], (dp[1] - p[1] / q[1] * dq[1]) / q[1]
+    settled = np.zeros(x.shape, bool)
+    for n in range(1, _MOST_TERMS):
+        y, z = y + 1, z + 2
+        p, q, dp, dq = (
+            (p[1], p[1] * z - p[0] * y * n),
+            (q[1], q[1] * z - q[0] * y * n),
+            (dp[1], dp[1] * z - p[1] - dp[0] * y * n + p[0] * n),
+            (dq[1], dq[1] * z - q[1] - dq[0] * y * n + q[0] * n),
         )
-        / step
-    )
-    return cast(moved_to(np.asarray(made), a), element_type(a))
+        # Further terms would only add roundings to what has settled.
+        value = np.where(settled, value, p[1] / q[1])
+        before, rate = rate, np.where(settled, rate, (dp[1] - value * dq[1]) / q[1])
+        settled |= np.abs(rate - before) <= 2.0**-52 * np.abs(rate)
+        if bool(settled.all()):
+            break
+        scale = np.where(np.abs(p[1]) > 2.0**52, 2.0**-52, 1.0)
+        p, q, dp, dq = ((one[0] * scale, one[1] * scale) for one in (p, q, dp, dq))
+    size = np.exp(a * np.log(x) - x - special.gammaln(a))
+    made: Values = -size * (rate + value * (np.log(x) - special.digamma(a)))
+    return made
 
 
 add_kernel(__name__, "polygamma", _polygamma)

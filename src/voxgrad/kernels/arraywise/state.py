@@ -97,6 +97,8 @@ def _updated(operate: Callable[[Any, Any, Any], None], *, nd: bool) -> Any:
             if to_numpy(updates).ndim == 0
             else to_numpy(updates).reshape(shape)
         )
+        if operate is _divide_at and out.dtype.kind in "iu" and not values.all():
+            run.fail("updates", wanted="have no zeros in an integer division", got="a zero")
         operate(out, tuple(places.T), values)
         return ref.assign(moved_to(out, old))
 
@@ -116,7 +118,15 @@ def _set(out: Any, at: Any, values: Any) -> None:
 
 
 def _divide_at(out: Any, at: Any, values: Any) -> None:
-    (np.floor_divide if out.dtype.kind in "iu" else np.divide).at(out, at, values)
+    """Quotients; of integers towards zero: magnitudes by themselves, then the signs."""
+    if out.dtype.kind not in "iu":
+        np.divide.at(out, at, values)
+        return
+    unsigned = np.dtype(f"u{out.dtype.itemsize}")
+    sizes, minus = np.abs(out).view(unsigned), out < 0
+    np.floor_divide.at(sizes, at, np.abs(values).view(unsigned))
+    np.logical_xor.at(minus, at, values < 0)
+    out[...] = np.where(minus, np.negative(sizes), sizes).view(out.dtype)
 
 
 for _name, _operate in {

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import csv
 import io
 import itertools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +17,8 @@ from voxgrad.catalog.dtypes import STRING, DType
 from voxgrad.kernels.arraywise.evaluation import Run, kernel
 from voxgrad.kernels.arraywise.namespace import Array, element_type, integers, to_numpy
 from voxgrad.kernels.element_types import numpy_type
+
+_BASE64 = re.compile(rb"[A-Za-z0-9_-]*")
 
 
 def _mapped(change: Callable[[Any], Any], values: Array) -> Any:
@@ -45,11 +47,14 @@ def decode_raw(run: Run, texts: Array) -> Array:
 
 
 def _number(run: Run, text: bytes, dtype: DType, argument: str) -> Any:
+    digits = text.strip()
     try:
+        if b"_" in digits:
+            raise ValueError("Python's own underscores are no part of a number")
         if dtype.kind == "float":
-            return float(text.strip())
-        value = int(text.strip())
-    except ValueError:
+            return float.fromhex(digits.decode()) if b"x" in digits.lower() else float(digits)
+        value = int(digits)
+    except (ValueError, OverflowError):
         run.fail(argument, wanted=f"be a number of type {dtype}", got=repr(text))
         raise
     info = np.iinfo(numpy_type(dtype))
@@ -62,7 +67,7 @@ def _number(run: Run, text: bytes, dtype: DType, argument: str) -> Any:
 def to_number(run: Run, texts: Array) -> Array:
     """Numbers from their text."""
     dtype = run.attrs["out_type"]
-    return run.make(_mapped(lambda one: _number(run, one, dtype, "string_tensor"), texts).tolist(), dtype)
+    return run.make(_mapped(lambda one: _number(run, one, dtype, "string_tensor"), texts), dtype)
 
 
 @kernel()
@@ -209,10 +214,9 @@ def decode_base64(run: Run, texts: Array) -> Array:
     """From web-safe base64."""
 
     def decoded(one: bytes) -> bytes:
-        try:
-            return base64.b64decode(one + b"=" * (-len(one) % 4), altchars=b"-_", validate=True)
-        except binascii.Error:
+        plain = one if len(one) % 4 else one[:-2] + one[-2:].rstrip(b"=")
+        if len(plain) % 4 == 1 or not _BASE64.fullmatch(plain):
             run.fail("input", wanted="be web-safe base64", got=repr(one))
-            raise
+        return base64.urlsafe_b64decode(plain + b"=" * (-len(plain) % 4))
 
     return _mapped(decoded, texts)

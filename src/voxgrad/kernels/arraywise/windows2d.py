@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from voxgrad.catalog.dtypes import FLOAT64
+from voxgrad.catalog.dtypes import FLOAT64, DType
 from voxgrad.catalog.registry import FAMILY
 from voxgrad.catalog.windows2d import explicit_paddings, spatial_axes
 from voxgrad.errors import VoxgradError
 from voxgrad.kernels.arraywise.evaluation import Run, kernel
-from voxgrad.kernels.arraywise.namespace import Array, cast, element_type, integers, is_numpy
+from voxgrad.kernels.arraywise.namespace import Array, cast, element_type, integers, is_numpy, moved_to, to_numpy
+from voxgrad.kernels.element_types import numpy_type
 
 _BY_NAME = {op.name: op for op in FAMILY}
 _VOLUME = {"NHWC": "NDHWC", "NCHW": "NCDHW"}
@@ -44,19 +46,62 @@ def _attrs(run: Run) -> dict[str, Any]:
 
 
 def _windowed(run: Run, name: str, **inputs: Any) -> Array:
-    """Run a 3-D op; integers travel as float64, which holds 53 bits of them."""
-    arrays = {key: value for key, value in inputs.items() if hasattr(value, "dtype")}
-    kind = next(element_type(value) for value in arrays.values())
-    if not kind.is_floating:
-        if kind.itemsize > 4:
-            run.fail("input", wanted="be of a type of at most 32 bits, or a float", got=kind.name, code="VG032")
-        arrays = {key: cast(value, FLOAT64) for key, value in arrays.items()}
+    """Run a 3-D op, whose kernels know floats only."""
     try:
-        made = run.context.run_windowed(_BY_NAME[name], {**inputs, **arrays, **_attrs(run)})
+        return run.context.run_windowed(_BY_NAME[name], {**inputs, **_attrs(run)})
     except VoxgradError as error:
         # The caller knows the 2-D op only.
         raise type(error)([replace(fault, op=run.op.name) for fault in error.faults]) from None
-    return made if kind.is_floating else cast(made, kind)
+
+
+def _whole(made: Array, kind: DType) -> np.ndarray[Any, Any]:
+    """Floats that hold integers as such; what does not fit wraps."""
+    return to_numpy(made).astype(np.int64).astype(numpy_type(kind))
+
+
+def _linear(dy: Array, apply: Callable[[Array], Array]) -> Array:
+    """`apply(dy)`, which adds up elements of dy; 64-bit integers in halves, whose sums float64 holds exactly."""
+    kind = element_type(dy)
+    if kind.is_floating:
+        return apply(dy)
+    if kind.itemsize <= 4:
+        return moved_to(_whole(apply(cast(dy, FLOAT64)), kind), dy)
+    bits = to_numpy(dy).view(np.int64)
+    low, high = (to_numpy(apply(moved_to(half.astype(np.float64), dy))).astype(np.int64)
+                 for half in (bits & 0xFFFFFFFF, bits >> 32))  # fmt: skip
+    return moved_to((low + (high << 32)).view(numpy_type(kind)), dy)
+
+
+def _bilinear(run: Run, left: Array, right: Array, apply: Callable[[Array, Array], Array]) -> Array:
+    """`apply(left, right)`, which adds up products; of int32 in halves, whose sums float64 holds exactly."""
+    kind = element_type(left)
+    if kind.is_floating:
+        return apply(left, right)
+    terms = min(left.size if is_numpy(left) else left.numel(), right.size if is_numpy(right) else right.numel())
+    if terms > 2**20:
+        run.fail("filter", wanted="have at most 2**20 elements where they are integers", got=terms, code="VG032")
+    lows, highs = zip(*((bits & 0xFFFF, bits >> 16) for bits in (to_numpy(one) for one in (left, right))), strict=True)
+
+    def part(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        floats = (moved_to(one.astype(np.float64), left) for one in (a, b))
+        return to_numpy(apply(*floats)).astype(np.int64)
+
+    made = part(lows[0], lows[1])
+    if any(high.any() for high in highs):
+        # The product of both high halves is a multiple of 2**32: it wraps away.
+        made = made + ((part(highs[0], lows[1]) + part(lows[0], highs[1])) << 16)
+    return moved_to(_whole(made, kind), left)
+
+
+def _ordered(*arrays: Array) -> tuple[list[Array], np.ndarray[Any, Any] | None]:
+    """Arrays as floats in the same order, and what the float n stands for where it is not itself."""
+    kind = element_type(arrays[0])
+    if kind.is_floating or kind.itemsize <= 4:
+        return [one if kind.is_floating else cast(one, FLOAT64) for one in arrays], None
+    table, ranks = np.unique(np.concatenate([to_numpy(one).ravel() for one in arrays]), return_inverse=True)
+    ends = np.cumsum([np.prod(one.shape, dtype=int) for one in arrays])[:-1]
+    split = np.split(ranks.reshape(-1).astype(np.float64), ends)
+    return [moved_to(part.reshape(one.shape), one) for part, one in zip(split, arrays, strict=True)], table
 
 
 def _padded(run: Run, image: Array, value: float = 0) -> Array:
@@ -65,6 +110,7 @@ def _padded(run: Run, image: Array, value: float = 0) -> Array:
     if amounts is None:
         return image
     shape = _padded_shape(run, list(image.shape))
+    run.room("explicit_paddings", shape, image)
     out = np.full(shape, value, image.dtype) if is_numpy(image) else run.xp.full(
         tuple(shape), value, dtype=image.dtype, device=image.device)  # fmt: skip
     out[_inside(run, image.shape)] = image
@@ -94,7 +140,11 @@ def _unpadded(run: Run, image: Array, shape: Any) -> Array:
 @kernel()
 def conv(run: Run, x: Array, w: Array) -> Array:
     """A convolution."""
-    return _flat(run, _windowed(run, "Conv3D", input=_deep(run, _padded(run, x)), filter=w[None]))
+
+    def apply(data: Array, taps: Array) -> Array:
+        return _flat(run, _windowed(run, "Conv3D", input=_deep(run, _padded(run, data)), filter=taps[None]))
+
+    return _bilinear(run, x, w, apply)
 
 
 def _deep_sizes(run: Run, sizes: list[int]) -> list[int]:
@@ -107,8 +157,12 @@ def conv_input(run: Run, input_sizes: Array, w: Array, dy: Array) -> Array:
     """The gradient of a convolution with respect to its input."""
     sizes = integers(input_sizes)
     whole = _deep_sizes(run, _padded_shape(run, list(sizes)))
-    made = _windowed(run, "Conv3DBackpropInputV2", input_sizes=whole, filter=w[None], out_backprop=_deep(run, dy))
-    return _unpadded(run, _flat(run, made), sizes)
+
+    def apply(taps: Array, grad: Array) -> Array:
+        given = {"filter": taps[None], "out_backprop": _deep(run, grad)}
+        return _flat(run, _windowed(run, "Conv3DBackpropInputV2", input_sizes=whole, **given))
+
+    return _unpadded(run, _bilinear(run, w, dy, apply), sizes)
 
 
 @kernel()
@@ -147,26 +201,30 @@ def depthwise_filter(run: Run, x: Array, filter_sizes: Array, dy: Array) -> Arra
 @kernel()
 def max_pool(run: Run, x: Array) -> Array:
     """The maximum of every window."""
-    return _flat(run, _windowed(run, "MaxPool3D", input=_deep(run, _lowest_padded(run, x))))
-
-
-def _lowest_padded(run: Run, x: Array) -> Array:
-    return _padded(run, x, -np.inf) if element_type(x).is_floating else _padded(run, x)
+    kind, ((data,), table) = element_type(x), _ordered(x)
+    made = _flat(run, _windowed(run, "MaxPool3D", input=_deep(run, _padded(run, data, -np.inf))))
+    if kind.is_floating:
+        return made
+    return moved_to(_whole(made, kind) if table is None else table[to_numpy(made).astype(np.int64)], x)
 
 
 @kernel()
 def max_pool_grad(run: Run, x: Array, y: Array, dy: Array) -> Array:
     """The gradient of a maximum, to the cell that won."""
-    made = _windowed(run, "MaxPool3DGrad", orig_input=_deep(run, _lowest_padded(run, x)), orig_output=_deep(run, y),
-                     grad=_deep(run, dy))  # fmt: skip
-    return _unpadded(run, _flat(run, made), x.shape)
+    (data, maxima), _ = _ordered(x, y)
+    given = {"orig_input": _deep(run, _padded(run, data, -np.inf)), "orig_output": _deep(run, maxima)}
+    made = _linear(dy, lambda grad: _flat(run, _windowed(run, "MaxPool3DGrad", **given, grad=_deep(run, grad))))
+    return _unpadded(run, made, x.shape)
 
 
 @kernel()
 def max_pool_grad_grad(run: Run, x: Array, y: Array, dy: Array) -> Array:
     """The values at the cells that won."""
-    made = _windowed(run, "MaxPool3DGradGrad", orig_input=_deep(run, x), orig_output=_deep(run, y), grad=_deep(run, dy))
-    return _flat(run, made)
+    if 0 in y.shape:
+        return run.xp.zeros_like(y)
+    (data, maxima), _ = _ordered(x, y)
+    given = {"orig_input": _deep(run, data), "orig_output": _deep(run, maxima)}
+    return _linear(dy, lambda grad: _flat(run, _windowed(run, "MaxPool3DGradGrad", **given, grad=_deep(run, grad))))
 
 
 @kernel()
