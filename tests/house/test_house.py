@@ -25,7 +25,7 @@ ROOMS = [
     ["catalog"],
     ["reference", "kernels"],
     ["arrays"],
-    ["raw_ops", "out_ops", "compat", "graph", "ops", "torch"],
+    ["raw_ops", "out_ops", "compat", "graph", "ops", "torch", "isolation"],
     ["formats"],
     ["volumes"],
     ["studio", "testing"],

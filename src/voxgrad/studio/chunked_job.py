@@ -13,10 +13,10 @@ from pathlib import Path
 
 from voxgrad.arrays.limits import limits
 from voxgrad.errors import Fault, VoxgradError
+from voxgrad.isolation import ROOM, confine
 from voxgrad.kernels.arraywise.files import Files
 from voxgrad.studio.documents import Documents
 from voxgrad.studio.project import Project
-from voxgrad.studio.worker import confine
 from voxgrad.volumes.run import run_page
 
 
@@ -28,7 +28,7 @@ def main() -> None:
     job = json.load(sys.stdin)
     faults: list[Fault] = []
     try:
-        confine(job["memory"], "cpu")
+        confine(job["memory"] + ROOM)
         with limits(bytes=job["memory"]):
             page = Documents(Path(job["state"]) / Project.BLOBS, Files(Path(job["files"]))).read(job["document"])
             run_page(page, job["volumes"], job["outputs"], chunks=job["chunks"], workers=job["workers"])

@@ -7,7 +7,6 @@ the request to stop, and ends the process when the server is gone.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import queue
 import signal
@@ -19,6 +18,7 @@ from typing import Any, BinaryIO
 
 from voxgrad.arrays.limits import limits
 from voxgrad.errors import CancelledError, Fault, VoxgradError
+from voxgrad.isolation import ROOM, confine
 from voxgrad.kernels.arraywise.files import Files
 from voxgrad.studio import frames
 from voxgrad.studio.frames import Frame
@@ -97,24 +97,6 @@ def _error(faults: Any) -> Frame:
     return {"message": "\n".join(map(str, faults)), "faults": [fault.as_dict() for fault in faults]}
 
 
-def confine(memory: int, engine: str) -> None:
-    """Take no more memory than allowed and leave no core file; where the system has such limits."""
-    with contextlib.suppress(ImportError, ValueError, OSError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        if engine != "cuda":
-            # CUDA maps far more addresses than it uses; there the estimate before the run is the limit.
-            limit = _mapped() + memory + 2**30
-            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-
-
-def _mapped() -> int:
-    """Bytes of address space in use."""
-    pages = Path("/proc/self/statm").read_text().split()[0]
-    return int(pages) * os.sysconf("SC_PAGE_SIZE")
-
-
 def main() -> None:
     """Start, say hello, work."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -129,7 +111,8 @@ def main() -> None:
         from voxgrad.studio.peers import load
 
         load(settings["engine"])
-    confine(int(settings["memory"]), settings["engine"])
+    # CUDA maps far more addresses than it uses; there the estimate before the run is the limit.
+    confine(None if settings["engine"] == "cuda" else int(settings["memory"]) + ROOM)
     worker = Worker(incoming, outgoing, settings)
     worker.tell({"kind": "hello"})
     threading.Thread(target=worker.listen, daemon=True).start()
