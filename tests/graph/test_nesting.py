@@ -85,3 +85,25 @@ def test_a_page_cannot_contain_itself() -> None:
     page = network()
     with pytest.raises(vg.InvalidArgumentError, match="VG062"):
         page.define("self", page)
+
+
+def test_entries_of_a_fold_stand_to_the_left_of_its_blocks() -> None:
+    page = Page("places")
+    a, b = (page.add("Const", attrs={"value": np.float32(1)}, name=name) for name in "ab")
+    total = page.add("AddV2", {"x": a, "y": b}, name="sum", position=(400.0, 50.0))
+    page.add("Neg", {"x": total}, name="negative", position=(700.0, 20.0))
+    page.fold(["sum", "negative"], "part")
+    inner = page.pages["part"]
+    assert [(block.name, block.position) for block in inner.blocks] == [
+        ("a", (140.0, 20.0)), ("b", (140.0, 140.0)), ("sum", (400.0, 50.0)), ("negative", (700.0, 20.0))
+    ]  # fmt: skip
+
+
+def test_a_wire_from_an_entry_that_is_gone_keeps_its_name() -> None:
+    page = Page("lists")
+    x = page.add("Const", attrs={"value": np.zeros(4, np.float32)}, name="x")
+    parts = page.add("Unpack", {"value": x}, {"num": 4}, name="parts")
+    page.add("Neg", {"x": parts.output(3)}, name="last")
+    page.set_attr("parts", "num", 2)
+    assert page["last"].sources["x"][0].path == "parts.output[3]"  # type: ignore[union-attr]
+    assert Page.from_dict(page.to_dict()).to_dict()["blocks"][2] == page.to_dict()["blocks"][2]

@@ -186,9 +186,14 @@ class Block:
         return declared if isinstance(declared, int) else 0
 
     def output_name(self, index: int) -> str:
-        """The name of an output pin; outputs that the block does not have any more are numbered."""
+        """The name of an output pin; one that the block does not have any more is an entry of its list, or numbered."""
         names = self.output_names
-        return names[index] if 0 <= index < len(names) else str(index)
+        if 0 <= index < len(names):
+            return names[index]
+        last = self.op.outputs[-1] if self.op is not None and self.op.outputs else None
+        if last is not None and last.many:
+            return f"{last.name}[{index - len(names) + self.count_of(last)}]"
+        return str(index)
 
     @property
     def outputs(self) -> tuple[Output, ...]:

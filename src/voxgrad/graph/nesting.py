@@ -94,6 +94,7 @@ def fold(page: Page, blocks: Sequence[Block], name: str) -> Block:
     _check_fold(page, chosen, name)
     inner = Page(name, page.semantics)
     entries = {source: _placeholder(inner, source) for source in _crossing_in(chosen)}
+    _line_up([one.block for one in entries.values()], chosen)
     copies = _copied(chosen, page, inner, entries)
     exits = _crossing_out(page, chosen)
     names = _pin_names(exits)
@@ -145,6 +146,15 @@ def _placeholder(inner: Page, source: Output) -> Output:
     if spec.shape is not None:
         attrs["shape"] = [_open_size(size) for size in spec.shape]
     return inner.add("Placeholder", attrs=attrs, name=source.block.name.rpartition("/")[2]).output(0)
+
+
+def _line_up(entries: Sequence[Block], chosen: Iterable[Block]) -> None:
+    """Place the entries of a new page in a column to the left of its blocks, where these have places."""
+    places = [one.position for one in chosen if one.position is not None]
+    if places:
+        left, top = (min(place[axis] for place in places) for axis in (0, 1))
+        for row, entry in enumerate(entries):
+            entry.position = (left - 260.0, top + 120.0 * row)
 
 
 def _open_size(size: Any) -> Any:

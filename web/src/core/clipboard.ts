@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Blocks on the system clipboard: JSON that another page, another window or a text editor can take. */
 
-import { blockNames, mapReferences, splitPath, uniqueName } from "./document";
+import { blockNames, mapReferences, splitPath, takenNames, uniqueName } from "./document";
 import type { Block, Page } from "./model";
 
 const KIND = "voxgrad/blocks";
@@ -51,7 +51,7 @@ export interface Pasted {
 export function pasteText(page: Page, text: string, shift: readonly [number, number]): Pasted | null {
   const clip = readClip(text);
   if (!clip || clip.blocks.length === 0) return null;
-  const taken = blockNames(page);
+  const taken = takenNames(page);
   const renamed = new Map<string, string>();
   for (const block of clip.blocks) {
     const name = uniqueName(taken, block.name);
@@ -60,8 +60,8 @@ export function pasteText(page: Page, text: string, shift: readonly [number, num
   }
   const here = blockNames(page);
   const moved: Page = {
-    name: "",
-    semantics: "",
+    name: page.name,
+    semantics: page.semantics,
     blocks: clip.blocks.map((block) => ({
       ...block,
       name: renamed.get(block.name)!,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Edits of a page: each takes a page and returns the page after it. */
 
-import { blockNames, findBlock, mapReferences, splitPath, uniqueName, wiresOf, withBlock, withSources } from "./document";
-import type { Block, Json, Page, Source, Wire } from "./model";
+import { findBlock, mapReferences, takenNames, uniqueName, wiresOf, withBlock, withSources } from "./document";
+import type { Block, Json, Page, Wire } from "./model";
 
 export type Point = readonly [number, number];
 
@@ -13,7 +13,7 @@ export interface Added {
 
 /** Put a block on the page; its name gets a number where it is taken. */
 export function addBlock(page: Page, block: Block): Added {
-  const name = uniqueName(blockNames(page), block.name);
+  const name = uniqueName(takenNames(page), block.name);
   return { page: { ...page, blocks: [...page.blocks, { ...block, name }] }, name };
 }
 
@@ -54,17 +54,10 @@ export function setAttr(page: Page, name: string, attr: string, value: Json | un
   });
 }
 
-/** Put a typed value on a pin that has no wire; undefined empties the pin. */
-export function setValue(page: Page, name: string, pin: string, value: Json | undefined, dtype = ""): Page {
-  const source: Source[] = value === undefined ? [] : [dtype ? { value, dtype } : { value }];
-  return withBlock(page, name, (block) => withSources(block, pin, source));
-}
-
 /** Wire an output to a pin. A single pin takes the new wire instead of the old one, a list pin as one more. */
 export function connect(page: Page, from: string, to: string, pin: string, many: boolean): Page {
   return withBlock(page, to, (block) => {
     const old = block.inputs?.[pin] ?? [];
-    if (old.some((source) => "from" in source && source.from === from) && !many) return block;
     return withSources(block, pin, many ? [...old, { from }] : [{ from }]);
   });
 }
@@ -108,63 +101,4 @@ export function closesRing(page: Page, from: string, to: string): boolean {
     waiting.push(...(readers.get(name) ?? []));
   }
   return false;
-}
-
-/** Make a page of its own from blocks, and put one block in their place that stands for it. */
-export function pageFromBlocks(page: Page, names: Iterable<string>, title: string): Added {
-  const chosen = new Set(names);
-  const inside = page.blocks.filter((block) => chosen.has(block.name));
-  const title_ = uniqueName(new Set([...Object.keys(page.pages ?? {}), ...blockNames(page)]), title);
-  const wires = wiresOf(page);
-  const entering = wires.filter((wire) => !chosen.has(wire.from) && chosen.has(wire.to));
-  const leaving = wires.filter((wire) => chosen.has(wire.from) && !chosen.has(wire.to));
-  const left = Math.min(...inside.map((block) => block.position?.[0] ?? 0));
-  const top = Math.min(...inside.map((block) => block.position?.[1] ?? 0));
-
-  const taken = new Set(inside.map((block) => block.name));
-  const pins = new Map<string, string>();
-  for (const path of new Set(entering.map((wire) => `${wire.from}.${wire.output}`))) {
-    const pin = uniqueName(taken, splitPath(path).block.replaceAll("/", "_"));
-    taken.add(pin);
-    pins.set(path, pin);
-  }
-  const outputs = new Map<string, string>();
-  for (const path of new Set(leaving.map((wire) => `${wire.from}.${wire.output}`))) {
-    outputs.set(path, uniqueName(new Set(outputs.values()), splitPath(path).block.replaceAll("/", "_")));
-  }
-
-  const placeholders = [...pins.values()].map(
-    (name, row): Block => ({ name, op: "Placeholder", position: [left - 260, top + row * 120] }),
-  );
-  const inner: Page = {
-    name: title_,
-    semantics: page.semantics,
-    blocks: [...placeholders, ...inside.map((block) => rewire(block, (path) => {
-      const pin = pins.get(path);
-      return pin === undefined ? path : `${pin}.output`;
-    }))],
-    inputs: [...pins.values()],
-    outputs: Object.fromEntries([...outputs].map(([path, name]) => [name, path])),
-  };
-  const use: Block = {
-    name: title_,
-    page: title_,
-    position: [left, top],
-    inputs: Object.fromEntries([...pins].map(([path, pin]) => [pin, [{ from: path }]])),
-  };
-  const rest = page.blocks
-    .filter((block) => !chosen.has(block.name))
-    .map((block) => rewire(block, (path) => {
-      const output = outputs.get(path);
-      return output === undefined ? path : `${title_}.${output}`;
-    }));
-  return { page: { ...page, blocks: [...rest, use], pages: { ...page.pages, [title_]: inner } }, name: title_ };
-}
-
-function rewire(block: Block, change: (path: string) => string): Block {
-  return Object.entries(block.inputs ?? {}).reduce(
-    (next, [pin, sources]) =>
-      withSources(next, pin, sources.map((source) => ("from" in source ? { from: change(source.from) } : source))),
-    block,
-  );
 }

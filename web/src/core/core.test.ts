@@ -5,7 +5,7 @@ import { ACTIONS, actionFor, pressed } from "./actions";
 import { align, depthsOf, distribute, freePlace, nearest, placesFor } from "./arrange";
 import { copyText, pasteText } from "./clipboard";
 import { colourOf, inkOn, NAN_COLOUR } from "./colour";
-import { addBlock, closesRing, connect, disconnect, moveBlocks, pageFromBlocks, removeBlocks, renameBlock, setAttr } from "./commands";
+import { addBlock, closesRing, connect, disconnect, moveBlocks, removeBlocks, renameBlock, setAttr } from "./commands";
 import { emptyPage, findBlock, inputPins, nameFault, outputPins, pageAt, wiresOf, withPage } from "./document";
 import * as format from "./format";
 import { record, redo, start, undo } from "./history";
@@ -52,6 +52,12 @@ const PAGE: Page = {
     block("pool", "MaxPool3D", { input: ["x.output"] }, 300),
     block("sum", "AddN", { inputs: ["x.output", "pool.output", "x.output"] }, 600),
   ],
+};
+
+const NESTED: Page = {
+  ...PAGE,
+  blocks: [...PAGE.blocks, { name: "part", page: "part", inputs: { x: [{ from: "x.output" }] } }],
+  pages: { part: { ...PAGE, inputs: ["x"], outputs: { pool: "pool.output" } } },
 };
 
 describe("patches", () => {
@@ -120,14 +126,20 @@ describe("commands", () => {
     expect(renameBlock(PAGE, "x", "pool")).toBe(PAGE);
   });
   it("what else names a block follows it", () => {
-    const page: Page = { ...PAGE, inputs: ["x"], targets: ["pool", "x"], outputs: { y: "pool.output", z: "sum.sum" } };
-    expect(renameBlock(page, "pool", "p")).toMatchObject({ targets: ["p", "x"], outputs: { y: "p.output", z: "sum.sum" } });
-    expect(removeBlocks(page, ["pool", "x"])).toMatchObject({ inputs: [], targets: [], outputs: { z: "sum.sum" } });
+    const page: Page = {
+      ...PAGE, inputs: ["x"], targets: ["pool", "x"], initializers: ["pool"], outputs: { y: "pool.output", z: "sum.sum" },
+    };
+    expect(renameBlock(page, "pool", "p")).toMatchObject({
+      targets: ["p", "x"], initializers: ["p"], outputs: { y: "p.output", z: "sum.sum" },
+    });
+    const rest = removeBlocks(page, ["pool", "x"]);
+    expect(rest.outputs).toEqual({ z: "sum.sum" });
+    for (const list of ["inputs", "targets", "initializers"]) expect(rest).not.toHaveProperty(list);
   });
   it("a name that is taken gets a number", () => {
     const first = addBlock(PAGE, block("pool", "MaxPool3D"));
     expect(first.name).toBe("pool_1");
-    expect(addBlock(first.page, block("pool_1", "MaxPool3D")).name).toBe("pool_2");
+    expect(addBlock(first.page, block("pool_1", "MaxPool3D")).name).toBe("pool_1_1");
   });
   it("a single pin takes a new wire instead of the old one, a list one more", () => {
     const one = connect(PAGE, "sum.sum", "pool", "input", false);
@@ -148,26 +160,19 @@ describe("commands", () => {
     expect(closesRing(PAGE, "pool", "pool")).toBe(true);
     expect(closesRing(PAGE, "x", "sum")).toBe(false);
   });
-  it("a page from a selection is wired as the blocks were", () => {
-    const { page, name } = pageFromBlocks(PAGE, ["pool"], "part");
-    expect(page.blocks.map((one) => one.name)).toEqual(["x", "sum", name]);
-    const inner = pageAt(page, [name]);
-    expect(inner.inputs).toEqual(["x"]);
-    expect(inner.outputs).toEqual({ pool: "pool.output" });
-    expect(findBlock(inner, "pool")?.inputs).toEqual({ input: [{ from: "x.output" }] });
-    expect(findBlock(page, "sum")?.inputs?.["inputs"]?.[1]).toEqual({ from: `${name}.pool` });
-    expect(inputPins(page, findBlock(page, name)!, OPS).map((one) => one.name)).toEqual(["x"]);
-    expect(outputPins(page, findBlock(page, name)!, OPS).map((one) => one.name)).toEqual(["pool"]);
+  it("a page as a block has the pins of the page", () => {
+    expect(inputPins(NESTED, findBlock(NESTED, "part")!, OPS).map((one) => one.name)).toEqual(["x"]);
+    expect(outputPins(NESTED, findBlock(NESTED, "part")!, OPS).map((one) => one.name)).toEqual(["pool"]);
   });
   it("nested pages are edited in place", () => {
-    const { page, name } = pageFromBlocks(PAGE, ["pool"], "part");
-    const edited = withPage(page, [name], (inner) => removeBlocks(inner, ["pool"]));
-    expect(pageAt(edited, [name]).outputs).toEqual({});
-    expect(edited.blocks).toBe(page.blocks);
+    const edited = withPage(NESTED, ["part"], (inner) => removeBlocks(inner, ["pool"]));
+    expect(pageAt(edited, ["part"]).outputs).toBeUndefined();
+    expect(edited.blocks).toBe(NESTED.blocks);
   });
   it("names are refused with a reason", () => {
     expect(nameFault(PAGE, "x", "pool")).toBe("name.taken");
-    expect(nameFault(PAGE, "x", "a b")).toBe("name.form");
+    for (const bad of ["", " a", "a:b", "a//b", "/a", "a^", "a\u0007", "a\u00a0b"]) expect(nameFault(PAGE, "x", bad)).toBe("name.form");
+    for (const good of ["a b", "합계", "scope/입력", "w.1"]) expect(nameFault(PAGE, "x", good)).toBeNull();
     expect(nameFault(PAGE, "x", "x")).toBeNull();
   });
 });
@@ -180,8 +185,7 @@ describe("history", () => {
       (page: Page) => addBlock(page, block("new", "Const")).page,
       (page: Page) => connect(page, "new.output", "sum", "inputs", true),
       (page: Page) => renameBlock(page, "new", "late"),
-      (page: Page) => pageFromBlocks(page, ["pool", "late"], "part").page,
-      (page: Page) => removeBlocks(page, ["x", "part"]),
+      (page: Page) => removeBlocks(page, ["x", "late"]),
     ];
     for (const [index, edit] of edits.entries()) {
       history = record(history, edit(history.now), "edit", index * 10_000);
@@ -216,10 +220,9 @@ describe("clipboard", () => {
     expect(findBlock(pasted.page, "pool_1")?.position).toEqual([340, 40]);
   });
   it("on another page, wires from outside fall away, and pages come along", () => {
-    const { page, name } = pageFromBlocks(PAGE, ["pool"], "part");
-    const pasted = pasteText(emptyPage("other"), copyText(page, new Set([name])), [0, 0])!;
-    expect(findBlock(pasted.page, name)).not.toHaveProperty("inputs");
-    expect(pasted.page.pages?.[name]?.blocks).toHaveLength(2);
+    const pasted = pasteText(emptyPage("other"), copyText(NESTED, new Set(["part"])), [0, 0])!;
+    expect(findBlock(pasted.page, "part")).not.toHaveProperty("inputs");
+    expect(pasted.page.pages?.["part"]?.blocks).toHaveLength(3);
   });
   it("takes no other text", () => {
     for (const text of ["", "hello", "{}", "[1]", '{"kind":"voxgrad/blocks","blocks":[3]}']) {
@@ -233,7 +236,7 @@ describe("pins", () => {
     const page = { ...PAGE, blocks: [...PAGE.blocks, block("shape", "Shape", { input: ["x.output"] }), block("more", "MaxPool3D")] };
     const output = { dtype: "float32", shape: [2], text: "float32 [2]", direction: "output" as const };
     const estimate = { blocks: {}, peak_bytes: null, flops: null };
-    const analysis = { pins: { x: { output } }, problems: [], estimate, order: [], seconds: 0 };
+    const analysis = { pins: { x: { output } }, problems: [], warnings: [], estimate, order: [], seconds: 0 };
     expect(refusal(page, OPS, analysis, { from: "shape", output: "output", to: "more", pin: "input" })).toBe("type");
     expect(refusal(page, OPS, analysis, { from: "sum", output: "sum", to: "pool", pin: "input" })).toBe("ring");
     expect(refusal(page, OPS, null, { from: "x", output: "output", to: "more", pin: "input" })).toBeNull();

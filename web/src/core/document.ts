@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Reading and rewriting pages. Nothing here changes its arguments; unchanged parts are shared. */
 
+import { NAME_LISTS } from "../generated/page";
 import type { Block, Op, Page, PagePath, Source, Wire } from "./model";
 
 export type Catalogue = ReadonlyMap<string, Op>;
@@ -58,22 +59,33 @@ export function wireId(wire: Wire): string {
 /** The name, or the name with the first free number behind it. */
 export function uniqueName(taken: ReadonlySet<string>, wanted: string): string {
   if (!taken.has(wanted)) return wanted;
-  const stem = wanted.replace(/_\d+$/, "");
   let number = 1;
-  while (taken.has(`${stem}_${number}`)) number += 1;
-  return `${stem}_${number}`;
+  while (taken.has(`${wanted}_${number}`)) number += 1;
+  return `${wanted}_${number}`;
 }
 
 export function blockNames(page: Page): Set<string> {
   return new Set(page.blocks.map((block) => block.name));
 }
 
-const NAME = /^[A-Za-z0-9_.\-/]+$/;
+/** The names that a new block cannot have: those of blocks, and of the scopes that they are in. */
+export function takenNames(page: Page): Set<string> {
+  const taken = blockNames(page);
+  for (const { name } of page.blocks) {
+    for (let at = name.indexOf("/"); at >= 0; at = name.indexOf("/", at + 1)) taken.add(name.slice(0, at));
+  }
+  return taken;
+}
+
+/** Printable text, as the server takes it: no marks that stand between names, no blanks at its ends. */
+function isName(name: string): boolean {
+  return name.split("/").every((part) => part !== "" && part === part.trim() && !/[:^]|(?! )[\p{C}\p{Z}]/u.test(part));
+}
 
 /** What forbids a name for a block, as a key of the dictionary; null where nothing does. */
 export function nameFault(page: Page, current: string, name: string): "name.taken" | "name.form" | null {
   if (name === current) return null;
-  if (!NAME.test(name)) return "name.form";
+  if (!isName(name)) return "name.form";
   return findBlock(page, name) ? "name.taken" : null;
 }
 
@@ -151,24 +163,22 @@ export function withSources(block: Block, pin: string, sources: readonly Source[
   return rest;
 }
 
-/** Every place a block's name stands in a page, rewritten; `null` drops the reference. */
+/** Every place a block's name stands in a page, rewritten; `null` drops the reference. Empty lists leave the page. */
 export function mapReferences(page: Page, rename: (name: string) => string | null): Page {
   const blocks = page.blocks.map((block) => mapBlock(block, rename));
   const changed = blocks.some((block, index) => block !== page.blocks[index]);
-  let next: Page = changed ? { ...page, blocks } : page;
-  if (page.inputs) {
-    next = { ...next, inputs: page.inputs.flatMap((name) => rename(name) ?? []) };
+  const next: { -readonly [key in keyof Page]: Page[key] } = changed ? { ...page, blocks } : { ...page };
+  for (const list of NAME_LISTS) {
+    const names = page[list]?.flatMap((name) => rename(name) ?? []) ?? [];
+    if (names.length > 0) next[list] = names;
+    else delete next[list];
   }
-  if (page.targets) {
-    next = { ...next, targets: page.targets.flatMap((name) => rename(name) ?? []) };
-  }
-  if (page.outputs) {
-    const outputs = Object.entries(page.outputs).flatMap(([pin, path]) => {
-      const renamed = renamePath(path, rename);
-      return renamed === null ? [] : [[pin, renamed] as const];
-    });
-    next = { ...next, outputs: Object.fromEntries(outputs) };
-  }
+  const outputs = Object.entries(page.outputs ?? {}).flatMap(([pin, path]) => {
+    const renamed = renamePath(path, rename);
+    return renamed === null ? [] : [[pin, renamed] as const];
+  });
+  if (outputs.length > 0) next.outputs = Object.fromEntries(outputs);
+  else delete next.outputs;
   return next;
 }
 

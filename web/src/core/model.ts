@@ -1,34 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The page as data, as `voxgrad.graph.page` writes it, and what the server tells about it. */
+/** The page as data, as its published schema says, and what the server tells about it. */
 
 import type * as messages from "../generated/api";
+import type { Json } from "../generated/page";
 
-export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
-
-/** A pin holds wires or typed values; the two differ by shape. */
-export type Source = { readonly from: string } | { readonly value: Json; readonly dtype?: string };
-
-export interface Block {
-  readonly name: string;
-  readonly op?: string;
-  readonly page?: string;
-  readonly attrs?: { readonly [name: string]: Json };
-  readonly inputs?: { readonly [pin: string]: readonly Source[] };
-  readonly control?: readonly string[];
-  readonly position?: readonly [number, number];
-}
-
-export interface Page {
-  readonly name: string;
-  readonly semantics: string;
-  readonly blocks: readonly Block[];
-  readonly inputs?: readonly string[];
-  readonly outputs?: { readonly [name: string]: string };
-  /** Blocks that start a session. */
-  readonly targets?: readonly string[];
-  readonly pages?: { readonly [name: string]: Page };
-  readonly notes?: readonly Json[];
-}
+export type { Block, Json, Page, Source } from "../generated/page";
 
 /** Where a nested page lies: the names of the pages from the outermost inwards. Empty means the document itself. */
 export type PagePath = readonly string[];

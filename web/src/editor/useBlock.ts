@@ -4,7 +4,7 @@
 import { useMemo } from "react";
 import { useShallow } from "zustand/react/shallow";
 import { numberOf, type BlockOutput, type BlockRun } from "../core/api";
-import { inputPins, outputPins, pageAt, wiresOf, type Catalogue, type PinShape } from "../core/document";
+import { emptyPage, inputPins, outputPins, pageAt, wiresOf, type Catalogue, type PinShape } from "../core/document";
 import { freshBlocks } from "../core/freshness";
 import type { Block, Page, PinInfo, Problem } from "../core/model";
 import { sizeOf } from "../core/tensor";
@@ -102,7 +102,7 @@ export function useBlockView(name: string): BlockView {
   );
 }
 
-const NOWHERE: Page = { name: "", semantics: "", blocks: [] };
+const NOWHERE = emptyPage("");
 
 export function usePins(block: Block, view: BlockView): { inputs: PinShape[]; outputs: PinShape[] } {
   const { page, catalogue } = view;

@@ -57,7 +57,7 @@ function PageInspector({ tab, page }: { tab: Tab; page: Page }) {
         </label>
         <label className="stacked">
           <span>{words("inspector.semantics")}</span>
-          <select value={page.semantics} onChange={(event) => change({ semantics: event.target.value })}>
+          <select value={page.semantics} onChange={(event) => change({ semantics: event.target.value as Page["semantics"] })}>
             {["documented", "tf_cpu"].map((one) => (
               <option key={one}>{one}</option>
             ))}

@@ -6,7 +6,7 @@ import { freePlace, placesFor, type Box } from "../core/arrange";
 import * as commands from "../core/commands";
 import type { Point } from "../core/commands";
 import { copyText, cornerOf, pasteText } from "../core/clipboard";
-import { findBlock, inputPins, mapReferences, outputPins, wireId, wiresOf, withPage } from "../core/document";
+import { findBlock, inputPins, mapReferences, outputPins, takenNames, uniqueName, wireId, wiresOf, withPage } from "../core/document";
 import { redo, undo } from "../core/history";
 import type { Block, Fix, Json, Op, OpAttr, Page, Wire } from "../core/model";
 import { firstFit, givenTypes, refusal, type PinPlace } from "../core/pins";
@@ -276,14 +276,13 @@ export function guessHeight(block: Block | undefined): number {
   return 110 + 27 * ((op?.inputs.length ?? 1) + (op?.outputs.length ?? 1)) + 12 * (op?.attrs.length ?? 0);
 }
 
-export function makePage(): void {
+/** Make a page of its own from the selection, with a block in its place that stands for it. */
+export async function makePage(): Promise<void> {
   const tab = activeTab();
   if (!tab || tab.selection.size === 0) return;
-  let name = "";
-  editPage(word("action.pageFrom"), (page) => {
-    const made = commands.pageFromBlocks(page, tab.selection, "page");
-    name = made.name;
-    return made.page;
-  });
-  select([name]);
+  const page = shownPage(tab);
+  const name = uniqueName(new Set([...Object.keys(page.pages ?? {}), ...takenNames(page)]), "page");
+  const made = await serverEdit(word("action.pageFrom"), { kind: "fold", blocks: [...tab.selection], name });
+  if (made instanceof ApiError) say(made.message, "error");
+  else select(made);
 }
