@@ -62,6 +62,15 @@ CODES: dict[str, str] = {
 """Every code with its meaning; the documentation has a page made from this table."""
 
 
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What steers a terminal or the order of what is read, and halves of characters."""
+
+
+def visible(text: str) -> str:
+    """A text of unknown origin as it can be shown: control characters other than line ends and tabs as `\\x1b`."""
+    return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One thing that is wrong with a call. `where` shows the place in a text or a file, over one or more lines."""
@@ -77,7 +86,7 @@ class Fault:
     def __str__(self) -> str:
         text = f"{self.code} {self.op}: {self.argument} must {self.wanted}; got {self.got}."
         text = f"{text} {self.remedy}" if self.remedy else text
-        return "\n    ".join([text, *self.where.splitlines()])
+        return visible("\n    ".join([text, *self.where.splitlines()]))
 
     def as_dict(self) -> dict[str, str]:
         """The fault as plain data, for JSON."""

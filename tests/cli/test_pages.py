@@ -225,3 +225,29 @@ def test_help_teaches(command: str, capsys: Captured) -> None:
     printed = capsys.readouterr().out
     assert f"voxgrad {command}" in printed
     assert "exit codes:" in printed
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\rok\b\x9b31m\x7f\u202etxt"
+
+
+@pytest.mark.parametrize("op", ["Print", "Assert", "CheckNumerics", "ReadFile", "Const"])
+def test_a_page_cannot_steer_the_terminal(op: str, tmp_path: Path) -> None:
+    made = vg.Page("p")
+    text = np.array([HOSTILE.encode()], dtype=object)
+    if op == "Print":
+        made.add("Print", {"input": 1.0, "data": [text]}, {"message": f"{HOSTILE}line\n\tnext"}, name="block")
+    elif op == "Assert":
+        made.add("Assert", {"condition": False, "data": [text]}, name="block")
+    elif op == "CheckNumerics":
+        made.add("CheckNumerics", {"tensor": np.float32(np.nan)}, {"message": HOSTILE}, name="block")
+    elif op == "ReadFile":
+        made.add("ReadFile", {"filename": text.reshape(())}, name="block")
+    else:
+        made.add("Const", attrs={"value": text, "dtype": "string"}, name="block")
+    made.execute(["block"])
+    made.save(tmp_path / "p.vox.json")
+    done = subprocess.run([sys.executable, "-m", "voxgrad", "run", str(tmp_path / "p.vox.json")], capture_output=True)
+    told = (done.stdout + done.stderr).decode()
+    assert "owned" in told or op == "CheckNumerics"
+    assert not [one for one in told if not one.isprintable() and one not in "\n\t"]
+    assert "line\n\tnext" in told or op != "Print"

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import builtins
+import keyword
 import os
 import subprocess
 import sys
@@ -92,6 +94,44 @@ def test_odd_pages_survive(tmp_path: Path) -> None:
     made, wanted = run_script(page, "voxgrad", tmp_path), run_page(page)
     for key, value in wanted.items():
         np.testing.assert_array_equal(made[key], value, err_msg=key)
+
+
+def nasty_page() -> Page:
+    """Blocks called as everything that a script could need, and large values whose names run into each other."""
+    page = Page("nasty")
+    own = ["sys", "Path", "ml_dtypes", "np", "vg", "ops", "tf", "data", "page", "graph", "run", "OUTPUTS", "TARGETS",
+           "INITIALIZERS", "PLACEHOLDERS", "name", "value", "values", "session", "fed", "feeds", "cycles"]  # fmt: skip
+    names = sorted({*dir(builtins), *keyword.kwlist, *keyword.softkwlist, *own})
+    start = page.add("Placeholder", attrs={"dtype": "float32", "shape": []}, name="start")
+    made = [page.add("AddV2", {"x": start, "y": np.float32(at)}, name=name) for at, name in enumerate(names)]
+    nan = page.add("Const", attrs={"value": np.array([np.nan, -np.inf]), "dtype": "float64"}, name="const")
+    text = page.add("Const", attrs={"value": np.array([b"a"], dtype=object), "dtype": "string"}, name="text")
+    pool = {"ksize": [1, 2, 1, 1, 1], "strides": [1, 2, 1, 1, 1], "padding": "VALID"}
+    x, y, g = (np.full((1, size, 1, 1, 1), at, np.float32) for at, size in enumerate((800, 400, 400)))
+    first = page.add("MaxPool3DGrad", {"orig_input": x, "orig_output": y, "grad": g}, pool, name="a")
+    second = page.add("MaxPool3D", {"input": x + 5}, pool, name="a_orig")
+    total = page.add("AddN", {"inputs": made}, name="all of them")
+    page.expose({"all": total, "nan": nan, "text": text, "first": first, "second": second})
+    return page
+
+
+@pytest.mark.parametrize("target", ["voxgrad", pytest.param("tensorflow", marks=pytest.mark.parity)])
+def test_blocks_may_be_called_as_what_the_script_needs(target: str, tmp_path: Path) -> None:
+    page = nasty_page()
+    write_script(page, tmp_path / "exported.py", target)
+    program = """
+import exported
+for cycles in (1, 2):
+    found = exported.run(cycles, {"start": 0.5})
+print(*(found[name].sum().item() for name in ("all", "first", "second")), found["text"].tolist())
+"""
+    environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    outputs = [page.outputs[name] for name in ("all", "first", "second")]
+    wanted = ClientSession(page).run(outputs, {"start": np.float32(0.5)})
+    assert done.stdout.split() == [*(str(float(value.sum())) for value in wanted), "[b'a']"]
 
 
 @pytest.mark.parity

@@ -47,7 +47,8 @@ BLOCKS: dict[str, Build] = {
     "Volume": lambda page, name: vg.ops.Volume(page, path=name, name="block"),
 }
 OUTSIDE = ["../.bashrc", "../conftest.py", "../.git/hooks/pre-commit", "a/../../page.py", "/etc/passwd", "..", "/", "",
-           ".hidden", "./.hidden", "x/.y/z", "a" * 2000, "/".join("a" * 40)]  # fmt: skip
+           ".hidden", "./.hidden", "x/.y/z", "a" * 2000, "/".join("a" * 40), "a\0b", "a\nb", "\x1b[2J", "\u202etxt.exe",
+           "a\\..\\b", "nul", "x/CON.txt", "com1", "/dev/zero", "/proc/self/environ"]  # fmt: skip
 LINKS = ["link/page.py", "link/.bashrc", "conftest.py"]
 
 
@@ -136,6 +137,18 @@ def test_pipes_do_not_hang(home: Path) -> None:
     for op in ("ReadFile", "Restore", "Volume"):
         with pytest.raises(vg.VoxgradError, match="VG056"):
             vg.ClientSession(vg.Page.load(stranger(home, op, "pipe.npy"))).run("block")
+
+
+@pytest.mark.parametrize("op", BLOCKS)
+@pytest.mark.parametrize("name", ["a" * 300, "mine.txt/x", "\xff" * 200, "a", "a/b"])
+def test_names_that_no_file_can_have_are_errors(home: Path, op: str, name: str) -> None:
+    (home / "files" / "a").mkdir()
+    page = vg.Page.load(stranger(home, op, name))
+    if op == "MatchingFiles":
+        assert vg.ClientSession(page).run("block").size == 0
+    elif op not in ("WriteFile", "Save", "SaveV2") or name != "a/b":
+        with pytest.raises(vg.VoxgradError, match="VG05"):
+            vg.ClientSession(page).run(targets=["block"])
 
 
 def test_a_person_can_allow_more(home: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 from voxgrad.cli import exits
+from voxgrad.errors import visible
 from voxgrad.volumes.stores import SUFFIXES, Store, human, open_volume
 
 DESCRIPTION = f"""\
@@ -35,7 +36,7 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
         if arguments.json:
             print(json.dumps(as_data(store)))
         else:
-            print("\n".join(describe(store)))
+            print(visible("\n".join(describe(store))))
     return exits.OK
 
 

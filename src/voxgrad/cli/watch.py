@@ -10,6 +10,7 @@ import sys
 import time
 
 from voxgrad.cli import exits
+from voxgrad.errors import visible
 from voxgrad.volumes.watch import State, watch
 
 DESCRIPTION = """\
@@ -77,7 +78,7 @@ def figures(state: State) -> list[str]:
     parts += [f"{len(state.failed)} failed"] if state.failed else []
     parts += [f"{state.rate:,.0f}/s" if state.rate >= 10 else f"{state.rate:.2g}/s"] if state.rate else []
     parts += [f"{_time(left)} left"] if left is not None else [f"{state.phase} after {_time(state.seconds)}"]
-    failed = [f"  chunk {number}: {told}" for number, told in sorted(state.failed.items())[:5]]
+    failed = [visible(f"  chunk {number}: {told}") for number, told in sorted(state.failed.items())[:5]]
     return ["  ".join(parts), *failed]
 
 

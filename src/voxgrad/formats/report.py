@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from voxgrad.errors import visible
+
 CHANGED, NOTED, LOST = "changed", "noted", "lost"
 """`changed`: it is there and means the same, in another form. `noted`: it was drawing only. `lost`: it could not be
 kept, and the page may not do what it did."""
@@ -20,7 +22,7 @@ class Remark:
     text: str
 
     def __str__(self) -> str:
-        return f"{self.kind}: {self.place}: {self.text}"
+        return visible(f"{self.kind}: {self.place}: {self.text}")
 
 
 @dataclass(slots=True)

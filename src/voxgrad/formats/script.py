@@ -10,6 +10,7 @@ lines only: how a block is made, and how a session runs.
 
 from __future__ import annotations
 
+import builtins
 import keyword
 import re
 import textwrap
@@ -105,6 +106,13 @@ if __name__ == "__main__":
 """
 
 
+_TAKEN = (
+    "sys", "Path", "ml_dtypes", "np", "vg", "ops", "tf", "data", "page", "graph", "run", "OUTPUTS", "TARGETS",
+    "INITIALIZERS", "PLACEHOLDERS",
+)  # fmt: skip
+"""What the scripts call their own things; a block must not be called so."""
+
+
 @dataclass(frozen=True, slots=True)
 class Script:
     """A program and the large arrays that it loads."""
@@ -170,7 +178,7 @@ class _Writer:
     def script(self) -> Script:
         """All parts together."""
         blocks = order(self.page.blocks).blocks
-        taken = {"vg", "ops", "np", "tf", "sys", "Path", "page", "graph", "data", "run", "OUTPUTS", "TARGETS", "print"}
+        taken = {*dir(builtins), *_TAKEN}
         for block in blocks:
             self.names[block] = _identifier(block.name, taken)
         body = "\n".join(line for block in blocks for line in self._block(block)) + "\n"
@@ -300,6 +308,9 @@ class _Writer:
     def _array(self, array: Array, name: str) -> str:
         """An array as an expression; a large one is loaded from the file beside the script."""
         if array.size > INLINE_ELEMENTS and array.dtype != object:
+            while name in self.arrays:
+                # A pin of one block may be called as the end of another block's name is.
+                name += "_"
             self.arrays[name] = array
             dtype = dtype_of(array.dtype)
             # NumPy writes bfloat16 as nameless bytes; the script gives them their name again.

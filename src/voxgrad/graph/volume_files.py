@@ -6,6 +6,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.kernels.arraywise.files import Files, NotAllowed, Place
 
 _FORMATS = "voxgrad.volumes.stores"
@@ -19,6 +20,9 @@ def open_in(files: Files, name: str, axes: str) -> Any:
         path = place.checked()
     except NotAllowed as error:
         raise error.error("Volume", "path") from None
+    except OSError as error:
+        got = f"{name[:80]!r}: {error.strerror}"
+        raise InvalidArgumentError(Fault("VG051", "Volume", "path", "be a file that can be read", got)) from None
     return import_module(_FORMATS).open_volume(f"{path}:{member}" if member else path, axes=axes or None)
 
 

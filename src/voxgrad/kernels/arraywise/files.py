@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import os
+import re
 import secrets
 import stat
 from collections.abc import Callable, Iterator
@@ -107,7 +108,7 @@ class Files:
     def _granted(self, name: str, write: bool) -> Place:
         """The granted place of a name that leaves its folder, is hidden or a whole path."""
         wanted = f"be the name of a file inside {self.folders(write)[0]}, without '..' and not hidden"
-        if not self.granted or "\0" in name or not name:
+        if not self.granted or not name or not name.isprintable() or len(name) > 4 * MOST_CHARACTERS:
             raise NotAllowed(wanted, repr(name))
         path = Path(os.path.realpath(self.folders()[0] / name))
         for grant in self.granted:
@@ -129,10 +130,18 @@ class Files:
         return found
 
 
+_DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
+"""Names that are devices on some systems, in every folder."""
+
+
 def plain_parts(name: str) -> tuple[str, ...] | None:
-    """The parts of a name that stays where it starts; None for all others: whole paths, `..`, hidden files."""
+    """The parts of a name that stays where it starts, on every system; None for all others.
+
+    Others are whole paths, `..`, hidden files, devices, and names that cannot be shown.
+    """
     parts = tuple(part for part in name.split("/") if part not in ("", "."))
-    bad = not parts or name.startswith("/") or "\0" in name or any(part.startswith(".") for part in parts)
+    bad = not parts or name.startswith("/") or "\\" in name or not name.isprintable()
+    bad = bad or any(part.startswith(".") or _DEVICE.fullmatch(part) for part in parts)
     return None if bad or len(parts) > MOST_PARTS or len(name) > MOST_CHARACTERS else parts
 
 

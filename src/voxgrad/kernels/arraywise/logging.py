@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from voxgrad.errors import visible
 from voxgrad.kernels.arraywise.evaluation import Run, kernel
 from voxgrad.kernels.arraywise.namespace import Array, to_numpy
 
@@ -32,7 +33,8 @@ def print_(run: Run, value: Any, data: list[Any]) -> Any:
     printed = state.counters.get(name, 0)
     if limit < 0 or printed < limit:
         state.counters[name] = printed + 1
-        run.context.log(run.attrs["message"] + "".join(shown(one, run.attrs["summarize"]) for one in data))
+        line = run.attrs["message"] + "".join(shown(one, run.attrs["summarize"]) for one in data)
+        run.context.log(visible(line))
     return value
 
 
