@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +30,12 @@ Schema = dict[str, Any]
 
 
 def typescript(document: Schema) -> str:
-    """All messages as interfaces, and all routes with what they take and give."""
+    """All messages as interfaces."""
     parts = [HEAD.format(source="the messages of the studio's server")]
     schemas = document["components"]["schemas"]
     parts.extend(_interface(name, schemas[name]) for name in sorted(schemas))
     event = document["webhooks"]["events"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     parts.append(f"/** What comes over the WebSocket /api/events. */\nexport type Event = {_type(event)};\n")
-    parts.append(_paths(document["paths"]))
     return "\n".join(parts)
 
 
@@ -72,28 +70,6 @@ def _type(schema: Schema) -> str:
         values = schema.get("additionalProperties", True)
         return f"Record<string, {_type(values) if isinstance(values, dict) else 'unknown'}>"
     return SCALARS.get(str(kind), "unknown")
-
-
-def _paths(paths: Schema) -> str:
-    lines = ["/** What every route takes and gives. */", "export interface Routes {"]
-    for path in sorted(paths):
-        for method in sorted(paths[path]):
-            lines.extend(_route(method, path, paths[path][method]))
-    return "\n".join([*lines, "}", ""])
-
-
-def _route(method: str, path: str, route: Schema) -> Iterator[str]:
-    content = route.get("requestBody", {}).get("content", {}).get("application/json")
-    answer = route["responses"]["200"].get("content", {}).get("application/json")
-    queries = [one for one in route.get("parameters", ()) if one["in"] == "query"]
-    yield f"  /** {route['description']} */"
-    yield f'  "{method.upper()} {path}": {{'
-    if queries:
-        entries = [f"{one['name']}{'' if one.get('required') else '?'}: {_type(one['schema'])}" for one in queries]
-        yield f"    query: {{ {'; '.join(entries)} }};"
-    yield f"    body: {_type(content['schema']) if content else 'undefined'};"
-    yield f"    answer: {_type(answer['schema']) if answer and answer['schema'] else 'ArrayBuffer'};"
-    yield "  };"
 
 
 def page_types(schema: Schema) -> str:

@@ -14,6 +14,7 @@ import pytest
 
 import voxgrad as vg
 from voxgrad.catalog.registry import FAMILY
+from voxgrad.doors import DOORS, through
 from voxgrad.errors import CODES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,7 +22,7 @@ PACKAGE = ROOT / "src" / "voxgrad"
 
 # Rooms from left to right; a room knows those on its left. The last line may import everything.
 ROOMS = [
-    ["errors", "_version"],
+    ["errors", "_version", "doors"],
     ["catalog"],
     ["reference", "kernels"],
     ["arrays"],
@@ -62,6 +63,33 @@ def test_imports_point_one_way(path: Path) -> None:
     assert room in RANK, f"{room} is no room of the house"
     for other in imported_rooms(path) - {room}:
         assert RANK[other] < RANK[room] or (RANK[other] == RANK[room] == 4), f"{room} must not know {other}"
+
+
+def calls_of(path: Path, *names: str) -> list[ast.Call]:
+    """The calls of functions with these names in a file."""
+    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    return [one for one in calls if getattr(one.func, "attr", getattr(one.func, "id", "")) in names]
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_modules_of_other_rooms_are_loaded_through_doors(path: Path) -> None:
+    """A name in a string is an import, too: of the room's own modules, of libraries, or through a declared door."""
+    room = room_of(path)
+    if room in ("__init__", "doors", "isolation"):  # the package's own names; the doors; what a caller named
+        return
+    for call in calls_of(path, "import_module", "__import__"):
+        name = ast.unparse(call.args[0])
+        assert "voxgrad" not in name or name[2:].startswith(f"voxgrad.{room}."), f"{room} loads {name} behind the rules"
+    for call in calls_of(path, "through"):
+        assert isinstance(call.args[0], ast.Constant) or room == "arrays", "a door is named where it is used"
+        if isinstance(call.args[0], ast.Constant):
+            assert DOORS[call.args[0].value][0] == room
+
+
+def test_doors_lead_to_the_right_and_open() -> None:
+    for door, (room, module) in DOORS.items():
+        assert RANK[module.split(".")[1]] > RANK[room], f"{door} needs no door"
+        assert through(door).__name__ == module
 
 
 def test_the_package_works_without_its_native_library(tmp_path: Path) -> None:

@@ -4,21 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import Any
 
 from voxgrad.arrays.kinds import is_instance
 from voxgrad.catalog.model import Op
+from voxgrad.doors import through
 
-_PLANNERS = {("dask.array", "Array"): "voxgrad.volumes.lazy"}
-"""Classes of lazy arrays, and the module whose `execute` plans calls on them. It is loaded when one first comes."""
+_PLANNERS = {("dask.array", "Array"): "lazy"}
+"""Classes of lazy arrays, and the door to the module whose `execute` plans calls on them."""
 
 
 def planner(arguments: Mapping[str, Any]) -> Callable[[Op, Mapping[str, Any]], Any] | None:
     """What handles a call with these arguments, or None where all of them hold values."""
     for value in arguments.values():
-        for (module, name), room in _PLANNERS.items():
+        for (module, name), door in _PLANNERS.items():
             if is_instance(value, module, name):
-                execute: Callable[[Op, Mapping[str, Any]], Any] = import_module(room).execute
+                execute: Callable[[Op, Mapping[str, Any]], Any] = through(door).execute
                 return execute
     return None

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import sys
 
-from voxgrad.errors import CancelledError, Fault, VoxgradError
+from voxgrad.errors import CancelledError, VoxgradError
 
 OK = 0
 WRONG = 1
@@ -47,8 +47,3 @@ def code_of(error: VoxgradError) -> int:
         return CANCELLED
     code = error.faults[0].code if error.faults else ""
     return FILE if code in _FILE_CODES else MISSING if code == "VG070" else WRONG
-
-
-def unreadable(path: object, reason: object) -> VoxgradError:
-    """The error for a file that cannot be opened."""
-    return VoxgradError(Fault("VG051", "voxgrad", str(path), "be a file that can be read", str(reason)))

@@ -36,13 +36,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from voxgrad.catalog import registry
 from voxgrad.catalog.model import Op
 from voxgrad.catalog.semantics import SEMANTICS
+from voxgrad.doors import through
 from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.graph.block import Block, Output, Source, Value, Wire
 from voxgrad.kernels.arraywise.files import Files
@@ -562,26 +562,21 @@ class Page:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the page file, `*.vox.json`; large constants go into a folder beside it."""
-        _formats("page_file").save(self.store.root, path)
+        through("page_file").save(self.store.root, path)
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Page:
         """The page in a page file, or in a picture that was drawn from a page."""
-        page = _formats("page_file").load(path)
+        page = through("page_file").load(path)
         assert isinstance(page, Page)
         return page
 
     def _repr_svg_(self) -> str:
-        return str(_formats("picture").draw_svg(self.store.root))
+        return str(through("picture").draw_svg(self.store.root))
 
     def __repr__(self) -> str:
         scope = f", scope {self.prefix[:-1]!r}" if self.prefix else ""
         return f"<Page {self.name!r}{scope}: {len(self.blocks)} blocks>"
-
-
-def _formats(name: str) -> Any:
-    """A module of the room on the right, looked up when it is asked for: pages stand without their file formats."""
-    return import_module(f"voxgrad.formats.{name}")
 
 
 def inside(store: Store) -> list[Store]:

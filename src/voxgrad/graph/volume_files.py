@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
+from voxgrad.doors import through
 from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.kernels.arraywise.files import Files, NotAllowed, Place
 
-_FORMATS = "voxgrad.volumes.stores"
 Stamp = tuple[tuple[int, int], ...]
 
 
@@ -23,7 +22,7 @@ def open_in(files: Files, name: str, axes: str) -> Any:
     except OSError as error:
         got = f"{name[:80]!r}: {error.strerror}"
         raise InvalidArgumentError(Fault("VG051", "Volume", "path", "be a file that can be read", got)) from None
-    return import_module(_FORMATS).open_volume(f"{path}:{member}" if member else path, axes=axes or None)
+    return through("volumes").open_volume(f"{path}:{member}" if member else path, axes=axes or None)
 
 
 def _found(files: Files, name: str) -> tuple[Place, str]:
@@ -31,7 +30,7 @@ def _found(files: Files, name: str) -> tuple[Place, str]:
     before, colon, after = name.rpartition(":")
     if colon and (place := files.find(before)).path.is_dir():
         return place, after
-    path, member = import_module(_FORMATS).split_name(name)
+    path, member = through("volumes").split_name(name)
     return files.find(str(path) if member else name), member
 
 
