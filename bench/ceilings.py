@@ -16,7 +16,6 @@ import numpy as np
 
 from native import build as native
 
-VECTOR_BYTES = {"avx512": 64, "avx2": 32}
 TURNS = 2_000_000
 """Rounds of the loop that tells what the units can do: some tens of milliseconds."""
 
@@ -63,11 +62,11 @@ def units(threads: int, isa: str) -> dict[str, float]:
     cxx = native.compiler()
     if cxx is None:
         return {}
-    flags = native.ISA.get(f"isa_{isa}.cpp", [])
+    flags = native.ISA.get(isa, [])
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "fma.so"
         source = Path(__file__).with_name("fma.cpp")
-        common = ["-O2", "-shared", "-fPIC", "-ffp-contract=fast", f"-DVECTOR_BYTES={VECTOR_BYTES.get(isa, 16)}"]
+        common = ["-O2", "-shared", "-fPIC", "-ffp-contract=fast", f"-DVECTOR_BYTES={native.VECTOR_BYTES.get(isa, 16)}"]
         subprocess.run([cxx, *common, *flags, str(source), "-o", str(made)], check=True)
         library = ctypes.CDLL(str(made))
     found = {}

@@ -3,7 +3,8 @@
 
     python3 native/build.py [--sanitize] [--output PATH]
 
-Objects are kept under build/native/ by the hash of what went into them, so a rebuild compiles only what changed.
+Objects are kept under build/native/ by the hash of what went into them, so a rebuild compiles only what
+reads a file that changed.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import argparse
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -26,7 +29,7 @@ COMMON = [
     "-std=c++20",
     "-O3",
     "-fPIC",
-    "-fvisibility=default",
+    "-fvisibility=hidden",
     "-fno-math-errno",
     "-ffp-contract=fast",
     "-pthread",
@@ -34,8 +37,9 @@ COMMON = [
     "-Wextra",
 ]
 ISA = {
-    "isa_avx2.cpp": ["-mavx2", "-mfma", "-mf16c"],
-    "isa_avx512.cpp": [
+    "baseline": [],
+    "avx2": ["-mavx2", "-mfma", "-mf16c"],
+    "avx512": [
         "-mavx512f",
         "-mavx512bw",
         "-mavx512dq",
@@ -43,8 +47,12 @@ ISA = {
         "-mfma",
         "-mf16c",
         "-mprefer-vector-width=512",
+        "-Wno-maybe-uninitialized",  # GCC 12 warns about its own avx512fintrin.h
+        "-Wno-uninitialized",
     ],
 }
+VECTOR_BYTES = {"baseline": 16, "avx2": 32, "avx512": 64}
+_INCLUDE = re.compile(rb'^[ \t]*#include "([^"]+)"', re.MULTILINE)
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-g", "-O1"]
 
 
@@ -56,31 +64,45 @@ def compiler() -> str | None:
     return None
 
 
-def sources() -> list[Path]:
-    """The files to compile here: the x86 instruction sets only on x86."""
-    wanted = sorted((ROOT / "src").glob("*.cpp"))
-    if platform.machine().lower() not in ("x86_64", "amd64"):
-        wanted = [path for path in wanted if path.name not in ISA]
-    return wanted
+def objects() -> Iterator[tuple[Path, str, list[str]]]:
+    """What the library is made of: source, name of the object, flags. Every unit once for each instruction set."""
+    for path in sorted((ROOT / "src").glob("*.cpp")):
+        yield path, path.stem, []
+    is_x86 = platform.machine().lower() in ("x86_64", "amd64")
+    for isa, flags in ISA.items() if is_x86 else [("baseline", [])]:
+        for path in sorted((ROOT / "src" / "units").glob("*.cpp")):
+            defined = [f"-DVG_NAMESPACE=vg_{isa}", f"-DVG_VECTOR_BYTES={VECTOR_BYTES[isa]}"]
+            yield path, f"{path.stem}-{isa}", [*flags, *defined]
 
 
-def flags_of(name: str) -> list[str]:
-    """Flags of one source file: its instruction set; kernels are hidden, so that two builds in a process keep apart."""
-    return (["-fvisibility=hidden"] if name.startswith("isa_") else []) + ISA.get(name, [])
+def read_with_headers(source: Path) -> dict[Path, bytes]:
+    """A file and all that it includes of ours, with what is in them."""
+    found: dict[Path, bytes] = {}
+    waiting = [source.resolve()]
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found[path] = path.read_bytes()
+            waiting += [(path.parent / name.decode()).resolve() for name in _INCLUDE.findall(found[path])]
+    return found
 
 
-def compile_one(cxx: str, source: Path, flags: list[str], cache: Path) -> Path:
+def compile_one(cxx: str, source: Path, name: str, flags: list[str], cache: Path) -> Path:
     """Compile one file to an object, unless one made from the same text and flags is there already."""
-    digest = hashlib.sha256(" ".join([cxx, *flags, source.name]).encode())
-    headers = sorted((ROOT / "include").rglob("*.h")) + sorted((ROOT / "src").rglob("*.hpp"))
-    for path in [source, *headers]:
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    target = cache / f"{source.stem}-{digest.hexdigest()[:16]}.o"
+    digest = hashlib.sha256(" ".join([cxx, *flags]).encode())
+    for path, text in sorted(read_with_headers(source).items()):
+        digest.update(path.name.encode() + b"\0" + text)
+    target = cache / f"{name}-{digest.hexdigest()[:16]}.o"
     if not target.exists():
         part = target.with_suffix(f".{os.getpid()}.part")
         subprocess.run([cxx, *flags, "-c", str(source), "-o", str(part)], check=True)
         part.replace(target)
     return target
+
+
+def by_length(made: tuple[Path, str, list[str]]) -> int:
+    """What takes longest to compile is begun first: for want of better, what reads most."""
+    return -sum(map(len, read_with_headers(made[0]).values()))
 
 
 def build(output: Path = PLACE, sanitize: bool = False) -> Path:
@@ -92,12 +114,17 @@ def build(output: Path = PLACE, sanitize: bool = False) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     extra = SANITIZE if sanitize else []
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        jobs = [pool.submit(compile_one, cxx, path, COMMON + extra + flags_of(path.name), cache) for path in sources()]
-        objects = [str(job.result()) for job in jobs]
+        jobs = {
+            name: pool.submit(compile_one, cxx, path, name, COMMON + extra + flags, cache)
+            for path, name, flags in sorted(objects(), key=by_length)
+        }
+        # In the order of the list: of what several objects hold, as functions of the standard library, the first stays,
+        # and that must run on every machine.
+        made = [str(jobs[name].result()) for _, name, _ in objects()]
     output.parent.mkdir(parents=True, exist_ok=True)
     part = output.with_suffix(f".{os.getpid()}.part")
     static = [] if sys.platform == "darwin" or sanitize else ["-static-libstdc++", "-static-libgcc"]
-    subprocess.run([cxx, "-shared", "-pthread", *extra, *static, *objects, "-o", str(part)], check=True)
+    subprocess.run([cxx, "-shared", "-pthread", *extra, *static, *made, "-o", str(part)], check=True)
     part.replace(output)
     return output
 

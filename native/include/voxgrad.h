@@ -14,6 +14,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#if defined(__GNUC__) && !defined(_WIN32)
+#pragma GCC visibility push(default) /* all else is hidden, so that two builds in one process keep apart */
+#endif
 
 #define VG_ABI_VERSION 3
 
@@ -149,6 +152,9 @@ typedef struct vg_ready {
  * done, where one of them is not C-contiguous and aligned. */
 int32_t vg_call(const vg_ready *ready, const char *const *arrays);
 
+#if defined(__GNUC__) && !defined(_WIN32)
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

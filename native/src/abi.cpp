@@ -56,51 +56,14 @@ int32_t vg_use_isa(int32_t wanted) {
     return 1;
 }
 
-#define VG_SCRATCH(name, problem_type) \
-    int64_t vg_##name##_scratch(const problem_type *p, int32_t threads) { return kernels().name##_scratch(p, threads); }
-VG_SCRATCH(conv3d, vg_conv)
-VG_SCRATCH(conv3d_input, vg_conv)
-VG_SCRATCH(conv3d_filter, vg_conv)
-VG_SCRATCH(avg_pool, vg_pool)
-VG_SCRATCH(avg_pool_grad, vg_pool)
-VG_SCRATCH(max_pool, vg_pool)
-VG_SCRATCH(max_pool_grad, vg_pool)
-VG_SCRATCH(max_pool_grad_grad, vg_pool)
-VG_SCRATCH(max_pool_positions, vg_pool)
-VG_SCRATCH(max_pool_grad_positions, vg_pool)
-VG_SCRATCH(max_pool_grad_grad_positions, vg_pool)
-#undef VG_SCRATCH
-
-int32_t vg_conv3d(const vg_conv *p, const void *x, const void *w, void *y, const vg_run *r) {
-    return kernels().conv3d(p, x, w, y, r);
-}
-int32_t vg_conv3d_input(const vg_conv *p, const void *w, const void *dy, void *dx, const vg_run *r) {
-    return kernels().conv3d_input(p, w, dy, dx, r);
-}
-int32_t vg_conv3d_filter(const vg_conv *p, const void *x, const void *dy, void *dw, const vg_run *r) {
-    return kernels().conv3d_filter(p, x, dy, dw, r);
-}
-int32_t vg_avg_pool(const vg_pool *p, const void *x, void *y, const vg_run *r) { return kernels().avg_pool(p, x, y, r); }
-int32_t vg_avg_pool_grad(const vg_pool *p, const void *dy, void *dx, const vg_run *r) {
-    return kernels().avg_pool_grad(p, dy, dx, r);
-}
-int32_t vg_max_pool(const vg_pool *p, const void *x, void *y, const vg_run *r) { return kernels().max_pool(p, x, y, r); }
-int32_t vg_max_pool_grad(const vg_pool *p, const void *x, const void *y, const void *dy, void *dx, const vg_run *r) {
-    return kernels().max_pool_grad(p, x, y, dy, dx, r);
-}
-int32_t vg_max_pool_grad_grad(const vg_pool *p, const void *x, const void *y, const void *g, void *out, const vg_run *r) {
-    return kernels().max_pool_grad_grad(p, x, y, g, out, r);
-}
-int32_t vg_max_pool_positions(const vg_pool *p, const void *x, void *y, uint8_t *positions, const vg_run *r) {
-    return kernels().max_pool_positions(p, x, y, positions, r);
-}
-int32_t vg_max_pool_grad_positions(const vg_pool *p, const uint8_t *positions, const void *dy, void *dx, const vg_run *r) {
-    return kernels().max_pool_grad_positions(p, positions, dy, dx, r);
-}
-int32_t vg_max_pool_grad_grad_positions(const vg_pool *p, const uint8_t *positions, const void *g, void *out,
-                                        const vg_run *r) {
-    return kernels().max_pool_grad_grad_positions(p, positions, g, out, r);
-}
+// Written against the declarations in voxgrad.h: one that differs does not compile.
+#define VG_ENTRY(name, family, problem, parameters, arguments)                        \
+    int64_t vg_##name##_scratch(const problem *p, int32_t threads) {\
+        return kernels().name##_scratch(p, threads);                                  \
+    }                                                                                 \
+    int32_t vg_##name parameters { return kernels().name arguments; }
+VG_KERNELS(VG_ENTRY)
+#undef VG_ENTRY
 
 int32_t vg_call(const vg_ready *ready, const char *const *arrays) {
     using Two = int32_t (*)(const void *, const void *, const void *, const vg_run *);

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../kernels/pool_avg.hpp"
+#include "../table.hpp"
+
+namespace VG_NAMESPACE {
+VG_UNIT_POOL_AVG_GRAD(VG_EXPORT)
+}

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The native sources: units that can be compiled apart, and one list of what they offer."""
+
+import ctypes
+import re
+from pathlib import Path
+
+import pytest
+
+from native import build as native
+
+HEADER = native.ROOT / "include" / "voxgrad.h"
+UNITS = {name: source for source, name, _ in native.objects() if source.parent.name == "units"}
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_no_unit_reads_the_kernels_of_another_family(name: str) -> None:
+    read = {path.name for path in native.read_with_headers(UNITS[name])}
+    own, others = ("pool", "conv") if name.startswith("pool") else ("conv", "pool")
+    assert f"{own}_common.hpp" in read
+    assert not [path for path in read if path.startswith(others)]
+
+
+def test_an_object_is_made_again_only_where_it_reads_what_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "one.cpp").write_text('#include "shared.hpp"\n')
+    (tmp_path / "two.cpp").write_text('#include "own.hpp"\n#include <vector>\n')
+    (tmp_path / "own.hpp").write_text('  #include "shared.hpp"\n')
+    (tmp_path / "shared.hpp").write_text("int a;\n")
+    compiled = []
+
+    def compile_nothing(command: list[str], check: bool) -> None:
+        compiled.append(Path(command[-3]).name)
+        Path(command[-1]).touch()
+
+    monkeypatch.setattr(native.subprocess, "run", compile_nothing)
+
+    def build(*flags: str) -> list[str]:
+        compiled.clear()
+        for name in ("one", "two"):
+            native.compile_one("c++", tmp_path / f"{name}.cpp", name, list(flags), tmp_path)
+        return list(compiled)
+
+    assert build() == ["one.cpp", "two.cpp"]
+    assert build() == []
+    (tmp_path / "own.hpp").write_text('#include "shared.hpp"\nint b;\n')
+    assert build() == ["two.cpp"]
+    (tmp_path / "shared.hpp").write_text("int c;\n")
+    assert build() == ["one.cpp", "two.cpp"]
+    assert build("-O1") == ["one.cpp", "two.cpp"]
+
+
+@pytest.mark.skipif(not native.PLACE.exists(), reason="no native library was built")
+def test_the_library_has_what_its_header_declares() -> None:
+    declared = re.findall(r"^\w+ (vg_\w+)\(", HEADER.read_text(), re.MULTILINE)
+    library = ctypes.CDLL(str(native.PLACE))
+    assert len(declared) >= 27
+    assert [name for name in declared if not hasattr(library, name)] == []
