@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
 
 from voxgrad.cli import exits
 from voxgrad.errors import visible
@@ -34,26 +33,10 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     for path in arguments.paths:
         store = open_volume(path, axes=arguments.axes)
         if arguments.json:
-            print(json.dumps(as_data(store)))
+            print(json.dumps(store.as_data()))
         else:
             print(visible("\n".join(describe(store))))
     return exits.OK
-
-
-def as_data(store: Store) -> dict[str, Any]:
-    """What is known of a volume, as plain data."""
-    return {
-        "path": store.name,
-        "format": store.kind,
-        "shape": list(store.shape),
-        "axes": store.axes,
-        "dtype": str(store.dtype),
-        "spacing": list(store.spacing),
-        "unit": store.unit,
-        "chunks": None if store.chunks is None else list(store.chunks),
-        "bytes": store.nbytes,
-        "affine": None if store.affine is None else store.affine.tolist(),
-    }
 
 
 def describe(store: Store) -> list[str]:

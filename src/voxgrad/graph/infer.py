@@ -21,7 +21,7 @@ from voxgrad.graph.page import Store, inside
 from voxgrad.graph.problems import PinProblem
 from voxgrad.graph.rules import check_pins, given_attributes, host_values, infer_call
 from voxgrad.graph.values import literal, spec_of
-from voxgrad.graph.volume_files import Stamp, open_in, stamp
+from voxgrad.graph.volume_files import Stamp, header, stamp
 
 UNKNOWN = Spec()
 Bound = Mapping[Output, Spec]
@@ -173,8 +173,7 @@ class Inference:
         """The shape of a volume in a file that the page may read."""
         files = self._path[0].files
         self._looked[block] = name, stamp(files, name)
-        shape: Shape = open_in(files, name, axes).shape
-        return shape
+        return tuple(header(files, name, axes)["shape"])
 
     def _inputs(self, block: Block, op: Op, faults: Faults) -> dict[str, Any]:
         """The specs of all inputs; wires first, because typed values take the type of their neighbours."""

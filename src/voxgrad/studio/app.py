@@ -500,7 +500,7 @@ async def import_file(
             raise HTTPException(422, f"The files are malformed: {str(error)[:200]}") from None
     else:
         files = {name: body}
-    made, report = await off(exchange.read_files, files, studio.project.uploads)
+    made, report = await off(exchange.read_files, files, studio.project.uploads, studio.limits.memory)
     return messages.Imported(page=await off(studio.pages.add, made), report=report)
 
 

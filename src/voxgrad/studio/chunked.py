@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -24,7 +25,7 @@ from typing import Any
 
 import voxgrad
 from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
-from voxgrad.graph.volume_files import open_in
+from voxgrad.graph.volume_files import header, headers
 from voxgrad.kernels.arraywise.files import Files, NotAllowed
 from voxgrad.studio import messages
 from voxgrad.studio.limits import RunLimits
@@ -60,7 +61,7 @@ class ChunkedRuns:
 
     def __init__(self, project: Project, limits: RunLimits):
         self._project = project
-        self._files = Files(project.files)
+        self._files = Files(project.files, apart=True)
         self._limits = limits
         self._children: dict[str, _Child] = {}
         self._lock = threading.Lock()
@@ -69,19 +70,14 @@ class ChunkedRuns:
 
     def volumes(self) -> messages.Volumes:
         """The volumes of the folder, from their headers."""
-        found = [self._volume(name) for name, _ in zip(self._names(), range(MOST_VOLUMES), strict=False)]
-        return messages.Volumes(volumes=found)
+        names = list(itertools.islice(self._names(), MOST_VOLUMES))
+        told = headers(self._files, names)
+        return messages.Volumes(volumes=[self._volume(name, one) for name, one in zip(names, told, strict=True)])
 
-    def _volume(self, name: str) -> messages.VolumeData:
-        try:
-            store = open_in(self._files, name, "")
-        except VoxgradError as error:
-            return messages.VolumeData(name=name, error=str(error.faults[0]).replace(str(self._project.files), "files"))
-        return messages.VolumeData(
-            name=name, format=store.kind, shape=list(store.shape), axes=store.axes, dtype=str(store.dtype),
-            spacing=list(store.spacing), unit=store.unit, bytes=store.nbytes,
-            chunks=None if store.chunks is None else list(store.chunks),
-        )  # fmt: skip
+    def _volume(self, name: str, told: dict[str, Any] | VoxgradError) -> messages.VolumeData:
+        if isinstance(told, VoxgradError):
+            return messages.VolumeData(name=name, error=str(told.faults[0]).replace(str(self._project.files), "files"))
+        return messages.VolumeData(name=name, **{key: told[key] for key in told if key not in ("path", "affine")})
 
     def _names(self) -> Iterator[str]:
         """Volumes by name, in a fixed order; slices of a series are one volume, under the name of their folder."""
@@ -142,7 +138,7 @@ class ChunkedRuns:
         # A Volume block that names the file itself also says how to read it: its axes, its box.
         own = {(str(block.get("name")), str(block["attrs"].get("path"))) for block in _volume_blocks(ask.document)}
         given = {block: name for block, name in ask.volumes.items() if (block, name) not in own}
-        volumes = {block: open_in(self._files, name, "").name for block, name in given.items()}
+        volumes = {block: header(self._files, name, "")["path"] for block, name in given.items()}
         name = next(iter(ask.outputs.values()))
         with self._lock:
             known = self._children.get(_id(name))

@@ -22,6 +22,7 @@ from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
 from voxgrad.formats import page_file, tensor_files
 from voxgrad.formats.picture import draw_png, draw_svg
 from voxgrad.graph.page import Page
+from voxgrad.isolation import isolated
 from voxgrad.studio import messages
 from voxgrad.studio.project import file_stem
 from voxgrad.studio.tensors import Array, TensorStore
@@ -29,6 +30,8 @@ from voxgrad.studio.tensors import Array, TensorStore
 VOLUMES = (".npy", ".npz", ".nii.gz", ".nii", ".tiff", ".tif", ".h5", ".hdf5", ".dcm", ".zarr")
 PAGES = (page_file.SUFFIX, ".json", ".svg", ".png")
 BESIDE = (".dat",)
+RESULT = f"result.page{page_file.SUFFIX}"
+IMPORT_SECONDS = 120.0
 
 
 def decoded(ask: messages.AskImport) -> dict[str, bytes]:
@@ -39,20 +42,47 @@ def decoded(ask: messages.AskImport) -> dict[str, bytes]:
         raise ValueError(str(error)) from None
 
 
-def read_files(files: Mapping[str, bytes], uploads: Path) -> tuple[Page, list[str]]:
-    """The page in some files that belong together, and what was changed or lost on the way."""
+def read_files(files: Mapping[str, bytes], uploads: Path, memory: int) -> tuple[Page, list[str]]:
+    """The page in some files that belong together, and what was changed or lost on the way.
+
+    They are parsed in a child process, which leaves a page file beside them.
+    """
     folder = uploads / secrets.token_hex(8)
     folder.mkdir()
     try:
-        if all(_ZARR.match(name) for name in files):
-            return _read(_place_store(folder, files))
-        placed = [path for name, data in files.items() if (path := _place(folder, name, data)).suffix not in BESIDE]
-        if len(placed) != 1:
-            wanted = "be one page or volume, with what belongs to it"
-            raise InvalidArgumentError(Fault("VG053", "studio", "files", wanted, f"{len(placed)} of {len(files)}"))
-        return _read(placed[0])
+        path = _placed(folder, files)
+        report = isolated(
+            brought, str(path), str(folder / RESULT), about=path.name, seconds=IMPORT_SECONDS, memory=memory
+        )
+        return page_file.load(folder / RESULT), [str(line) for line in report]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def brought(path: str, result: str) -> list[str]:
+    """In the child: read a file, leave its page at `result`, tell what was changed or lost."""
+    try:
+        page, report = _read(Path(path))
+    except VoxgradError as error:
+        # The person knows the file, not the folder that it was put into.
+        plain = str(Path(path).parent) + "/"
+        raise type(error)([_without(plain, fault) for fault in error.faults]) from None
+    page.save(result)
+    return report
+
+
+def _without(folder: str, fault: Fault) -> Fault:
+    return Fault(**{key: text.replace(folder, "") for key, text in fault.as_dict().items()})
+
+
+def _placed(folder: Path, files: Mapping[str, bytes]) -> Path:
+    if all(_ZARR.match(name) for name in files):
+        return _place_store(folder, files)
+    placed = [path for name, data in files.items() if (path := _place(folder, name, data)).suffix not in BESIDE]
+    if len(placed) != 1:
+        wanted = "be one page or volume, with what belongs to it"
+        raise InvalidArgumentError(Fault("VG053", "studio", "files", wanted, f"{len(placed)} of {len(files)}"))
+    return placed[0]
 
 
 def _place(folder: Path, name: str, data: bytes) -> Path:

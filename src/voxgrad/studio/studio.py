@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import threading
 from collections import OrderedDict
 from pathlib import Path
@@ -29,7 +30,7 @@ class Studio:
     def __init__(self, folder: Path, limits: RunLimits | None = None):
         self.project = Project(folder)
         self.limits = limits if limits is not None else RunLimits.of_this_machine()
-        self.documents = Documents(self.project.blobs, Files(self.project.files))
+        self.documents = Documents(self.project.blobs, Files(self.project.files, apart=True))
         self.history = History(self.project.state / "studio.sqlite")
         self.tensors = TensorStore(self.project.tensors)
         self.pages = PageStore(self.project, self.documents, self.history)
@@ -43,7 +44,10 @@ class Studio:
     def _sweep(self) -> None:
         """Take away what a killed studio has left: uploads, and constants that no draft speaks of."""
         for path in self.project.uploads.iterdir():
-            path.unlink(missing_ok=True)
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
         if self.project.blobs.is_dir():
             text = b"".join(path.read_bytes() for path in self.project.drafts.glob("*.journal"))
             used = set(re.findall(rb"blobs\.data/([0-9a-f]{16}\.npy)", text))

@@ -86,6 +86,15 @@ class Store:
         """The name under which it was opened."""
         return f"{self.path}:{self.member}" if self.member else str(self.path)
 
+    def as_data(self) -> dict[str, Any]:
+        """What is known of it before it is read, as plain data."""
+        return {
+            "path": self.name, "format": self.kind, "shape": list(self.shape), "axes": self.axes,
+            "dtype": str(self.dtype), "spacing": list(self.spacing), "unit": self.unit,
+            "chunks": None if self.chunks is None else list(self.chunks), "bytes": self.nbytes,
+            "affine": None if self.affine is None else self.affine.tolist(),
+        }  # fmt: skip
+
     def read(self, index: Index = WHOLE) -> Array:
         """A box of the volume, or all of it, as an array [N, D, H, W, C] of the machine's own byte order."""
         faults = Faults("open_volume")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from voxgrad.catalog.model import Input, Op
-from voxgrad.errors import Fault, InvalidArgumentError
+from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
 from voxgrad.formats.tensor_files import bad_file, is_array_file, read_array, write_array, write_npz
 from voxgrad.kernels.element_types import dtype_of
 from voxgrad.volumes.axes import WHOLE, Array, Layout
@@ -47,6 +47,17 @@ def open_volume(path: str | Path, *, axes: str | None = None, write: bool = Fals
         raise bad_file(place, "exist", "no such file")
     with reading(path, format_):
         return _module(format_).open_store(place, member, axes, write)  # type: ignore[no-any-return]
+
+
+def headers(asked: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    """What volumes say of themselves, by path and axes, as plain data; for those that cannot be opened, why not."""
+    found = []
+    for path, axes in asked:
+        try:
+            found.append(open_volume(path, axes=axes or None).as_data())
+        except VoxgradError as error:
+            found.append({"error": type(error).__name__, "faults": [fault.as_dict() for fault in error.faults]})
+    return found
 
 
 def create_volume(

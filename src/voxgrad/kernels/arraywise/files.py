@@ -58,11 +58,13 @@ class Files:
     """What the blocks of a page may touch: the page's own folder, where it has one, and what was granted.
 
     Plain names are looked up in the own folder, then in granted ones, in their order; new files are made in the first.
-    Names with `..` and whole paths lead to granted places only.
+    Names with `..` and whole paths lead to granted places only. Whoever serves others sets `apart`: what a file says of
+    itself is then read in a child process, which the file may crash.
     """
 
     own: Path | None = None
     granted: tuple[Grant, ...] = ()
+    apart: bool = False
 
     @staticmethod
     def beside(page: str | os.PathLike[str]) -> Files:
