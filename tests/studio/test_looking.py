@@ -38,7 +38,7 @@ def test_an_example_brings_its_scan_along(server: Server) -> None:
     assert blocks["strongest"]["outputs"][0]["shape"] == [1, 9, 14, 11, 1]
     document["blocks"][0]["attrs"]["path"] = "../outside.nii.gz"
     (problem,) = server.post("analyse", {"document": document})["problems"]
-    assert (problem["block"], problem["pin"], problem["code"]) == ("scan", "path", "VG051")
+    assert (problem["block"], problem["pin"], problem["code"]) == ("scan", "path", "VG056")
     assert server.client.post("/api/runs", json={"page_id": "scan", "document": document}).status_code == 422
 
 
