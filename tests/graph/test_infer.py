@@ -101,7 +101,7 @@ def test_every_problem_of_a_page_comes_at_once() -> None:
     page.add("Neg", {"x": [x, x], "z": x}, name="f")
     assert codes(page) == [
         ("a", "ksize", "VG004"), ("a", "padding", "VG003"),
-        ("b", "padding", "VG001"), ("b", "colour", "VG001"), ("b", "data_format", "VG003"), ("b", "filter", "VG001"),
+        ("b", "padding", "VG001"), ("b", "data_format", "VG003"), ("b", "colour", "VG001"), ("b", "filter", "VG001"),
         ("c", "", "VG050"), ("e", "y", "VG011"), ("f", "z", "VG001"), ("f", "x", "VG001"),
     ]  # fmt: skip
     first = page.problems()[0]
@@ -350,3 +350,9 @@ def test_small_integers_are_followed_through_arithmetic() -> None:
     x = ops.Placeholder(page, dtype="float32", shape=["N", 6], name="x")
     half = ops.FloorDiv(page, ops.Shape(page, x), 2)
     assert [str(size) for size in ops.Fill(page, half, 1.0).shape or ()] == ["floor(N/2)", "3"]
+
+
+def test_a_constant_without_a_value_is_told_once() -> None:
+    page = Page("empty")
+    page.add("Const", name="c")
+    assert codes(page) == [("c", "value", "VG001"), ("c", "dtype", "VG001")]

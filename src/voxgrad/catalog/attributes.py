@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from voxgrad.catalog import dtypes
-from voxgrad.catalog.model import Attr, Op
+from voxgrad.catalog.model import REQUIRED, Attr, Op
 from voxgrad.errors import Faults
 
 INT32_MAX = 2**31 - 1
@@ -104,6 +104,9 @@ def canonical(op: Op, given: Mapping[str, Any], faults: Faults) -> dict[str, Any
     values: dict[str, Any] = {}
     for attr in op.attrs:
         value = given.get(attr.name, attr.default)
+        if value is REQUIRED:
+            faults.add("VG001", attr.name, wanted="be given", got="no value", remedy=attr.doc)
+            continue
         if value is None and not attr.required:
             value = attr.default
         parsed = _parse(attr, value, faults)

@@ -15,20 +15,12 @@ from voxgrad.graph.values import to_array
 
 def given_attributes(block: Block, op: Op, faults: Faults) -> dict[str, Any]:
     """The attributes of a block in canonical form; what is wrong goes to `faults` and is left out."""
-    given = block.attrs
-    for attr in op.attrs:
-        if attr.required and attr.name not in given:
-            faults.add("VG001", attr.name, wanted="be given", got="no value", remedy=attr.doc)
+    values = attributes.canonical(op, block.attrs, faults)
     known = {attr.name for attr in op.attrs}
-    for name in given:
+    for name in block.attrs:
         if name not in known:
             listed = ", ".join(attr.name for attr in op.attrs) or "none"
             faults.add("VG001", name, wanted=f"be an attribute of {op.name}: {listed}", got="an unknown one")
-    quiet = Faults(op.name)
-    values = attributes.canonical(op, given, quiet)
-    # A missing attribute was told above in words of the page.
-    faults.found.extend(fault for fault in quiet.found if fault.argument in given)
-    faults.expected.update(quiet.expected)
     for attr in op.attrs:
         if attr.kind == "tensor" and attr.name in values:
             _make_array(attr.name, values, faults)

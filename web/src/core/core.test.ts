@@ -6,7 +6,7 @@ import { align, depthsOf, distribute, freePlace, nearest, placesFor } from "./ar
 import { copyText, pasteText } from "./clipboard";
 import { colourOf, inkOn, NAN_COLOUR } from "./colour";
 import { addBlock, closesRing, connect, disconnect, moveBlocks, removeBlocks, renameBlock, setAttr } from "./commands";
-import { emptyPage, findBlock, inputPins, nameFault, outputPins, pageAt, wiresOf, withPage } from "./document";
+import { axesOf, emptyPage, findBlock, inputPins, nameFault, outputPins, pageAt, wiresOf, withPage } from "./document";
 import * as format from "./format";
 import { record, redo, start, undo } from "./history";
 import type { Block, Op, Page } from "./model";
@@ -164,6 +164,13 @@ describe("commands", () => {
     expect(inputPins(NESTED, findBlock(NESTED, "part")!, OPS).map((one) => one.name)).toEqual(["x"]);
     expect(outputPins(NESTED, findBlock(NESTED, "part")!, OPS).map((one) => one.name)).toEqual(["pool"]);
   });
+  it("numbers of an axis are named by the block's own order of axes", () => {
+    const format = { name: "data_format", kind: "string", default: "NDHWC", required: false, choices: [], length: null, doc: "" };
+    const pool = { ...OPS.get("MaxPool3D")!, attrs: [format] } as unknown as Op;
+    expect(axesOf(block("p", "MaxPool3D"), pool)).toBe("NDHWC");
+    expect(axesOf({ ...block("p", "MaxPool3D"), attrs: { data_format: "NCDHW" } }, pool)).toBe("NCDHW");
+    expect(axesOf(block("x", "Const"), OPS.get("Const")!)).toBe("");
+  });
   it("nested pages are edited in place", () => {
     const edited = withPage(NESTED, ["part"], (inner) => removeBlocks(inner, ["pool"]));
     expect(pageAt(edited, ["part"]).outputs).toBeUndefined();
@@ -306,6 +313,8 @@ describe("tensors", () => {
     expect([...readSafetensors(message("F32", [3], new Float32Array([1.5, NaN, -Infinity]))).data]).toEqual([1.5, NaN, -Infinity]);
     expect([...readSafetensors(message("F16", [4], new Uint16Array([0x3c00, 0xc000, 0x7c00, 0x0001]))).data]).toEqual([1, -2, Infinity, 2 ** -24]);
     expect([...readSafetensors(message("BF16", [2], new Uint16Array([0x3fc0, 0xc000]))).data]).toEqual([1.5, -2]);
+    expect([...readSafetensors(message("C64", [2], new Float32Array([3, -4, 0, 1]))).data]).toEqual([5, 1]);
+    expect([...readSafetensors(message("C128", [1], new Float64Array([-5, 12]))).data]).toEqual([13]);
     expect([...readSafetensors(message("I64", [1], new BigInt64Array([-7n]))).data]).toEqual([-7]);
   });
   it("refuse messages that do not add up", () => {

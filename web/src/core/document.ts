@@ -129,6 +129,12 @@ export function outputPins(page: Page, block: Block, ops: Catalogue): PinShape[]
   return names.map((name) => plainPin(name));
 }
 
+/** The order of the axes that a block works on, such as NCDHW; empty where its op has none. */
+export function axesOf(block: Block, op: Op): string {
+  const value = block.attrs?.["data_format"] ?? op.attrs.find((attr) => attr.name === "data_format")?.default;
+  return typeof value === "string" ? value : "";
+}
+
 function plainPin(name: string): PinShape {
   return { name, types: [], typeVar: "", shape: "", host: false, many: false, layout: "", doc: "" };
 }

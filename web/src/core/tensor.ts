@@ -22,8 +22,15 @@ const CODES: { readonly [code: string]: { readonly dtype: string; readonly size:
   U16: { dtype: "uint16", size: 2, read: (b, o, n) => new Uint16Array(b, o, n) },
   I8: { dtype: "int8", size: 1, read: (b, o, n) => new Int8Array(b, o, n) },
   U8: { dtype: "uint8", size: 1, read: (b, o, n) => new Uint8Array(b, o, n) },
+  C64: { dtype: "|complex64|", size: 8, read: (b, o, n) => sizesOf(new Float32Array(b, o, 2 * n)) },
+  C128: { dtype: "|complex128|", size: 16, read: (b, o, n) => sizesOf(new Float64Array(b, o, 2 * n)) },
   BOOL: { dtype: "bool", size: 1, read: (b, o, n) => new Uint8Array(b, o, n) },
 };
+
+/** Of complex numbers their size, as in the statistics. */
+function sizesOf(parts: Float32Array | Float64Array): Float64Array {
+  return Float64Array.from({ length: parts.length / 2 }, (_, index) => Math.hypot(parts[2 * index]!, parts[2 * index + 1]!));
+}
 
 function readBfloat16(buffer: ArrayBuffer, offset: number, count: number): Float32Array {
   const bits = new Uint16Array(buffer, offset, count);

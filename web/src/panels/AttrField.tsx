@@ -15,12 +15,13 @@ interface Props {
   readonly op: string | undefined;
   readonly attr: OpAttr;
   readonly value: Json | undefined;
+  /** The order of the axes, such as NCDHW, where the block has one. */
+  readonly axes: string;
 }
 
 const TYPES = ["float32", "float64", "half", "bfloat16", "int32", "int64", "int8", "int16", "uint8", "uint16", "uint32", "uint64", "bool", "complex64", "complex128", "string"];
-const AXES = ["N", "D", "H", "W", "C"];
 
-export function AttrField({ block, op, attr, value }: Props) {
+export function AttrField({ block, op, attr, value, axes }: Props) {
   const words = useWords();
   const set = (next: Json | undefined) => editPage(`${block}.${attr.name}`, (page) => setAttr(page, block, attr.name, next), `${block}.${attr.name}`);
   const shown = value ?? attr.default;
@@ -37,7 +38,7 @@ export function AttrField({ block, op, attr, value }: Props) {
         {!changed && <span className="hint">{attr.required ? words("inspector.required") : words("inspector.default")}</span>}
       </span>
       {op === "Volume" && attr.name === "path" && <FileChoice label={`${block} ${attr.name}`} value={value} set={set} />}
-      <Widget block={block} attr={attr} value={shown} set={set} />
+      <Widget block={block} attr={attr} value={shown} axes={axes} set={set} />
     </div>
   );
 }
@@ -64,7 +65,15 @@ function FileChoice({ label, value, set }: { label: string; value: Json | undefi
   );
 }
 
-function Widget({ block, attr, value, set }: { block: string; attr: OpAttr; value: Json; set: (next: Json | undefined) => void }) {
+interface WidgetProps {
+  readonly block: string;
+  readonly attr: OpAttr;
+  readonly value: Json;
+  readonly axes: string;
+  readonly set: (next: Json | undefined) => void;
+}
+
+function Widget({ block, attr, value, axes, set }: WidgetProps) {
   const label = `${block} ${attr.name}`;
   if (attr.kind === "bool" || typeof value === "boolean") {
     return <input type="checkbox" aria-label={label} checked={value === true} onChange={(event) => set(event.target.checked)} />;
@@ -85,16 +94,17 @@ function Widget({ block, attr, value, set }: { block: string; attr: OpAttr; valu
     );
   }
   const numbers = Array.isArray(value) && value.length <= 6 && value.every((one: Json) => typeof one === "number") ? (value as number[]) : null;
+  const name = (index: number) => (axes.length === numbers?.length ? axes[index] : index);
   return (
     <div className="list-field">
       {numbers && numbers.length > 0 && (
         <div className="number-row">
           {numbers.map((one, index) => (
             <label key={index}>
-              <span>{numbers.length === 5 ? AXES[index] : index}</span>
+              <span>{name(index)}</span>
               <input
                 type="number"
-                aria-label={`${label} ${numbers.length === 5 ? AXES[index] : index}`}
+                aria-label={`${label} ${name(index)}`}
                 value={one}
                 onChange={(event) => set(numbers.with(index, Math.trunc(Number(event.target.value))))}
               />

@@ -3,7 +3,7 @@
 
 import { useState } from "react";
 import { renameBlock } from "../core/commands";
-import { findBlock, inputPins, nameFault, outputPins, wiresOf, withPage } from "../core/document";
+import { axesOf, findBlock, inputPins, nameFault, outputPins, wiresOf, withPage } from "../core/document";
 import * as format from "../core/format";
 import type { Block, Json, Op, Page } from "../core/model";
 import { AttrField, TextField } from "./AttrField";
@@ -141,7 +141,7 @@ function BlockInspector({ tab, page, block }: { tab: Tab; page: Page; block: Blo
         <section>
           <h3>{words("inspector.attributes")}</h3>
           {op.attrs.map((attr) => (
-            <AttrField key={attr.name} block={block.name} op={block.op} attr={attr} value={block.attrs?.[attr.name]} />
+            <AttrField key={attr.name} block={block.name} op={block.op} attr={attr} value={block.attrs?.[attr.name]} axes={axesOf(block, op)} />
           ))}
         </section>
       )}
