@@ -4,7 +4,7 @@
     python3 native/build.py [--sanitize] [--output PATH]
 
 Objects are kept under build/native/ by the hash of what went into them, so a rebuild compiles only what
-reads a file that changed.
+reads a file that changed; VOXGRAD_BUILD_CACHE names another folder than build/, for builds of copies.
 """
 
 from __future__ import annotations
@@ -95,9 +95,21 @@ def compile_one(cxx: str, source: Path, name: str, flags: list[str], cache: Path
     target = cache / f"{name}-{digest.hexdigest()[:16]}.o"
     if not target.exists():
         part = target.with_suffix(f".{os.getpid()}.part")
-        subprocess.run([cxx, *flags, "-c", str(source), "-o", str(part)], check=True)
+        call([cxx, *flags, "-c", str(source), "-o", str(part)])
         part.replace(target)
     return target
+
+
+def call(command: list[str]) -> None:
+    """Run the compiler; one that does not work is a RuntimeError with its last words."""
+    try:
+        done = subprocess.run(command, stderr=subprocess.PIPE, text=True, errors="replace")
+    except OSError as error:
+        raise RuntimeError(f"{command[0]} cannot be run: {error.strerror}") from None
+    sys.stderr.write(done.stderr)
+    if done.returncode:
+        said = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
+        raise RuntimeError(f"{command[0]} does not build the kernels: {said[0]}")
 
 
 def by_length(made: tuple[Path, str, list[str]]) -> int:
@@ -106,11 +118,12 @@ def by_length(made: tuple[Path, str, list[str]]) -> int:
 
 
 def build(output: Path = PLACE, sanitize: bool = False) -> Path:
-    """Compile and link the library to `output`; raises RuntimeError where there is no compiler."""
+    """Compile and link the library to `output`; raises RuntimeError where no compiler does it."""
     cxx = compiler()
     if cxx is None:
         raise RuntimeError("no C++ compiler found (looked for $CXX, g++, clang++, c++)")
-    cache = ROOT.parent / "build" / ("native-sanitize" if sanitize else "native")
+    kept = Path(os.environ.get("VOXGRAD_BUILD_CACHE") or ROOT.parent / "build")
+    cache = kept / ("native-sanitize" if sanitize else "native")
     cache.mkdir(parents=True, exist_ok=True)
     extra = SANITIZE if sanitize else []
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
@@ -124,7 +137,7 @@ def build(output: Path = PLACE, sanitize: bool = False) -> Path:
     output.parent.mkdir(parents=True, exist_ok=True)
     part = output.with_suffix(f".{os.getpid()}.part")
     static = [] if sys.platform == "darwin" or sanitize else ["-static-libstdc++", "-static-libgcc"]
-    subprocess.run([cxx, "-shared", "-pthread", *extra, *static, *made, "-o", str(part)], check=True)
+    call([cxx, "-shared", "-pthread", *extra, *static, *made, "-o", str(part)])
     part.replace(output)
     return output
 
