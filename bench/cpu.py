@@ -125,7 +125,7 @@ def measure(row: Row, servers: dict[str, Server], ceiling: dict[str, float], sec
         "ratio": peers[best] / times[OURS] if best else None,
         "most": peers[best] / least if best and least else None,
         "of_limit": limit / times[OURS],
-        "scratch_bytes": prepared.scratch(prepared.pointer, cpu.get_num_threads()),
+        "scratch_bytes": prepared.scratch_bytes(),
         "refused": refused,
     }
 

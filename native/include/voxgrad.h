@@ -18,12 +18,12 @@ extern "C" {
 #pragma GCC visibility push(default) /* all else is hidden, so that two builds in one process keep apart */
 #endif
 
-#define VG_ABI_VERSION 3
+#define VG_ABI_VERSION 4
 
 /* Element types. The integers exist for vg_max_pool_grad_grad, which only compares and copies. */
 enum { VG_F16 = 0, VG_BF16 = 1, VG_F32 = 2, VG_F64 = 3, VG_I8 = 4, VG_I16 = 5, VG_I32 = 6, VG_I64 = 7 };
 
-enum { VG_OK = 0, VG_CANCELLED = 1, VG_BAD_TYPE = 2, VG_NOT_DENSE = 3, VG_NOT_FINITE = 4 };
+enum { VG_OK = 0, VG_CANCELLED = 1, VG_BAD_TYPE = 2, VG_NOT_DENSE = 3, VG_NOT_FINITE = 4, VG_NO_MEMORY = 5 };
 
 enum { VG_ISA_AUTOMATIC = -1, VG_ISA_BASELINE = 0, VG_ISA_AVX2 = 1, VG_ISA_AVX512 = 2 };
 
@@ -139,18 +139,28 @@ typedef struct vg_numpy {
     int flags;
 } vg_numpy;
 
-/* A call that waits for its arrays. `kernel` is one of the functions above, with `count` data pointers; `header` is the
- * size of the header of every object. */
+/* A call that waits for its arrays: a kernel of one instruction set, its problem, the number of its arrays, the bytes of
+ * scratch memory that it needs, and the size of the header of every object. Nothing changes it, so any number of calls may
+ * use it at the same time, one inside another too. */
 typedef struct vg_ready {
     void *kernel;
     const void *problem;
-    int64_t count, header;
-    vg_run run;
+    int64_t count, scratch, header;
+    int32_t threads;
 } vg_ready;
 
-/* Runs kernel(problem, data of arrays[0], data of arrays[1], ..., &run) on array objects. VG_NOT_DENSE, and nothing is
- * done, where one of them is not C-contiguous and aligned. */
+/* Makes a call ready: `name` is that of a function above without its "vg_". 0 where there is none of this name, or no such
+ * instruction set, else 1. The problem must stay where it is. */
+int32_t vg_get_ready(vg_ready *ready, const char *name, const void *problem, int32_t threads, int32_t isa);
+
+/* Runs a ready call on array objects. VG_NOT_DENSE, and nothing is done, where one of them is not C-contiguous and aligned;
+ * VG_NO_MEMORY where there is none for the scratch. */
 int32_t vg_call(const vg_ready *ready, const char *const *arrays);
+/* The same on data; `cancel` as in vg_run. */
+int32_t vg_call_at(const vg_ready *ready, const void *const *data, const volatile int32_t *cancel);
+
+/* Frees the scratch memory that waits for the next call; the number of bytes. */
+int64_t vg_release_scratch(void);
 
 #if defined(__GNUC__) && !defined(_WIN32)
 #pragma GCC visibility pop

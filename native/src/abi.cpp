@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
+#include <cstring>
 
 #include "machine.hpp"
+#include "scratch.hpp"
 #include "table.hpp"
 
 namespace {
@@ -42,6 +44,12 @@ int32_t isa() {
 
 const vg::Kernels &kernels() { return *table(isa()); }
 
+// How many arrays a kernel takes, between its problem and its vg_run.
+template <class... Parameters>
+constexpr int64_t arrays_of(int32_t (*)(Parameters...)) {
+    return sizeof...(Parameters) - 2;
+}
+
 }  // namespace
 
 extern "C" {
@@ -65,10 +73,34 @@ int32_t vg_use_isa(int32_t wanted) {
 VG_KERNELS(VG_ENTRY)
 #undef VG_ENTRY
 
-int32_t vg_call(const vg_ready *ready, const char *const *arrays) {
+int32_t vg_get_ready(vg_ready *ready, const char *name, const void *problem, int32_t threads, int32_t isa) {
+    if (isa < VG_ISA_AUTOMATIC || isa > best_isa()) return 0;
+    const vg::Kernels &now = *table(isa == VG_ISA_AUTOMATIC ? best_isa() : isa);
+    *ready = {nullptr, problem, 0, 0, 0, threads};
+#define VG_READY(kernel_name, family, problem_type, parameters, arguments)                               \
+    if (!std::strcmp(name, #kernel_name)) {                                                              \
+        ready->kernel = reinterpret_cast<void *>(now.kernel_name);                                       \
+        ready->count = arrays_of(now.kernel_name);                                                       \
+        ready->scratch = now.kernel_name##_scratch(static_cast<const problem_type *>(problem), threads); \
+    }
+    VG_KERNELS(VG_READY)
+#undef VG_READY
+    return ready->kernel != nullptr;
+}
+
+int32_t vg_call_at(const vg_ready *ready, const void *const *at, const volatile int32_t *cancel) {
     using Two = int32_t (*)(const void *, const void *, const void *, const vg_run *);
     using Three = int32_t (*)(const void *, const void *, const void *, const void *, const vg_run *);
     using Four = int32_t (*)(const void *, const void *, const void *, const void *, const void *, const vg_run *);
+    const vg::Scratch scratch(ready->scratch);
+    if (!scratch) return VG_NO_MEMORY;
+    const vg_run run = {ready->threads, 0, cancel, scratch.memory()};
+    if (ready->count == 2) return reinterpret_cast<Two>(ready->kernel)(ready->problem, at[0], at[1], &run);
+    if (ready->count == 3) return reinterpret_cast<Three>(ready->kernel)(ready->problem, at[0], at[1], at[2], &run);
+    return reinterpret_cast<Four>(ready->kernel)(ready->problem, at[0], at[1], at[2], at[3], &run);
+}
+
+int32_t vg_call(const vg_ready *ready, const char *const *arrays) {
     constexpr int dense = 0x1 | 0x100;  // NumPy's flags: C-contiguous, aligned
     const void *at[4];
     for (int64_t i = 0; i < ready->count; ++i) {
@@ -76,9 +108,8 @@ int32_t vg_call(const vg_ready *ready, const char *const *arrays) {
         if ((array->flags & dense) != dense) return VG_NOT_DENSE;
         at[i] = array->data;
     }
-    const vg_run *run = &ready->run;
-    if (ready->count == 2) return reinterpret_cast<Two>(ready->kernel)(ready->problem, at[0], at[1], run);
-    if (ready->count == 3) return reinterpret_cast<Three>(ready->kernel)(ready->problem, at[0], at[1], at[2], run);
-    return reinterpret_cast<Four>(ready->kernel)(ready->problem, at[0], at[1], at[2], at[3], run);
+    return vg_call_at(ready, at, nullptr);
 }
+
+int64_t vg_release_scratch(void) { return vg::release_scratch(); }
 }

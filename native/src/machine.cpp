@@ -44,13 +44,18 @@ bool read_halves_vectors() {
 
 }  // namespace
 
+// Read once, or twice at the same time: the lock of a static variable could stay locked in a forked child.
 int64_t last_cache_bytes() {
-    static const int64_t bytes = read_last_cache();
+    static std::atomic<int64_t> known{-1};
+    int64_t bytes = known.load(std::memory_order_relaxed);
+    if (bytes < 0) known.store(bytes = read_last_cache(), std::memory_order_relaxed);
     return bytes;
 }
 
 bool halves_vectors() {
-    static const bool halves = read_halves_vectors();
+    static std::atomic<int> known{-1};
+    int halves = known.load(std::memory_order_relaxed);
+    if (halves < 0) known.store(halves = read_halves_vectors(), std::memory_order_relaxed);
     return halves && halving_allowed.load(std::memory_order_relaxed);
 }
 

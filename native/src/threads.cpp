@@ -36,11 +36,13 @@ struct Job {
     std::atomic<int> helpers_left{0};
 };
 
+bool is_set(const volatile int32_t *cancel) { return cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED); }
+
 void work(Job &job, int worker) {
     for (int k = 0; k < job.count; ++k) {
         Share &share = job.shares[(worker + k) % job.count];
         for (;;) {
-            if (job.cancel && *job.cancel) {
+            if (is_set(job.cancel)) {
                 job.stopped = true;
                 return;
             }
@@ -134,20 +136,17 @@ private:
 };
 
 // Never destroyed: helpers may still sleep in it when the process exits. After a fork the child has no helpers,
-// so it starts with a fresh pool.
+// so it starts with a fresh pool, as the library does when it is loaded: not at the first call, inside which another
+// thread may fork.
 alignas(Pool) unsigned char storage[sizeof(Pool)];
 Pool *pool = nullptr;
-std::once_flag once;
 
 void make_pool() { pool = new (storage) Pool; }
 
-Pool &the_pool() {
-    std::call_once(once, [] {
-        make_pool();
-        pthread_atfork(nullptr, nullptr, make_pool);
-    });
-    return *pool;
-}
+[[maybe_unused]] const int ready = [] {
+    make_pool();
+    return pthread_atfork(nullptr, nullptr, make_pool);
+}();
 
 }  // namespace
 
@@ -155,7 +154,7 @@ bool parallel_for(int64_t count, int threads, const volatile int32_t *cancel, Ta
     const int helpers = static_cast<int>(count < threads ? count : threads) - 1;
     if (helpers <= 0) {
         for (int64_t i = 0; i < count; ++i) {
-            if (cancel && *cancel) return false;
+            if (is_set(cancel)) return false;
             task(context, i, 0);
         }
         return true;
@@ -170,7 +169,7 @@ bool parallel_for(int64_t count, int threads, const volatile int32_t *cancel, Ta
         job.shares[k].next.store(k * count / job.count, std::memory_order_relaxed);
         job.shares[k].end = (k + 1) * count / job.count;
     }
-    the_pool().run(job);
+    pool->run(job);
     return !job.stopped;
 }
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,8 +15,8 @@ from voxgrad.arrays.kinds import NUMPY, numpy_type
 from voxgrad.arrays.plan import Plan, dense, make_plan
 from voxgrad.catalog.model import Op
 from voxgrad.catalog.problem import Problem
-from voxgrad.errors import Faults
-from voxgrad.kernels import cpu
+from voxgrad.errors import Fault, Faults, ResourceExhaustedError, VoxgradError
+from voxgrad.kernels import cpu, interrupt
 from voxgrad.kernels.nonfinite import run_convolution
 
 Array = np.ndarray[Any, Any]
@@ -41,9 +42,10 @@ def execute_into(op: Op, arguments: Mapping[str, Any], out: Any) -> Any:
     faults = Faults(op.name)
     target = _buffer(plan, out, faults)
     faults.raise_if_any()
-    tensors = [dense(plan.problem, array) for array in plan.intake.tensors.values()]
+    tensors = dense_tensors(plan)
     if target.dtype == numpy_type(plan.problem.dtype):
-        compute(plan.problem, tensors, target)
+        # The memory is the caller's: nobody writes to it once an interrupt has come back.
+        compute(plan.problem, tensors, target, patience=math.inf)
     else:
         target[...] = run_plan(plan)
     return out
@@ -71,14 +73,28 @@ def _buffer(plan: Plan, out: Any, faults: Faults) -> Array:
 
 def run_plan(plan: Plan, cancel: cpu.CancelFlag | None = None) -> Array:
     """The result of a plan as a NumPy array."""
-    tensors = [dense(plan.problem, array) for array in plan.intake.tensors.values()]
+    tensors = dense_tensors(plan)
     result = allocate(plan)
     compute(plan.problem, tensors, result, cancel)
     return result.astype(numpy_type(plan.problem.output_dtype), copy=False)
 
 
-def compute(problem: Problem, tensors: list[Array], result: Array, cancel: cpu.CancelFlag | None = None) -> None:
-    """Fill `result` from dense tensors, with the native kernel where there is one."""
+def dense_tensors(plan: Plan) -> list[Array]:
+    """The tensors of a plan as kernels need them."""
+    try:
+        return [dense(plan.problem, array) for array in plan.intake.tensors.values()]
+    except MemoryError:
+        raise _no_memory(plan, f"copies of inputs of {plan.copied_bytes:,} bytes") from None
+
+
+def compute(
+    problem: Problem,
+    tensors: list[Array],
+    result: Array,
+    cancel: cpu.CancelFlag | None = None,
+    patience: float = interrupt.PATIENCE,
+) -> None:
+    """Fill `result` from dense tensors, with the native kernel where there is one; `patience` as in `cpu.run`."""
     if result.size == 0:
         return
     if cpu.library() is None:
@@ -87,7 +103,7 @@ def compute(problem: Problem, tensors: list[Array], result: Array, cancel: cpu.C
         return
 
     def kernel(tensors: list[Array]) -> bool:
-        return cpu.run(problem, [array.ctypes.data for array in (*tensors, result)], cancel)
+        return cpu.run(problem, [*tensors, result], cancel, patience=patience)
 
     if problem.kernel.startswith("conv"):
         run_convolution(problem, tensors, result, kernel)
@@ -100,6 +116,8 @@ def allocate(plan: Plan) -> Array:
     try:
         return memory.empty(plan.problem.output_shape, numpy_type(plan.problem.dtype))
     except (MemoryError, OSError):
-        faults = Faults(plan.op.name)
-        faults.add("VG020", "output", wanted="fit into memory", got=f"a result of {plan.problem.output_bytes:,} bytes")
-        raise faults.error() from None
+        raise _no_memory(plan, f"a result of {plan.problem.output_bytes:,} bytes") from None
+
+
+def _no_memory(plan: Plan, got: str) -> VoxgradError:
+    return ResourceExhaustedError(Fault("VG020", plan.op.name, "output", "fit into memory", got))

@@ -80,8 +80,21 @@ def known(op: Op) -> Known:
 
 def forget() -> None:
     """Drop every signature."""
-    for calls in _known.values():
+    global _table_bytes
+    for calls in tuple(_known.values()):
         calls.clear()
+    _table_bytes = 0
+
+
+_table_bytes = 0
+"""Of the tables that the signatures keep: those of long axes are large."""
+
+
+def _make_room(size: int) -> None:
+    global _table_bytes
+    if _table_bytes + size > cpu.KEPT_BYTES:
+        forget()
+    _table_bytes += size
 
 
 def call(calls: Known, arguments: dict[str, Any]) -> Any:
@@ -93,7 +106,10 @@ def call(calls: Known, arguments: dict[str, Any]) -> Any:
     ready = named.ready.get(named.key(arguments, arrays))
     if ready is None or limit_in_force() is not None:
         return MISS
-    result = ready.empty(ready.shape, ready.type)
+    try:
+        result = ready.empty(ready.shape, ready.type)
+    except (MemoryError, OSError):
+        return MISS
     status = cpu.run_arrays(ready.prepared, (*arrays, result))
     if status and (status != cpu.NOT_FINITE or ready.finite):
         return MISS
@@ -111,6 +127,7 @@ def remember(plan: Plan, arguments: Mapping[str, Any]) -> None:
         or problem.output_dtype != problem.dtype
         or nonfinite.is_hidden(problem)
         or not 0 < problem.output_bytes <= UNCHECKED
+        or (prepared := cpu.prepare(problem)).bytes > cpu.KEPT_BYTES
     ):
         return
     calls, names = known(plan.op), tuple(arguments)
@@ -120,9 +137,10 @@ def remember(plan: Plan, arguments: Mapping[str, Any]) -> None:
         return
     if len(calls) >= _LARGEST or len(named.ready) >= _LARGEST:
         calls.clear()
-    calls[names] = named
     empty = np.empty if problem.output_bytes < memory.SMALLEST else memory.empty
-    prepared, finite = cpu.prepare(problem), nonfinite.must_be_finite(problem)
+    finite = nonfinite.must_be_finite(problem)
+    _make_room(prepared.bytes)
+    calls[names] = named
     named.ready[key] = Ready(problem.output_shape, numpy_type(problem.dtype), empty, prepared, finite)
 
 

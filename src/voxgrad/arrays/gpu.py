@@ -89,7 +89,8 @@ def plan_on_gpu(op: Op, arguments: Mapping[str, Any]) -> GpuPlan:
     _check_devices(tensors, faults)
     faults.raise_if_any()
     problem = kept(op).problem(op, arguments, tensors, specs)
-    check_size(op.name, problem.output_bytes, faults, lambda: _free_memory(tensors[0].device))
+    copied = sum(tensor.numel() * tensor.element_size() for tensor in tensors if not tensor.is_contiguous())
+    check_size(op.name, problem.output_bytes, faults, lambda: _free_memory(tensors[0].device), copied=copied)
     faults.raise_if_any()
     return GpuPlan(op, problem, kind, tuple(tensors), current_semantics())
 

@@ -20,7 +20,9 @@ limit_in_force = _limit.get
 
 
 class limits:  # noqa: N801 - used like a function, as a context manager
-    """Refuse results larger than `bytes` in a block of code; the default is what the machine has free.
+    """Refuse calls whose result, with the copies that inputs need, is larger than `bytes` in a block of code.
+
+    Without it the limit is what the machine has free.
 
     >>> with limits(bytes=2**20):
     ...     current_limit()
@@ -66,17 +68,18 @@ def free_memory() -> int:
     return max(0, min(free, default=2**63 - 1))
 
 
-def check_size(op: str, wanted: int, faults: Faults, free: Callable[[], int] | None = None) -> None:
-    """Note a fault if a result of `wanted` bytes passes the limit. `free` is as in `current_limit`."""
-    if wanted <= UNCHECKED and limit_in_force() is None:
+def check_size(op: str, wanted: int, faults: Faults, free: Callable[[], int] | None = None, *, copied: int = 0) -> None:
+    """Note a fault if a result of `wanted` bytes, and copies of inputs, pass the limit. `free`: see `current_limit`."""
+    if wanted + copied <= UNCHECKED and limit_in_force() is None:
         return
     limit = current_limit(free)
-    if wanted > limit:
+    if wanted + copied > limit:
+        copies = f" and copies of inputs of {copied:,} bytes" if copied else ""
         remedy = "Check the sizes for a typo, or raise the limit with vg.limits(bytes=...)."
         faults.add(
             "VG020",
             "output",
             wanted=f"need at most {limit:,} bytes",
-            got=f"a result of {wanted:,} bytes",
+            got=f"a result of {wanted:,} bytes{copies}",
             remedy=remedy,
         )

@@ -11,12 +11,13 @@ from __future__ import annotations
 import ctypes
 import math
 import mmap
-import threading
+from collections import deque
 from typing import Any
 
 import numpy as np
 
 from voxgrad.arrays.limits import free_memory
+from voxgrad.kernels import cpu
 
 Array = np.ndarray[Any, Any]
 
@@ -54,8 +55,22 @@ class _Lease:
         _take_back(self._region)
 
 
-_waiting: list[_Region] = []
-_lock = threading.Lock()
+_waiting: deque[_Region] = deque()
+"""Regions that nobody looks at, the last one that was given back at the end.
+
+No lock guards them. The collector gives regions back whenever it likes, also while its own thread looks for one, and a
+signal handler may ask for one then; a child that was forked would find a lock held for ever by a thread that it does
+not have. Instead, who looks through them takes them out first, each at one stroke, and puts back what it does not need.
+"""
+
+
+def _taken_out() -> list[_Region]:
+    found = []
+    while True:
+        try:
+            found.append(_waiting.popleft())
+        except IndexError:
+            return found
 
 
 def empty(shape: tuple[int, ...], numpy_type: np.dtype[Any]) -> Array:
@@ -72,13 +87,11 @@ def _region_for(size: int) -> _Region:
 
     Of several, the one that was given back last: some of it may still be in the caches.
     """
-    with _lock:
-        fitting = [region for region in reversed(_waiting) if size <= region.size <= size + size // 4 + _HUGE]
-        if fitting:
-            best = min(fitting, key=lambda region: region.size)
-            _waiting.remove(best)
-            return best
-    return _Region(-(-size // _HUGE) * _HUGE)
+    found = _taken_out()
+    fitting = [region for region in reversed(found) if size <= region.size <= size + size // 4 + _HUGE]
+    best = min(fitting, key=lambda region: region.size, default=None)
+    _waiting.extend(region for region in found if region is not best)
+    return _Region(-(-size // _HUGE) * _HUGE) if best is None else best
 
 
 def _most_waiting() -> int:
@@ -86,21 +99,23 @@ def _most_waiting() -> int:
     return min(2**30, free_memory() // 8)
 
 
+_UNASKED = 2**28
+"""Bytes that may wait on any machine."""
+
+
 def _take_back(region: _Region) -> None:
     # At the end of the program the module's names may be gone already.
-    if _lock is None or region.size > 2**29:
+    if _waiting is None or region.size > 2**29:
         return
-    with _lock:
-        _waiting.append(region)
-        if sum(one.size for one in _waiting) > 2**28:
-            limit = _most_waiting()
-            while _waiting and sum(one.size for one in _waiting) > limit:
-                _waiting.pop(0)
+    _waiting.append(region)
+    found = _taken_out()
+    size = sum(one.size for one in found)
+    limit = _UNASKED if size <= _UNASKED else _most_waiting()
+    while size > limit and found:
+        size -= found.pop(0).size
+    _waiting.extend(found)
 
 
 def release_memory() -> int:
-    """Give the memory that waits for the next result back to the system; returns how many bytes that were."""
-    with _lock:
-        size = sum(region.size for region in _waiting)
-        _waiting.clear()
-    return size
+    """Give the memory that waits for the next call back to the system; returns how many bytes that were."""
+    return sum(region.size for region in _taken_out()) + cpu.release_scratch()

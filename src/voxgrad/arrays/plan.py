@@ -30,6 +30,8 @@ class Plan:
     semantics: str
     kernel: str
     copies: tuple[str, ...]
+    copied_bytes: int = 0
+    """Of all copies together."""
 
     def __str__(self) -> str:
         problem = self.problem
@@ -55,14 +57,17 @@ def make_plan(op: Op, arguments: Mapping[str, Any]) -> Plan:
     semantics = current_semantics()
     problem = door.parse(op, intake.specs, attrs, semantics)
     faults = Faults(op.name)
-    check_size(op.name, problem.output_bytes, faults)
+    copies = _copies(problem, intake)
+    copied = sum(size for size, _ in copies)
+    check_size(op.name, problem.output_bytes, faults, copied=copied)
     faults.raise_if_any()
     native = cpu.library() is not None
     kernel = f"native {cpu.isa_name()}, {cpu.get_num_threads()} threads" if native else "NumPy reference"
-    return Plan(op, problem, intake, semantics, kernel, tuple(_copies(problem, intake)))
+    return Plan(op, problem, intake, semantics, kernel, tuple(note for _, note in copies), copied)
 
 
-def _copies(problem: Problem, intake: Intake) -> list[str]:
+def _copies(problem: Problem, intake: Intake) -> list[tuple[int, str]]:
+    """The bytes of every copy, and what is told of it."""
     wanted = numpy_type(problem.dtype)
     notes = []
     for name, array in intake.tensors.items():
@@ -72,7 +77,8 @@ def _copies(problem: Problem, intake: Intake) -> list[str]:
         if not array.flags.c_contiguous:
             reasons.append("strides")
         if reasons:
-            notes.append(f"{name}, {array.size * wanted.itemsize:,} bytes ({' and '.join(reasons)})")
+            size = array.size * wanted.itemsize
+            notes.append((size, f"{name}, {size:,} bytes ({' and '.join(reasons)})"))
     return notes
 
 

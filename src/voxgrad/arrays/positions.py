@@ -60,8 +60,7 @@ class Positions:
         if not self._fits(plan) or _windows(plan.problem) != kept.windows:
             return execute(op, arguments, cancel)
         grad, result = dense(plan.problem, arguments["grad"]), allocate(plan)
-        addresses = [kept.positions.ctypes.data, grad.ctypes.data, result.ctypes.data]
-        cpu.run(plan.problem, addresses, cancel, positions=True)
+        cpu.run(plan.problem, [kept.positions, grad, result], cancel, positions=True)
         return result
 
     def _pool(self, plan: Plan, arguments: Mapping[str, Any], cancel: cpu.CancelFlag | None) -> Array:
@@ -70,8 +69,7 @@ class Positions:
             result: Array = execute(plan.op, arguments, cancel)
             return result
         y, positions = allocate(plan), np.empty(plan.problem.output_shape, np.uint8)
-        addresses = [dense(plan.problem, x).ctypes.data, y.ctypes.data, positions.ctypes.data]
-        cpu.run(plan.problem, addresses, cancel, positions=True)
+        cpu.run(plan.problem, [dense(plan.problem, x), y, positions], cancel, positions=True)
         key = id(y)
         gone = weakref.ref(y, lambda _: self._kept.pop(key, None))
         self._kept[key] = _Kept(weakref.ref(x), gone, _windows(plan.problem), positions)

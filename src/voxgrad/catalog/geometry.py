@@ -12,6 +12,9 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
+
+import numpy as np
 
 SAME = "SAME"
 VALID = "VALID"
@@ -91,31 +94,45 @@ def tap_slices(axes: Sequence[Axis], tap: Sequence[int]) -> tuple[tuple[slice, .
     return tuple(windows), tuple(cells)
 
 
-@lru_cache(maxsize=512)
+_KEPT = 4096
+"""Tables of longer axes are not kept here: a thousand of those could fill the memory."""
+
+
 def spans(axis: Axis) -> tuple[array[int], array[int]]:
     """The cells lo[o]..hi[o]-1 of every window, as 64-bit tables that a kernel can read."""
-    los, his = array("q"), array("q")
-    for o in range(axis.out):
-        lo, hi = axis.span(o)
-        los.append(lo)
-        his.append(hi)
-    return los, his
+    return (_spans if axis.out <= _KEPT else _spans.__wrapped__)(axis)
 
 
 @lru_cache(maxsize=512)
+def _spans(axis: Axis) -> tuple[array[int], array[int]]:
+    starts, low, high = (
+        np.arange(axis.out, dtype=np.int64) * axis.stride - axis.before,
+        -axis.below,
+        axis.size + axis.above,
+    )
+    los = starts.clip(low, high)
+    if axis.overreach and axis.window > high - low:
+        return _table(los), _table(np.full_like(los, high))
+    return _table(los), _table(np.maximum(los, np.minimum(starts + axis.window, high)))
+
+
+def _table(values: np.ndarray[Any, Any]) -> array[int]:
+    made = array("q")
+    made.frombytes(values.astype(np.int64).tobytes())
+    return made
+
+
 def coverings(axis: Axis) -> tuple[array[int], array[int]]:
     """For every cell, the windows first[i]..last[i]-1 that cover it. Both rise with i, because spans do."""
-    los, his = spans(axis)
-    firsts, lasts = array("q"), array("q")
-    first = last = 0
-    for cell in range(axis.size):
-        while last < axis.out and los[last] <= cell:
-            last += 1
-        while first < last and his[first] <= cell:
-            first += 1
-        firsts.append(first)
-        lasts.append(last)
-    return firsts, lasts
+    return (_coverings if axis.size <= _KEPT else _coverings.__wrapped__)(axis)
+
+
+@lru_cache(maxsize=512)
+def _coverings(axis: Axis) -> tuple[array[int], array[int]]:
+    los, his = (np.frombuffer(table, np.int64) if table else np.zeros(0, np.int64) for table in spans(axis))
+    cells = np.arange(axis.size)
+    lasts = np.searchsorted(los, cells, "right")
+    return _table(np.minimum(np.searchsorted(his, cells, "right"), lasts)), _table(lasts)
 
 
 def axis(

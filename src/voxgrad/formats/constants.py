@@ -16,7 +16,6 @@ import io
 import math
 import os
 import re
-import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from voxgrad.arrays.kinds import dtype_of, numpy_type
+from voxgrad.arrays.locks import make_lock
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.dtypes import DType
 from voxgrad.errors import Faults, VoxgradError
@@ -48,7 +48,7 @@ class Arrays:
         self._max_bytes = max_bytes
         self._found: OrderedDict[tuple[str, str], Array] = OrderedDict()
         self._entries: dict[int, tuple[str, str]] = {}
-        self._lock = threading.Lock()
+        self._lock = make_lock()
 
     def get(self, file: str, sha256: str) -> Array | None:
         """The array of a file with this checksum; not to be changed."""

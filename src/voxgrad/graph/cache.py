@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from typing import Any
 
 import numpy as np
+
+from voxgrad.arrays.locks import make_lock
 
 DEFAULT_BYTES = 2**28
 
@@ -19,7 +20,7 @@ class Cache:
         self.max_bytes = max_bytes
         self.bytes = 0
         self._entries: OrderedDict[bytes, tuple[tuple[Any, ...], int]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = make_lock()
 
     def get(self, key: bytes) -> tuple[Any, ...] | None:
         """The results under a key, or None."""

@@ -34,11 +34,11 @@ lists whose open sizes are names or null, and tensors as NumPy arrays. Names may
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from voxgrad.arrays.locks import make_lock
 from voxgrad.catalog import registry
 from voxgrad.catalog.model import Op
 from voxgrad.catalog.semantics import SEMANTICS
@@ -71,7 +71,7 @@ class Store:
         self.pages: dict[str, Page] = {}
         self.notes: list[Any] = []
         self.revision = 0
-        self.lock = threading.RLock()
+        self.lock = make_lock()
         """Held while the page is inferred: sessions in several threads may share a page."""
         self.users: set[Block] = set()
         """Blocks that stand for pages."""

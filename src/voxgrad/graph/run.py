@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from voxgrad.catalog.model import Op
 from voxgrad.errors import CancelledError, Fault, VoxgradError, show
 from voxgrad.graph import report as states
 from voxgrad.graph.block import Output
@@ -21,12 +23,16 @@ from voxgrad.graph.device import Device
 from voxgrad.graph.plan import Plan, Slots, Step, attr_key, content_key
 from voxgrad.graph.report import Progress
 from voxgrad.graph.values import Array
-from voxgrad.kernels.arraywise import DEAD, Context, Ref, evaluate, value_of
+from voxgrad.kernels import interrupt
+from voxgrad.kernels.arraywise import DEAD, Context, Ref, State, evaluate, value_of
 
 SMALL_BYTES = 2**16
 """Stateful results up to this size are compared by content, so that what reads them is not run for nothing."""
 
 DEAD_KEY = bytes(16)
+
+_TALKS = ("Print",)
+"""Ops that call functions of the session's owner."""
 
 
 @dataclass(slots=True)
@@ -70,6 +76,8 @@ class Memory:
     seen: dict[str, tuple[Any, bytes]] = field(default_factory=dict)
     tokens: Iterator[int] = field(default_factory=itertools.count)
     owner: bytes = field(default_factory=lambda: os.urandom(8))
+    lengths: dict[str, tuple[float, int]] = field(default_factory=dict)
+    """How long the blocks took when it was last looked at, and on how many elements."""
 
     def state_key(self, name: str, value: Any) -> bytes:
         """The key of a value that no key of inputs explains: of its content where it is small, else a new one."""
@@ -98,6 +106,9 @@ class Host:
     on_progress: Callable[[Progress], None] | None = None
     on_values: Callable[[str, list[Array | None]], None] | None = None
     events: list[Event] = field(default_factory=list)
+    leave: Callable[[State], None] = lambda state: None
+    """Called where a block is left to itself because a signal handler raised, with the state as it was before: what the
+    block still does must not count."""
 
 
 class Run:
@@ -206,7 +217,10 @@ class Run:
         if self.host.on_progress is not None:
             self._tell(index, step, "started", 0.0)
         self.context.block = step.name
+        result = self._watched(step, inputs)
         try:
+            if result is not None:
+                return result()
             if step.windowed:
                 return self._compute_windowed(step, inputs)
             return evaluate(step.op, inputs, step.attrs, self.context)
@@ -215,6 +229,27 @@ class Run:
         except Exception as error:
             self._fail(index, step, error)
             raise
+
+    def _watched(self, step: Step, inputs: list[Any]) -> Callable[[], tuple[Any, ...]] | None:
+        """What gives the result of a block that may take long; None for others, which are computed here.
+
+        A signal can interrupt a long one. Kernels of the 3-D family see to that themselves; tensors on another device
+        stay with the thread that knows its streams; what writes lines stays with the one that runs.
+        """
+        if step.windowed or self.context.place is not None or step.op.name in _TALKS or not interrupt.is_possible():
+            return None
+        memory, size = self.host.memory, _size(step.op, inputs)
+        seconds, largest = memory.lengths.get(step.name, (0.0, -1))
+        if seconds < interrupt.LONG and size <= largest:
+            return None
+        context = replace(self.context)  # of its own: the blocks behind it may run before it has ended
+        before = context.state.copy() if step.stateful else context.state
+        start = time.perf_counter()
+        found = interrupt.watched(
+            lambda: evaluate(step.op, inputs, step.attrs, context), lambda: self.host.leave(before)
+        )
+        memory.lengths[step.name] = time.perf_counter() - start, size
+        return found
 
     def _compute_windowed(self, step: Step, inputs: list[Any]) -> tuple[Any, ...]:
         arguments = {item.name: value_of(value) for item, value in zip(step.op.inputs, inputs, strict=True)}
@@ -282,6 +317,28 @@ class Run:
             self.values[slot] = DEAD
             self.keys[slot] = DEAD_KEY
         return states.DEAD, why
+
+
+def _size(op: Op, inputs: list[Any]) -> int:
+    """How many elements come in, and about how many the numbers among them ask for."""
+    found = 0
+    for item, value in zip(op.inputs, inputs, strict=True):
+        if type(value) is np.ndarray:
+            found += value.size
+            if item.host and value.dtype.kind in "iuf" and value.size <= _FEW:
+                found += int(math.prod(abs(number) for number in value.ravel().tolist() if 1 < abs(number) < math.inf))
+        elif type(value) is Ref:
+            found += _size_of(value.state.variables.get(value.name))
+        else:
+            found += sum(_size_of(one) for one in value) if type(value) is list else _size_of(value)
+    return found
+
+
+def _size_of(value: Any) -> int:
+    return int(math.prod(getattr(value, "shape", ())))
+
+
+_FEW = 16
 
 
 def _spread_list(values: list[Any], slots: Slots, results: Any, step: Step) -> None:

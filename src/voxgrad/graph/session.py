@@ -8,7 +8,6 @@ for line in session.report: print(line)      # y: cached (nothing changed since 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 
 from voxgrad.arrays.execute import execute
 from voxgrad.arrays.limits import limit_in_force
+from voxgrad.arrays.locks import make_lock
 from voxgrad.arrays.positions import GRADIENTS, Positions
 from voxgrad.catalog.model import Op, Spec
 from voxgrad.catalog.semantics import semantics
@@ -72,7 +72,7 @@ class ClientSession:
         self.on_values = on_values
         self.page.allow_files(*([allow_files] if isinstance(allow_files, (str, PathLike)) else allow_files))
         self._log = log
-        self._lock = threading.RLock()
+        self._lock = make_lock()
         self._flag = CancelFlag()
         self._looping = False
         self._started = False
@@ -175,9 +175,16 @@ class ClientSession:
         if (limit := limit_in_force()) is not None:
             context.most_bytes = limit
         with semantics(self.page.semantics):
-            host = Host(self.device, self.cache, self._memory, self.on_progress, self.on_values, self._events)
+            host = Host(
+                self.device, self.cache, self._memory, self.on_progress, self.on_values, self._events, self._leave
+            )
             slots = Run(host, plan, context).go(values)
         return self._fetched(outputs, plan, slots)
+
+    def _leave(self, before: State) -> None:
+        """Stop what runs; a block that does not stop writes to variables that nobody reads any more."""
+        self._flag.set()
+        self.state = before
 
     def _windowed(self, op: Op, arguments: Mapping[str, Any]) -> Any:
         if self.device.place is not None:

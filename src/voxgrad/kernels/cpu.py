@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import sys
-import threading
+import time
 import warnings
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,12 @@ import numpy as np
 from voxgrad.catalog import geometry
 from voxgrad.catalog.dtypes import BFLOAT16, FLOAT32, FLOAT64, HALF, DType
 from voxgrad.catalog.problem import Problem
-from voxgrad.errors import CancelledError, Fault, InvalidArgumentError
+from voxgrad.errors import CancelledError, Fault, InvalidArgumentError, ResourceExhaustedError
+from voxgrad.kernels import interrupt
 
-ABI_VERSION = 3
+Array = np.ndarray[Any, Any]
+
+ABI_VERSION = 4
 ISA_NAMES = ("baseline", "avx2", "avx512")
 _FLOAT_CODES = {HALF: 0, BFLOAT16: 1, FLOAT32: 2, FLOAT64: 3}
 _INTEGER_CODES = {1: 4, 2: 5, 4: 6, 8: 7}
@@ -30,6 +34,7 @@ _LIBRARY = "libvoxgrad.dylib" if sys.platform == "darwin" else "voxgrad.dll" if 
 _CANCELLED = 1
 NOT_DENSE = 3
 NOT_FINITE = 4
+NO_MEMORY = 5
 
 
 class _Axis(ctypes.Structure):
@@ -64,35 +69,30 @@ class _Pool(ctypes.Structure):
     ]
 
 
-class _Run(ctypes.Structure):
-    _fields_ = [
-        ("threads", ctypes.c_int32),
-        ("reserved", ctypes.c_int32),
-        ("cancel", ctypes.c_void_p),
-        ("scratch", ctypes.c_void_p),
-    ]
-
-
 class _Ready(ctypes.Structure):
     _fields_ = [
         ("kernel", ctypes.c_void_p),
         ("problem", ctypes.c_void_p),
         ("count", ctypes.c_int64),
+        ("scratch", ctypes.c_int64),
         ("header", ctypes.c_int64),
-        ("run", _Run),
+        ("threads", ctypes.c_int32),
     ]
 
 
 @lru_cache(maxsize=1)
 def library() -> ctypes.CDLL | None:
     """The native library, or None where it was not built; then one warning says what that means."""
-    path = Path(os.environ.get("VOXGRAD_LIBRARY") or Path(__file__).with_name(_LIBRARY))
+    named = os.environ.get("VOXGRAD_LIBRARY", "")
+    path = Path(named or Path(__file__).with_name(_LIBRARY))
     try:
         loaded = ctypes.CDLL(str(path))
     except OSError:
+        why, remedy = "no compiler was found when it was installed", "Install a C++20 compiler and reinstall."
+        if named:
+            why, remedy = f"VOXGRAD_LIBRARY names {named!r}, which cannot be loaded", "Unset it, or name a library."
         warnings.warn(
-            "voxgrad runs without its native kernels (no compiler was found when it was installed): results are the "
-            "same, but slow. Install a C++20 compiler and reinstall.",
+            f"voxgrad runs without its native kernels ({why}): results are the same, but slow. {remedy}",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -121,28 +121,49 @@ def isa_name() -> str:
     return "none" if loaded is None else ISA_NAMES[loaded.vg_isa()]
 
 
-_isa = os.environ.get("VOXGRAD_ISA", "")
-"""The name that was asked for, if any: the need for scratch memory depends on it."""
+MOST_THREADS = 1024
+
+
+def _default_threads() -> int:
+    text = os.environ.get("VOXGRAD_NUM_THREADS", "").strip()
+    if text.isdecimal() and 1 <= int(text) <= MOST_THREADS:
+        return int(text)
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if text:
+        # An import must not fail for it, and nobody should wonder why it changes nothing.
+        warnings.warn(
+            f"VOXGRAD_NUM_THREADS must be an integer from 1 to {MOST_THREADS}; got {text!r:.40}, so voxgrad uses "
+            f"{count} threads.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return min(count, MOST_THREADS)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Setting:
+    """With how many threads, and which instruction set, calls run; "" is what suits each problem."""
+
+    threads: int
+    isa: str
+
+
+@cache
+def _setting_of(threads: int, isa: str) -> _Setting:
+    """One object for each, by which calls find what was made ready for it."""
+    return _Setting(threads, isa)
+
+
+_setting = _setting_of(_default_threads(), os.environ.get("VOXGRAD_ISA", ""))
 
 
 def use_isa(name: str) -> None:
     """Use another instruction set from now on, or with "" what suits each problem; VOXGRAD_ISA sets the first one."""
-    global _isa, _scratch
+    global _setting
     loaded = library()
     assert loaded is not None
     _use_isa(loaded, name)
-    _isa = name
-    _scratch = _Scratch()
-
-
-def _default_threads() -> int:
-    text = os.environ.get("VOXGRAD_NUM_THREADS", "")
-    if text.isdecimal() and int(text) > 0:
-        return int(text)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-_threads = _default_threads()
+    _setting = _setting_of(_setting.threads, name)
 
 
 def set_num_threads(count: int) -> None:
@@ -150,45 +171,87 @@ def set_num_threads(count: int) -> None:
 
     The start value is VOXGRAD_NUM_THREADS, else the CPUs that this process may use.
     """
-    global _threads, _scratch
-    if not isinstance(count, int) or not 1 <= count <= 1024:
+    global _setting
+    if not isinstance(count, int) or not 1 <= count <= MOST_THREADS:
         raise InvalidArgumentError(
-            Fault("VG003", "set_num_threads", "count", "be an integer from 1 to 1024", repr(count))
+            Fault("VG003", "set_num_threads", "count", f"be an integer from 1 to {MOST_THREADS}", repr(count))
         )
-    _threads = count
-    _scratch = _Scratch()
+    _setting = _setting_of(int(count), _setting.isa)
 
 
 def get_num_threads() -> int:
     """How many threads a call may use."""
-    return _threads
+    return _setting.threads
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Prepared:
     """A problem as the native library sees it."""
 
-    kernel: str
-    function: Any
-    address: int
-    pointer: Any
-    scratch: Any
-    keep: tuple[Any, ...]
-    sizes: dict[tuple[int, str], int] = field(default_factory=dict)
-    """Bytes of scratch memory by number of threads and instruction set, once they were asked for."""
+    op: str
+    name: str
+    """Of the kernel in the library."""
+    struct: Any
+    tables: tuple[Any, ...]
+    """What the struct points at."""
+    bytes: int
+    """Of the tables."""
+    may_be_long: bool
+    """Whether a call could take so long that somebody wants to interrupt it."""
+    seconds: float = math.inf
+    """How long the last such call took."""
+    ready: dict[_Setting, Any] = field(default_factory=dict)
+    """Pointers to the C structs of calls, one for each setting. A struct never changes, so that any call may use it."""
+
+    def make_ready(self, setting: _Setting) -> Any:
+        """The pointer to the struct of a call."""
+        loaded, made = library(), _Ready()
+        assert loaded is not None
+        known = loaded.vg_get_ready(
+            ctypes.byref(made), self.name.encode(), ctypes.byref(self.struct), setting.threads, _isa_number(setting.isa)
+        )
+        assert known, f"no native kernel {self.name} for {setting}"
+        made.header = _OBJECT_HEADER
+        pointer = self.ready[setting] = ctypes.byref(made)
+        return pointer
+
+    def scratch_bytes(self) -> int:
+        """Bytes of scratch memory that a call needs now."""
+        made = (self.ready.get(_setting) or self.make_ready(_setting))._obj
+        return int(made.scratch)
 
 
-@lru_cache(maxsize=4096)
+KEPT_BYTES = 2**27
+"""Tables of at most so many bytes are kept for calls to come."""
+_KEPT = 4096
+_prepared: dict[tuple[Problem, bool], Prepared] = {}
+
+
 def prepare(problem: Problem, positions: bool = False) -> Prepared:
-    """The C struct and the function for a problem; with `positions`, the one of a max pool that keeps or uses them."""
-    loaded = library()
-    assert loaded is not None
-    name = f"vg_{problem.kernel}{'_positions' if positions else ''}"
-    function, scratch = getattr(loaded, name), getattr(loaded, f"{name}_scratch")
-    scratch.restype = ctypes.c_int64
-    struct, keep = _conv_struct(problem) if problem.kernel.startswith("conv") else _pool_struct(problem)
-    address = ctypes.cast(function, ctypes.c_void_p).value or 0
-    return Prepared(problem.kernel, function, address, ctypes.byref(struct), scratch, (struct, *keep))
+    """The C struct and the kernel for a problem; with `positions`, the one of a max pool that keeps or uses them."""
+    found = _prepared.get((problem, positions))
+    if found is None:
+        found = _made(problem, f"{problem.kernel}{'_positions' if positions else ''}")
+        if len(_prepared) >= _KEPT or sum(one.bytes for one in tuple(_prepared.values())) + found.bytes > KEPT_BYTES:
+            _prepared.clear()
+        if found.bytes <= KEPT_BYTES:
+            _prepared[problem, positions] = found
+    return found
+
+
+def _made(problem: Problem, name: str) -> Prepared:
+    struct, tables = _conv_struct(problem) if problem.kernel.startswith("conv") else _pool_struct(problem)
+    size = sum(table.itemsize * len(table) for table in tables)
+    taps = math.prod(axis.out * axis.window for axis in problem.axes)
+    work = problem.batch * problem.in_channels * taps
+    if problem.kernel.startswith("conv"):
+        work *= problem.out_channels // max(problem.groups, 1)
+    cells = problem.batch * problem.in_channels * math.prod(axis.size for axis in problem.axes)
+    return Prepared(problem.op, name, struct, tables, size, work + cells > _SURELY_SHORT)
+
+
+_SURELY_SHORT = 2_000_000
+"""So many products or comparisons take at most a few milliseconds, whatever the machine."""
 
 
 def _dtype_code(dtype: DType) -> int:
@@ -213,10 +276,11 @@ def _conv_struct(problem: Problem) -> tuple[_Conv, tuple[Any, ...]]:
 def _pool_struct(problem: Problem) -> tuple[_Pool, tuple[Any, ...]]:
     # A channels-first pool is one of batch * channels images with a single channel.
     images = (problem.batch, problem.in_channels) if problem.channels_last else (problem.batch * problem.in_channels, 1)
-    spans, keep = [], []
+    spans: list[_Span] = []
+    keep: list[array[int]] = []
     for axis in problem.axes:
         tables: Sequence[array[int]] = (*geometry.spans(axis), *geometry.coverings(axis))
-        keep.append(tables)
+        keep.extend(tables)
         spans.append(_Span(axis.size, axis.out, *(table.buffer_info()[0] for table in tables)))
     struct = _Pool(_dtype_code(problem.dtype), problem.near_ties, *images, (_Span * 3)(*spans))
     return struct, tuple(keep)
@@ -224,50 +288,6 @@ def _pool_struct(problem: Problem) -> tuple[_Pool, tuple[Any, ...]]:
 
 _OBJECT_HEADER = object.__basicsize__
 _TUPLE_HEADER = tuple.__basicsize__
-
-
-class _Scratch(threading.local):
-    """Scratch memory of one thread, kept between calls; replaced where threads or instructions change."""
-
-    size = 0
-    address = 0
-    buffer: Any = None
-
-    def __init__(self) -> None:
-        loaded = library()
-        entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
-        # Without the library nothing is called here, but the package must still be there.
-        self.call: Callable[[Any, int], int] | None = None if loaded is None else entry(("vg_call", loaded))
-        self.ready = _Ready(header=_OBJECT_HEADER)
-        self.pointer = ctypes.byref(self.ready)
-        self.ready_for: Prepared | None = None
-
-    def get_ready(self, prepared: Prepared, count: int) -> None:
-        """Set the settings for a problem of so many arrays; setting a field of a C struct costs more than comparing."""
-        threads = _threads
-        self.ready.kernel, self.ready.count = prepared.address, count
-        self.ready.problem = ctypes.addressof(prepared.keep[0])
-        self.ready.run.threads, self.ready.run.scratch = threads, self.enough_for(prepared, threads)
-        self.ready_for = prepared
-
-    def enough_for(self, prepared: Prepared, threads: int) -> int:
-        """The address of enough memory for a problem."""
-        size = prepared.sizes.get((threads, _isa))
-        if size is None:
-            size = prepared.sizes[threads, _isa] = prepared.scratch(prepared.pointer, threads)
-        return self.at_least(size)
-
-    def at_least(self, size: int) -> int:
-        """The address of `size` bytes, 64-byte aligned."""
-        if size > self.size:
-            self.buffer = ctypes.create_string_buffer(size + 64)
-            self.ready_for = None
-            self.address = (ctypes.addressof(self.buffer) + 63) & ~63
-            self.size = size
-        return self.address
-
-
-_scratch = _Scratch()
 
 
 class CancelFlag:
@@ -287,31 +307,84 @@ class CancelFlag:
 
 
 def run(
-    problem: Problem, addresses: Sequence[int], cancel: CancelFlag | None = None, *, positions: bool = False
+    problem: Problem,
+    arrays: Sequence[Array | int],
+    cancel: CancelFlag | None = None,
+    *,
+    positions: bool = False,
+    patience: float = interrupt.PATIENCE,
 ) -> bool:
-    """Run a problem on memory: the addresses of the tensor inputs in order, then of the output.
+    """Run a problem on dense arrays, or memory at addresses: the tensor inputs in order, then the output.
 
     False where the filter of a convolution, or its gradient, holds a value that is not finite. With `positions`, a max
     pool writes the position of every maximum as a byte behind its output, and its gradients take these bytes instead of
-    the pool's input and output (see voxgrad.h).
+    the pool's input and output (see voxgrad.h). After an exception that a signal handler raised, the kernel may write
+    to the output for a moment longer; how long it is waited for is its `patience`.
     """
     prepared = prepare(problem, positions)
-    threads = _threads
-    settings = _Run(threads, 0, cancel.address if cancel else None, _scratch.enough_for(prepared, threads))
-    pointers = [ctypes.c_void_p(address) for address in addresses]
-    status = prepared.function(prepared.pointer, *pointers, ctypes.byref(settings))
+    status = _run_at(prepared, arrays, cancel or CancelFlag(), patience)
     if status == _CANCELLED:
         raise CancelledError(Fault("VG040", problem.op, "run", "finish", "a request to stop"))
+    if status == NO_MEMORY:
+        wanted = f"{prepared.scratch_bytes():,} bytes to work in"
+        raise ResourceExhaustedError(Fault("VG020", problem.op, "output", "fit into memory", wanted))
     assert status in (0, NOT_FINITE), f"{problem.op}: native status {status}"
     return bool(status == 0)
 
 
-def run_arrays(prepared: Prepared, arrays: tuple[np.ndarray[Any, Any], ...]) -> int:
-    """Run on NumPy arrays of native byte order, the output last. The status: 0, NOT_DENSE or NOT_FINITE."""
-    local = _scratch
-    if local.ready_for is not prepared:
-        local.get_ready(prepared, len(arrays))
-    return local.call(local.pointer, id(arrays) + _TUPLE_HEADER)  # type: ignore[misc]
+def _run_at(prepared: Prepared, arrays: Sequence[Array | int], cancel: CancelFlag, patience: float) -> int:
+    """The status of a call that can be cancelled; one that takes long is interrupted by signals too."""
+    ready = prepared.ready.get(_setting) or prepared.make_ready(_setting)
+    addresses = [one if isinstance(one, int) else one.ctypes.data for one in arrays]
+    data = (ctypes.c_void_p * len(addresses))(*addresses)
+    kept = tuple(arrays)
+
+    def call() -> int:
+        start = time.perf_counter()
+        status: int = _call_at(ready, data, cancel.address)  # type: ignore[misc]
+        if status != _CANCELLED:
+            prepared.seconds = time.perf_counter() - start
+        # Whoever leaves this call lets go of the arrays, but not before the kernel does.
+        return status if kept else NOT_DENSE
+
+    if not prepared.may_be_long or prepared.seconds < interrupt.LONG or not interrupt.is_possible():
+        return call()
+    if any(isinstance(one, int) for one in arrays):
+        patience = math.inf
+    return interrupt.watched(call, cancel.set, patience)()
+
+
+def run_arrays(prepared: Prepared, arrays: tuple[Array, ...]) -> int:
+    """Run on NumPy arrays of native byte order, the output last. The status: 0, NOT_DENSE, NOT_FINITE or NO_MEMORY."""
+    try:
+        ready = prepared.ready[_setting]
+    except KeyError:
+        ready = prepared.make_ready(_setting)
+    if prepared.may_be_long:
+        if not all(array.flags.c_contiguous and array.flags.aligned for array in arrays):
+            return NOT_DENSE
+        return _run_at(prepared, arrays, CancelFlag(), interrupt.PATIENCE)
+    return _call(ready, id(arrays) + _TUPLE_HEADER)  # type: ignore[misc]
+
+
+def _entry(name: str, *arguments: Any) -> Callable[..., int] | None:
+    """A function of the library; without it nothing is called, but the package must still be there."""
+    loaded = library()
+    return None if loaded is None else ctypes.CFUNCTYPE(ctypes.c_int32, *arguments)((name, loaded))
+
+
+_call = _entry("vg_call", ctypes.c_void_p, ctypes.c_void_p)
+_call_at = _entry("vg_call_at", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+
+
+def release_scratch() -> int:
+    """Give the memory that kernels work in back to the system; returns how many bytes that were."""
+    loaded = library()
+    if loaded is None:
+        return 0
+    release = loaded.vg_release_scratch
+    release.restype = ctypes.c_int64
+    return int(release())
 
 
 class _Fields(ctypes.Structure):

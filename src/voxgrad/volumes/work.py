@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
+from voxgrad.arrays.locks import make_lock
 from voxgrad.graph.block import Output
 from voxgrad.graph.device import device_named
 from voxgrad.kernels import cpu
@@ -52,7 +52,7 @@ class Worker:
 
 
 _open: dict[str, Worker] = {}
-_lock = threading.Lock()
+_lock = make_lock()
 _MOST_OPEN = 4
 
 

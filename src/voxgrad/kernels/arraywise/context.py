@@ -38,6 +38,10 @@ class State:
     generators: dict[str, Any] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
 
+    def copy(self) -> State:
+        """A state of the same things, which changes by itself."""
+        return State(dict(self.variables), dict(self.resources), dict(self.generators), dict(self.counters))
+
 
 @dataclass(frozen=True, slots=True)
 class Ref:
