@@ -81,6 +81,19 @@ def test_control_edges_follow_the_fold() -> None:
     assert block.control == [before] and after.control == [block]
 
 
+def test_what_runs_first_and_what_is_asked_for_stays_so_when_a_page_is_put_back() -> None:
+    page = Page("start")
+    for name in "abcd":
+        page.add("Const", attrs={"value": np.float32(1)}, name=name)
+    page.add("Neg", {"x": page["a"].output(0)}, name="negative")
+    page.fold(["a", "negative"], "part")
+    page.start_with(["b", "part"])
+    page.execute(["part", "c"])
+    page.inline("part")
+    assert [block.name for block in page.initializers] == ["b", "part/a", "part/negative"]
+    assert [block.name for block in page.targets] == ["part/a", "part/negative", "c"]
+
+
 def test_a_page_cannot_contain_itself() -> None:
     page = network()
     with pytest.raises(vg.InvalidArgumentError, match="VG062"):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes the sources in small ways and runs the tests against each change.
 
-python3 run mutants [--count 300] [--area geometry ...] [--seed 17] [--jobs 1] [--list] [--again]
+python3 run mutants [--count 300] [--area geometry ...] [--seed 17] [--jobs 1] [--list] [--resume] [--again]
 
 A comparison is turned, a bound moved by one, a sign changed, operands exchanged, a condition dropped. Every change is
 made in a copy of the tree (build/mutants), built where it is native, and tested up to the first test that fails. What
@@ -18,8 +18,9 @@ import random
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from tools.mutants.native import NativeLane
 
 PLACE = ROOT / "build" / "mutants"
 NOT_COUNTED = ("excused", "stillborn", "equivalent")
+OPEN = ("survived", "stalled")
 
 
 @dataclass(frozen=True)
@@ -37,16 +39,25 @@ class Result:
     """A change, and what became of it."""
 
     area: str
-    change: Change
+    file: str
+    line: int
+    kind: str
+    before: str
+    after: str
+    diff: str
     state: str
     by: str
     """The test that noticed, or the reason why it is not counted."""
 
-    def as_data(self) -> dict[str, Any]:
-        """For JSON."""
-        before, after = self.change.lines
-        return {"area": self.area, "file": self.change.path, "line": self.change.line, "kind": self.change.kind,
-                "before": before, "after": after, "state": self.state, "by": self.by}  # fmt: skip
+    @classmethod
+    def of(cls, area: str, change: Change, state: str, by: str) -> Result:
+        """What became of a change."""
+        return cls(area, change.path, change.line, change.kind, *change.lines, change.diff(), state, by)
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells a change from others, also after other lines of its file were edited."""
+        return self.file, self.before, self.after
 
 
 Pick = Callable[[str, Path], list[Change]]
@@ -69,43 +80,59 @@ def sample(count: int, seed: int) -> Pick:
     return pick
 
 
-def survivors(name: str, tree: Path) -> list[Change]:
-    """What survived when an area was last tried, as far as the same line is still there."""
+def known(name: str) -> list[Result]:
+    """The results when an area was last tried."""
     path = PLACE / f"{name}.json"
-    known = json.loads(path.read_text())["results"] if path.exists() else []
-    wanted = {(one["file"], one["before"], one["after"]) for one in known if one["state"] == "survived"}
-    return [change for change in AREAS[name].changes(tree) if (change.path, *change.lines) in wanted]
+    return [Result(**one) for one in json.loads(path.read_text())["results"]] if path.exists() else []
+
+
+def known_time(name: str) -> float:
+    """Seconds of a processor that the tests of an area took when it was last tried; 0 where that is not known."""
+    path = PLACE / f"{name}.json"
+    return float(json.loads(path.read_text()).get("seconds", 0)) if path.exists() else 0.0
 
 
 class Round:
     """The changes of one area, tried out in several copies of the tree."""
 
-    def __init__(self, name: str, pick: Pick, jobs: int):
+    def __init__(self, name: str, pick: Pick, given: argparse.Namespace):
         self.name = name
+        self.seed = given.seed
+        self.apart = given.again
+        self.taken = known_time(name) if given.resume else 0.0
         kind = NativeLane if name == "native" else Lane
-        self.lanes = [kind(PLACE / f"{name}-{number}", AREAS[name]) for number in range(jobs)]
+        self.lanes = [kind(PLACE / f"{name}-{number}", AREAS[name]) for number in range(given.jobs)]
+        excused = Excused()
+        again = OPEN if given.again else ()
+        settled = {one.key: one for one in known(name) if one.state not in again} if given.again or given.resume else {}
         # From the copy: the tree itself may go on changing.
         changes = pick(name, self.lanes[0].folder)
         self.total = len(changes)
-        excused = Excused()
-        reasons = [(change, excused.reason(change)) for change in changes]
-        self.results = [Result(name, change, "excused", reason) for change, reason in reasons if reason]
+        self.results: list[Result] = []
         self.waiting: queue.SimpleQueue[Change] = queue.SimpleQueue()
-        for change, reason in reasons:
-            if not reason:
+        for change in changes:
+            key = (change.path, *change.lines)
+            if reason := excused.reason_of(*key):
+                self.results.append(Result.of(name, change, "excused", reason))
+            elif key in settled:
+                self.results.append(settled[key])
+            else:
                 self.waiting.put(change)
 
     def go(self) -> list[Result]:
         """Try all of them out."""
-        taken = self.lanes[0].begin()
-        for lane in self.lanes[1:]:
-            lane.adopt(self.lanes[0])
-        say(f"{self.name}: {self.total} changes; the tests take {taken:.0f} s without one")
-        threads = [threading.Thread(target=self._work, args=(lane,)) for lane in self.lanes]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        if not self.waiting.empty():
+            taken = self.lanes[0].begin(self.taken)
+            for lane in self.lanes[1:]:
+                lane.adopt(self.lanes[0])
+            self.taken = taken
+            say(f"{self.name}: {self.total} changes; the tests take {taken:.0f} s of a processor without one")
+            threads = [threading.Thread(target=self._work, args=(lane,)) for lane in self.lanes]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        self._keep()
         return self.results
 
     def _work(self, lane: Lane) -> None:
@@ -113,14 +140,35 @@ class Round:
             try:
                 change = self.waiting.get_nowait()
             except queue.Empty:
-                return
+                return lane.end()
             began = time.monotonic()
-            result = Result(self.name, change, *lane.try_out(change))
+            result = Result.of(self.name, change, *lane.try_out(change, self._keenest(change), self.apart))
             self.results.append(result)
             line = f"{change.path}:{change.line} {change.kind}: {result.state} in {time.monotonic() - began:.0f} s"
             say(f"{self.name} {len(self.results)}/{self.total} {line} {result.by}")
-            if result.state == "survived":
-                say(change.diff())
+            if result.state in OPEN:
+                say(result.diff)
+            self._keep()
+
+    def _keenest(self, change: Change) -> list[str]:
+        """The tests that noticed most changes so far, those of the same file first."""
+        killed = [one for one in self.results if one.state == "killed"]
+        counts = Counter(one.by for one in killed) + Counter(
+            {one.by: 1000 for one in killed if one.file == change.path}
+        )
+        return [name for name, _ in counts.most_common()]
+
+    def _keep(self) -> None:
+        """A run that is ended early goes on with --resume."""
+        kept = {
+            "seed": self.seed,
+            "seconds": self.taken,
+            **score(self.results).get(self.name, {}),
+            "results": list(map(asdict, self.results)),
+        }
+        part = PLACE / f"{self.name}.json.part"
+        part.write_text(json.dumps(kept, indent=1))
+        part.replace(PLACE / f"{self.name}.json")
 
 
 def say(text: str) -> None:
@@ -150,34 +198,30 @@ def options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=17)
     parser.add_argument("--jobs", type=int, default=1, help="copies of the tree that work at the same time")
     parser.add_argument("--list", action="store_true", help="only say what would be changed")
-    parser.add_argument("--again", action="store_true", help="only what survived the last time")
+    parser.add_argument("--resume", action="store_true", help="go on with a run that was ended early")
+    parser.add_argument("--again", action="store_true", help="only what survived the last time; the rest is kept")
     return parser.parse_args()
 
 
 def main() -> int:
     """The command."""
     given = options()
-    pick = survivors if given.again else sample(given.count, given.seed)
+    pick = sample(given.count, given.seed)
     results = []
     for name in given.area or AREAS:
         if given.list:
             for change in pick(name, ROOT):
                 say(f"{name} {change.path}:{change.line} {change.kind}\n{change.diff()}")
-            continue
-        found = Round(name, pick, given.jobs).go()
-        results += found
-        kept = {"seed": given.seed, **score(found).get(name, {}), "results": [one.as_data() for one in found]}
-        path = PLACE / f"{name}.{'again.' if given.again else ''}json"
-        path.write_text(json.dumps(kept, indent=1))
+        else:
+            results += Round(name, pick, given).go()
     return report(results) if results else 0
 
 
 def report(results: list[Result]) -> int:
     """The survivors and the score; 1 where an area is below its bar."""
     for result in results:
-        if result.state == "survived":
-            say(f"\nSURVIVED {result.change.path}:{result.change.line} {result.change.kind}")
-            say(result.change.diff())
+        if result.state in OPEN:
+            say(f"\n{result.state.upper()} {result.file}:{result.line} {result.kind}\n{result.diff}")
     found = score(results)
     say("")
     for name, one in found.items():

@@ -35,6 +35,8 @@ class Area:
     """Per cent that must be noticed."""
     only: python_changes.Wanted | None = None
     """Which functions of files in `catalog/`."""
+    lazy: bool = False
+    """Whether the text of functions is read when they are first called, as Triton's interpreter does."""
     variables: tuple[tuple[str, str], ...] = ()
     options: tuple[str, ...] = ("-m", "not parity and not slow and not browser")
 
@@ -63,6 +65,7 @@ AREAS = {
         ("tests/cuda/test_pools.py", "tests/cuda/test_convs.py", "tests/cuda/test_lanes.py"),
         share=15,
         bar=95,
+        lazy=True,
         variables=(("TRITON_INTERPRET", "1"),),
         options=(),
     ),
@@ -101,6 +104,7 @@ AREAS = {
         ),
         share=13,
         bar=90,
+        options=("-m", "not parity and not slow and not browser", "-k", "not test_a_killed_save"),
     ),
     "plan": Area(
         (

@@ -59,8 +59,6 @@ class Excused:
         for entry in json.loads(path.read_text()):
             self._reasons[entry["file"], entry["before"], entry.get("after", "")] = entry["reason"]
 
-    def reason(self, change: Change) -> str:
-        """Why a change is not counted, or nothing."""
-        before, after = change.lines
-        found = self._reasons.get((change.path, before, after)) or self._reasons.get((change.path, before, ""))
-        return found or ""
+    def reason_of(self, path: str, before: str, after: str) -> str:
+        """Why a change of these lines is not counted, or nothing."""
+        return self._reasons.get((path, before, after)) or self._reasons.get((path, before, "")) or ""

@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import resource
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tools.mutants.areas import ROOT, Area
 from tools.mutants.change import Change
@@ -54,6 +55,7 @@ class Lane:
         self.folder = folder
         self.area = area
         self.limit = FIRST_LIMIT
+        self.forks: subprocess.Popen[bytes] | None = None
         listed = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, stdout=subprocess.PIPE,
             check=True,
@@ -66,10 +68,9 @@ class Lane:
         for library in (ROOT / "src/voxgrad/kernels").glob("*voxgrad.*"):
             shutil.copy2(library, folder / "src/voxgrad/kernels")
 
-    def test(self) -> tuple[int | None, str]:
-        """Run the tests of the area up to the first that fails."""
+    def _command(self) -> tuple[list[str], dict[str, str]]:
+        """The arguments for pytest and the variables under which it runs."""
         tests = [name for name in self.area.tests if (self.folder / name).exists()]
-        quiet = ["-x", "-q", "--tb=line", "-p", "no:cacheprovider", *self.area.options]
         variables = {
             "PYTHONPATH": f"{self.folder / 'src'}{os.pathsep}{self.folder}",
             "PYTHONDONTWRITEBYTECODE": "1",
@@ -77,45 +78,98 @@ class Lane:
             "VOXGRAD_NUM_THREADS": "2",
             "CI": "true",  # Hypothesis makes the same choices every time then
         } | dict(self.area.variables)
-        return run([sys.executable, "-m", "pytest", *quiet, *tests], self.folder, variables, self.limit)
+        return ["-x", "-q", "--tb=line", "-p", "no:cacheprovider", *self.area.options, *tests], variables
 
-    def begin(self) -> float:
-        """The tests without a change must pass; their time is what a change gets several times over."""
-        began = time.monotonic()
-        status, output = self.test()
-        if status != PASSED:
-            raise SystemExit(f"the tests fail without a change:\n{output}")
-        taken = time.monotonic() - began
-        self.limit = 60 + 4 * taken
+    def test(self) -> tuple[int | None, str]:
+        """Run the tests of the area in a process of their own, up to the first that fails."""
+        arguments, variables = self._command()
+        return run([sys.executable, "-m", "pytest", *arguments], self.folder, variables, 10 * self.limit)
+
+    def ask(self, **request: Any) -> dict[str, Any]:
+        """Run the tests in a child of the process that has loaded them."""
+        if self.forks is None or self.forks.poll() is not None:
+            arguments, variables = self._command()
+            ours, theirs = os.pipe(), os.pipe()
+            command = [sys.executable, "-m", "tools.mutants.forked", str(ours[0]), str(theirs[1]), *arguments]
+            self.forks = subprocess.Popen(
+                command,
+                cwd=self.folder,
+                env=os.environ | variables,
+                stdout=subprocess.DEVNULL,
+                pass_fds=(ours[0], theirs[1]),
+            )
+            os.close(ours[0])
+            os.close(theirs[1])
+            self.requests, self.answers = os.fdopen(ours[1], "w"), os.fdopen(theirs[0])
+        self.requests.write(json.dumps({"limit": self.limit, "first": []} | request) + "\n")
+        self.requests.flush()
+        line = self.answers.readline()
+        if not line:
+            raise SystemExit(f"the tests cannot be loaded: {' '.join(self._command()[0])}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def begin(self, taken: float) -> float:
+        """The tests without a change must pass; a change gets their processor time, once known, several times over."""
+        if not taken:
+            answer = self.ask()
+            if not answer["passed"]:
+                raise SystemExit(f"the tests fail without a change: {answer['by']}")
+            taken = answer["used"]
+        self.limit = 20 + 4 * taken
         return taken
 
     def adopt(self, other: Lane) -> None:
         """Take over what the first lane found out."""
         self.limit = other.limit
 
-    def try_out(self, change: Change) -> tuple[str, str]:
-        """What becomes of a change: killed, hung (killed too), survived, or stillborn where it cannot be built."""
+    def end(self) -> None:
+        """Nothing is asked for any more."""
+        if self.forks is not None:
+            self.requests.close()
+            self.forks.wait()
+
+    def try_out(self, change: Change, first: list[str], apart: bool) -> tuple[str, str]:
+        """What becomes of a change: killed, hung (killed too), stalled, survived, stillborn (cannot be built).
+
+        Hung is what runs on; what only waits has stalled, and may have met a busy machine. `first`: tests to begin
+        with. `apart`: in a process of its own where nothing notices in a child, as what is computed while modules load
+        is not computed again there.
+        """
         path = self.folder / change.path
         times = path.stat()
         try:
             path.write_bytes(change.changed)
-            found = self.build(change)
-            if found:
-                return found, ""
-            status, output = self.test()
+            return self.build(change) or self._judge(change, first, apart)
         finally:
             path.write_bytes(change.source)
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+    def _judge(self, change: Change, first: list[str], apart: bool) -> tuple[str, str]:
+        answer = self.ask(first=first, **self.request(change))
+        for state in ("stalled", "hung"):
+            if answer[state]:
+                return state, answer["by"]
+        if not answer["unchanged"] and not answer["passed"]:
+            return "killed", answer["by"]
+        if not answer["unchanged"] and not apart:
+            return "survived", ""
+        status, output = self.test()
         if status is None:
-            return "hung", ""
+            return "stalled", ""
         return ("survived", "") if status == PASSED else ("killed", _first_failure(output))
 
-    def build(self, change: Change) -> str:
+    def request(self, change: Change) -> dict[str, Any]:
+        """What a child needs to know of a change."""
+        path = self.folder / change.path
+        return {"path": str(path), "before": change.source.hex(), "lazily": bool(self.area.lazy)}
+
+    def build(self, change: Change) -> tuple[str, str] | None:
         """Nothing to do for Python; otherwise why there is nothing to test."""
-        return ""
+        return None
 
 
 def _first_failure(output: str) -> str:
     """The test that noticed, as pytest names it."""
-    failed = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return failed[0][:200] if failed else output.strip().splitlines()[-1][:200] if output.strip() else "no output"
+    failed = [line.split(" ", 1)[1] for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return failed[0].split(" - ")[0] if failed else output.strip()[-200:]

@@ -31,6 +31,7 @@ class NativeLane(Lane):
         self.compiler = self.native.compiler()
         self.place = folder / "build"
         self.place.mkdir()
+        self.changed = self.place / self.native.LIBRARY
         self.sources: dict[str, tuple[Path, list[str]]] = {}
         """The units that are compiled here, by the names of their objects."""
         self.objects: dict[str, Path] = {}
@@ -42,14 +43,14 @@ class NativeLane(Lane):
                 cache = ROOT / "build" / "native"
                 self.objects[name] = self.native.compile_one(self.compiler, source, name, full, cache)
 
-    def begin(self) -> float:
+    def begin(self, taken: float) -> float:
         """Compile all of it once, then as always."""
         for name in self.sources:
             self.objects[name] = self.place / f"{name}.o"
             if not self._compile(name, self.objects[name]):
                 raise SystemExit(f"{name} cannot be compiled without a change")
         self._link({})
-        return super().begin()
+        return super().begin(taken)
 
     def adopt(self, other: Lane) -> None:
         """Take over the objects, too."""
@@ -57,7 +58,11 @@ class NativeLane(Lane):
         assert isinstance(other, NativeLane)
         self.objects = dict(other.objects)
 
-    def build(self, change: Change) -> str:
+    def request(self, change: Change) -> dict[str, Any]:
+        """The changed library."""
+        return {"library": str(self.changed)}
+
+    def build(self, change: Change) -> tuple[str, str] | None:
         """Compile the units that read the changed file; where all come out the same there is nothing to test."""
         path = (self.folder / change.path).resolve()
         made: dict[str, Path] = {}
@@ -65,11 +70,11 @@ class NativeLane(Lane):
             if path in self.native.read_with_headers(source.resolve()):
                 made[name] = self.place / f"{name}.changed.o"
                 if not self._compile(name, made[name]):
-                    return "stillborn"
+                    return "stillborn", ""
         if all(place.read_bytes() == self.objects[name].read_bytes() for name, place in made.items()):
-            return "equivalent"
+            return "equivalent", ""
         self._link(made)
-        return ""
+        return None
 
     def _compile(self, name: str, target: Path) -> bool:
         source, flags = self.sources[name]
@@ -77,7 +82,7 @@ class NativeLane(Lane):
         return run(command, self.folder, {}, COMPILE_LIMIT)[0] == PASSED
 
     def _link(self, changed: dict[str, Path]) -> None:
-        library = self.folder / "src" / "voxgrad" / "kernels" / self.native.LIBRARY
+        library = self.changed if changed else self.folder / "src" / "voxgrad" / "kernels" / self.native.LIBRARY
         library.unlink(missing_ok=True)
         objects = [str(changed.get(name, place)) for name, place in self.objects.items()]
         status, output = run([self.compiler, "-shared", "-pthread", *objects, "-o", str(library)], self.folder, {}, 60)

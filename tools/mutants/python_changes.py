@@ -150,5 +150,7 @@ def changes(path: str, source: bytes, wanted: Wanted | None = None) -> Iterator[
         start = starts[node.lineno - 1] + node.col_offset  # type: ignore[attr-defined]
         end = starts[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined]
         new = ast.unparse(ast.fix_missing_locations(made))
-        plain = isinstance(made, (ast.Constant, ast.Name, ast.Attribute))
-        yield Change(path, source, start, end, new if plain else f"({new})", kind)
+        # As many lines as before, so that what is said of later lines stays true.
+        lines = "\n" * source.count(b"\n", start, end)
+        plain = isinstance(made, (ast.Constant, ast.Name, ast.Attribute)) and not lines
+        yield Change(path, source, start, end, new if plain else f"({new}{lines})", kind)
