@@ -42,7 +42,8 @@ class Server:
         assert self.process.stdout is not None
         self.address = self.process.stdout.readline().strip()
         assert self.address.startswith("http://127.0.0.1:"), self.address
-        self.base, _, self.token = self.address.partition("/?t=")
+        self.base, _, self.ticket = self.address.partition("/?t=")
+        self.token = (folder / ".voxgrad" / "token").read_text()
         self.host = self.base.removeprefix("http://")
         self.port = int(self.host.partition(":")[2])
         headers = {"authorization": f"Bearer {self.token}", "content-type": "application/json"}

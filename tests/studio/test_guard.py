@@ -4,7 +4,11 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +20,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from tests.studio.documents import pool_page
-from tests.studio.serving import Server
+from tests.studio.serving import Server, environment
 from voxgrad.studio.app import api
 
 JSON = {"content-type": "application/json"}
@@ -37,20 +41,91 @@ def test_it_listens_on_the_loopback_device_only(server: Server) -> None:
     assert places == [f"0100007F:{server.port:04X}"]
 
 
-def test_the_token_has_256_bits_and_is_new_at_every_start(server: Server, tmp_path: Path) -> None:
+def test_secrets_have_256_bits_and_are_new_at_every_start(server: Server, tmp_path: Path) -> None:
     other = Server(tmp_path)
+    private = tmp_path / ".voxgrad" / "token"
+    assert private.stat().st_mode & 0o777 == 0o600 and private.parent.stat().st_mode & 0o777 == 0o700
     other.stop()
-    assert len(server.token) == 43 and server.token != other.token
+    assert not private.exists()
+    assert len({server.token, server.ticket, other.token, other.ticket}) == 4
+    assert {len(one) for one in (server.token, server.ticket, other.token, other.ticket)} == {43}
 
 
-def test_the_address_gives_a_strict_cookie_and_loses_the_token(server: Server) -> None:
+def entered(server: Server) -> str:
+    """The cookie of a browser that was let in."""
+    answer = httpx.get(server.post("address")["address"])
+    return answer.headers["set-cookie"].partition(";")[0]
+
+
+def test_the_address_gives_a_strict_cookie_of_its_own(server: Server) -> None:
+    ticket = server.post("address")["address"].partition("?t=")[2]
     with httpx.Client(base_url=server.base) as browser:
-        answer = browser.get(f"/?t={server.token}&page=7")
-        assert answer.status_code == 303 and answer.headers["location"] == "/?page=7"
+        answer = browser.get(f"/?t={ticket}&page=7%22%3E")
+        # The page leads on by itself: a redirection would come without the strict cookie where a link led here.
+        assert answer.status_code == 200 and 'content="0;url=/?page=7%22%3E"' in answer.text
         cookie = answer.headers["set-cookie"]
         assert cookie.startswith(f"voxgrad_{server.port}=") and "HttpOnly" in cookie and "SameSite=Strict" in cookie
+        assert ticket not in cookie and server.token not in cookie and ticket not in answer.text
         assert browser.get("/api/pages").status_code == 200
         assert browser.get("/").status_code == 200
+        # Who is in may come with the address again; nobody else can.
+        again = browser.get(f"/?t={ticket}")
+        assert again.status_code == 200 and "set-cookie" not in again.headers
+    assert httpx.get(f"{server.base}/?t={ticket}").status_code == 401
+    other = httpx.get(server.post("address")["address"]).headers["set-cookie"]
+    assert other.partition(";")[0] != cookie.partition(";")[0]
+
+
+def test_no_secret_does_the_work_of_another(server: Server) -> None:
+    ticket = server.post("address")["address"].partition("?t=")[2]
+    session = entered(server).partition("=")[2]
+    for wrong in (server.token, session):
+        assert httpx.get(f"{server.base}/?t={wrong}").status_code == 401
+    for wrong in (ticket, session):
+        assert ask(server, authorization=f"Bearer {wrong}").status_code == 401
+    for wrong in (ticket, server.token):
+        cookie = f"voxgrad_{server.port}={wrong}"
+        assert ask(server, authorization=None, cookie=cookie).status_code == 401
+    assert httpx.head(f"{server.base}/?t={ticket}").status_code == 401
+    assert httpx.get(f"{server.base}/?t={ticket}").status_code == 200
+
+
+def test_whoever_comes_with_a_used_address_finds_a_new_one_on_the_terminal(tmp_path: Path) -> None:
+    server = Server(tmp_path)
+    assert httpx.get(f"{server.base}/?t=wrong").status_code == 401
+    assert httpx.get(server.address).status_code == 200
+    for _ in range(3):
+        assert httpx.get(server.address).status_code == 401
+    assert server.process.stdout is not None
+    new = server.process.stdout.readline().strip()
+    assert new != server.address and httpx.get(new).status_code == 200
+    server.process.send_signal(2)
+    assert server.process.stdout.read() == ""
+    server.stop()
+
+
+def test_no_secret_stands_on_a_command_line(tmp_path: Path) -> None:
+    browser, seen = tmp_path / "browser", tmp_path / "seen"
+    browser.write_text(f'#!/bin/sh\necho "$@" > {seen}.part\ncat "${{1#file://}}" >> {seen}.part\n'
+                       f'stat -c %a "${{1#file://}}" >> {seen}.part\nmv {seen}.part {seen}\n')  # fmt: skip
+    browser.chmod(0o755)
+    command = [sys.executable, "-m", "voxgrad", "studio", str(tmp_path / "project"), "--port", "0"]
+    studio = subprocess.Popen(command, env=environment() | {"BROWSER": str(browser)}, stdout=subprocess.PIPE, text=True)
+    assert studio.stdout is not None
+    printed = studio.stdout.readline().strip()
+    for _ in range(600):
+        if seen.exists():
+            break
+        time.sleep(0.1)
+    asked, *page, mode = seen.read_text().splitlines()
+    assert asked.startswith("file:///") and "t=" not in asked and mode == "600"
+    address = re.search(r"url=(http://[^\"]*)", "".join(page))
+    assert address is not None and address[1] != printed
+    assert httpx.get(address[1]).status_code == 200
+    studio.send_signal(2)
+    studio.wait(20)
+    studio.stdout.close()
+    assert not list((tmp_path / "project" / ".voxgrad").glob("*.html"))
 
 
 @pytest.mark.parametrize("token", [None, "", "Bearer", "Bearer wrong", "Basic abc"])
@@ -120,7 +195,7 @@ def test_writes_of_forms_are_refused(server: Server, kind: str) -> None:
 
 
 def test_a_write_without_a_body_needs_a_type_unless_it_comes_from_a_program(server: Server) -> None:
-    cookie = f"voxgrad_{server.port}={server.token}"
+    cookie = entered(server)
     assert ask(server, "DELETE", "/api/pages/x", authorization=None, cookie=cookie).status_code == 415
     assert ask(server, "POST", "/api/gallery/x/open", authorization=None, cookie=cookie).status_code == 415
     assert ask(server, "DELETE", "/api/pages/x").status_code == 404
@@ -251,12 +326,12 @@ def opens(server: Server, origin: str | None, headers: dict[str, str], host: str
 
 def test_a_websocket_needs_origin_and_token(server: Server) -> None:
     bearer = {"Authorization": f"Bearer {server.token}"}
-    cookie = {"Cookie": f"voxgrad_{server.port}={server.token}"}
+    cookie = {"Cookie": entered(server)}
     assert opens(server, server.base, bearer) and opens(server, server.base, cookie)
     assert opens(server, f"http://localhost:{server.port}", cookie, f"localhost:{server.port}")
     assert not opens(server, None, bearer)
     assert not opens(server, server.base, {})
-    assert not opens(server, server.base, {"Cookie": f"voxgrad_1={server.token}"})
+    assert not opens(server, server.base, {"Cookie": f"voxgrad_1={cookie['Cookie'].partition('=')[2]}"})
     assert not opens(server, server.base, {"Authorization": "Bearer wrong"} | cookie)
     assert not opens(server, server.base, bearer | {"Sec-Fetch-Site": "cross-site"})
     assert not opens(server, "http://evil.example", bearer, "evil.example")

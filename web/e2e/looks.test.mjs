@@ -36,7 +36,7 @@ async function picture(page, name) {
 for (const theme of ["dark", "light"]) {
   test(`axe on every screen, ${theme}`, async () => {
     const page = await browser.page(studio, { colorScheme: theme, reducedMotion: "reduce" });
-    await page.goto(`${studio.address}/?t=${studio.token}`);
+    await studio.enter(page);
     await page.waitForSelector(".card");
     await page.waitForTimeout(300);
     await clean(page, "home");

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nothing that was typed is lost: crashes, two windows, files.
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
+import { pathToFileURL } from "node:url";
 import { bare, block, mistake, opened } from "./studio.mjs";
 
 const { studio, browser } = opened();
@@ -23,7 +26,7 @@ test("the server is killed in the middle of an edit: the draft comes back", asyn
   await page.waitForSelector(".notice.warn");
   await studio.start();
   const other = await browser.page(studio);
-  await other.goto(`${studio.address}/?t=${studio.token}`);
+  await studio.enter(other);
   await other.goto(`${studio.address}/#/page/${id}`);
   await other.reload();
   await other.getByRole("button", { name: "Restore them" }).click();
@@ -39,7 +42,7 @@ test("two windows: a save over a newer page is refused and resolved", async () =
   const first = await browser.page(studio);
   const id = await studio.show(first, mistake());
   const second = await browser.page(studio);
-  await second.goto(`${studio.address}/?t=${studio.token}`);
+  await studio.enter(second);
   await second.goto(`${studio.address}/#/page/${id}`);
   await second.reload();
   await second.waitForSelector(".block");
@@ -63,7 +66,7 @@ test("a page without changes follows what another window saves", async () => {
   const first = await browser.page(studio);
   const id = await studio.show(first, mistake());
   const second = await browser.page(studio);
-  await second.goto(`${studio.address}/?t=${studio.token}`);
+  await studio.enter(second);
   await second.goto(`${studio.address}/#/page/${id}`);
   await second.reload();
   await second.waitForSelector(".block");
@@ -74,9 +77,25 @@ test("a page without changes follows what another window saves", async () => {
 
 test("a page file that is dropped opens", async () => {
   const page = await browser.page(studio);
-  await page.goto(`${studio.address}/?t=${studio.token}`);
+  await studio.enter(page);
   await page.waitForSelector(".card");
   const document = JSON.stringify({ format: "voxgrad-page", version: 1, ...mistake() });
   await page.locator("#open-file").setInputFiles({ name: "old.vox.json", mimeType: "application/json", buffer: Buffer.from(document) });
   await page.waitForFunction(() => document.querySelectorAll(".block").length === 6);
+});
+
+test("a browser that is started with the private file is let in, once; a used address says so", async () => {
+  const place = join(studio.folder, "open.html");
+  writeFileSync(place, `<meta http-equiv="refresh" content="0;url=${studio.printed}">`);
+  const page = await browser.page(studio);
+  await page.goto(pathToFileURL(place).href);
+  await page.waitForSelector(".card");
+  assert.ok(!page.url().includes("t="));
+  const [cookie] = await page.context().cookies();
+  assert.ok(cookie.httpOnly && cookie.sameSite === "Strict" && !studio.printed.includes(cookie.value));
+  await page.goto(studio.printed);
+  await page.waitForSelector(".card");
+  const other = await browser.page(studio);
+  await other.goto(studio.printed);
+  await other.getByText("was not let in yet").waitFor();
 });

@@ -9,7 +9,7 @@ const { studio, browser } = opened();
 test("from the gallery to a repaired, run, traced, differentiated and checked page in a minute", async () => {
   const page = await browser.page(studio);
   const start = Date.now();
-  await page.goto(`${studio.address}/?t=${studio.token}`);
+  await studio.enter(page);
   await page.locator(".card", { hasText: "MaxPool3DGradGrad, with a mistake" }).click();
 
   // One block is red before anything has run, and says why in one sentence.

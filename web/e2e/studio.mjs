@@ -2,7 +2,7 @@
 // A studio of its own for every test file, and a browser that fails on any request to another host.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before } from "node:test";
@@ -38,9 +38,9 @@ export class Studio {
       this.process.stderr.on("data", read);
       this.process.on("exit", () => reject(new Error(`the studio did not start:\n${text}`)));
     });
-    const url = new URL(found);
-    this.token = url.searchParams.get("t");
-    this.address = url.origin;
+    this.printed = found;
+    this.address = new URL(found).origin;
+    this.token = readFileSync(join(this.folder, ".voxgrad", "token"), "utf8");
   }
 
   kill() {
@@ -63,10 +63,17 @@ export class Studio {
     return response.json();
   }
 
+  /** Let a browser in. */
+  async enter(page) {
+    const { address } = await this.api("POST", "/address", {});
+    await page.goto(address);
+    await page.waitForURL((url) => !url.searchParams.has("t"));
+  }
+
   /** A page on the server, shown in a browser page. */
   async show(page, document) {
     const stored = await this.api("POST", "/pages", { name: document.name, document });
-    await page.goto(`${this.address}/?t=${this.token}`);
+    await this.enter(page);
     await page.goto(`${this.address}/#/page/${stored.id}`);
     await page.reload();
     await page.waitForFunction((count) => document.querySelectorAll(".block").length === count, document.blocks.length);

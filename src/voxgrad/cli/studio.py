@@ -11,13 +11,14 @@ from pathlib import Path
 from voxgrad.cli import exits
 
 DESCRIPTION = """\
-Open the block editor on a folder of pages, and print its address, token included.
+Open the block editor on a folder of pages, and print an address that lets one browser in.
 
   voxgrad studio                   pages of the current folder
   voxgrad studio scans --port 9000 --no-browser
 
-It listens on 127.0.0.1 only, and answers to nobody without the token. Programs send it as
-`Authorization: Bearer TOKEN`; the API lives under /api.
+It listens on 127.0.0.1 only, and answers to nobody who was not let in. An address that was used is followed by a new
+one when somebody opens it again. Programs read the secret in FOLDER/.voxgrad/token and send it as
+`Authorization: Bearer SECRET`; the API lives under /api.
 """
 
 

@@ -27,6 +27,7 @@ from voxgrad.studio import analyse, engines, exchange, gallery, guard, messages,
 from voxgrad.studio.documents import MAX_BLOCKS
 from voxgrad.studio.edit import edit
 from voxgrad.studio.jobs import roots_of
+from voxgrad.studio.keys import Keys
 from voxgrad.studio.pages import StaleRevision
 from voxgrad.studio.runs import QueueFull
 from voxgrad.studio.static_files import StaticFiles
@@ -39,7 +40,16 @@ WATCH_SECONDS = 2.0
 FOREVER = {"cache-control": "private, max-age=31536000, immutable"}
 
 
-def create_app(studio: Studio, port: int) -> FastAPI:
+ADDRESS = "127.0.0.1"
+"""The studio is for the person at this machine; there is no option to change this."""
+
+
+def address(ticket: str, port: int) -> str:
+    """Where a browser is let in, once."""
+    return f"http://{ADDRESS}:{port}/?t={ticket}"
+
+
+def create_app(studio: Studio, keys: Keys, port: int) -> FastAPI:
     """The application without its guard; `voxgrad.studio.server` puts that around it."""
 
     @contextlib.asynccontextmanager
@@ -53,7 +63,7 @@ def create_app(studio: Studio, port: int) -> FastAPI:
         studio.close()
 
     app = _described(lifespan)
-    app.state.studio, app.state.port = studio, port
+    app.state.studio, app.state.keys, app.state.port = studio, keys, port
     app.add_exception_handler(VoxgradError, _on_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)
@@ -163,14 +173,20 @@ api = APIRouter(prefix="/api")
 # The installation
 
 
+@api.post("/address")
+async def new_address(request: Request) -> messages.Address:
+    """An address that lets one more browser in."""
+    state = request.app.state
+    return messages.Address(address=address(state.keys.ticket(), state.port))
+
+
 @api.get("/info")
-async def info(request: Request, studio: Here) -> messages.Info:
+async def info(studio: Here) -> messages.Info:
     """About this studio."""
     limits = studio.limits
     return messages.Info(
         version=__version__,
         folder=studio.project.root.name,
-        token_cookie=f"voxgrad_{request.app.state.port}",
         limits=messages.Limits(
             memory_bytes=limits.memory,
             flops=limits.flops,

@@ -7,13 +7,14 @@ compared, never parts; what is not allowed is refused.
 
 from __future__ import annotations
 
-import hmac
+import asyncio
 import json
-import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
+
+from voxgrad.studio.keys import Keys, moved_page
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -41,14 +42,16 @@ BODY_LIMIT = 32 * 2**20
 IMPORT_LIMIT = 2**30
 """Bytes of a request: of a document, and of a file that is brought in."""
 
+MOST_SOCKETS = 32
+"""Windows that listen at one time."""
+BODY_SECONDS = 30.0
+"""How long a body may pause on its way."""
+
 HINT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Voxgrad studio</title>
-<h1>This studio needs its token</h1>
-<p>Open the address that <code>voxgrad studio</code> printed when it started; it ends in <code>?t=...</code></p>"""
-
-
-def new_token() -> str:
-    """A token of 256 random bits."""
-    return secrets.token_urlsafe(32)
+<h1>This browser was not let in yet</h1>
+<p>Open the newest address that <code>voxgrad studio</code> printed; it ends in <code>?t=...</code> and is good for one
+browser. Where it was used already, the studio has printed a new one just now.</p>
+<p>If you came here from another page: <a href="/">open the studio</a>.</p>"""
 
 
 class Refusal(Exception):  # noqa: N818 - an answer, not a defect
@@ -63,9 +66,10 @@ class Refusal(Exception):  # noqa: N818 - an answer, not a defect
 class Guard:
     """Wraps an ASGI application that listens on one port of the loopback device."""
 
-    def __init__(self, app: App, token: str, port: int):
+    def __init__(self, app: App, keys: Keys, port: int):
         self.app = app
-        self.token = token
+        self.keys = keys
+        self.sockets = 0
         self.hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]"))
         self.origins = frozenset(f"http://{host}" for host in self.hosts)
         # Cookies ignore ports: the name keeps two studios on one machine apart.
@@ -85,8 +89,8 @@ class Guard:
             headers = _headers(scope)
             self._check_place(headers)
             _check_method(scope, headers)
-            if (entrance := self._entrance(scope)) is not None:
-                await _answer(send, 303, b"", entrance)
+            if (ticket := _ticket(scope)) is not None:
+                await self._enter(send, headers, *ticket)
                 return
             self._check_token(headers)
             limit = IMPORT_LIMIT if scope["path"] == "/api/import" else BODY_LIMIT
@@ -105,11 +109,17 @@ class Guard:
                 raise Refusal(403, "A WebSocket must say where it comes from.")
             _check_site(headers)
             self._check_token(headers)
+            if self.sockets >= MOST_SOCKETS:
+                raise Refusal(503, f"At most {MOST_SOCKETS} windows listen at one time.")
         except Refusal:
             await receive()
             await send({"type": "websocket.close", "code": 1008})
             return
-        await self.app(scope, receive, send)
+        self.sockets += 1
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            self.sockets -= 1
 
     def _check_place(self, headers: dict[str, str]) -> None:
         """The request was meant for this server, and comes from its own page or from no page."""
@@ -119,32 +129,41 @@ class Guard:
             raise Refusal(403, "Requests from other origins are refused.")
 
     def _check_token(self, headers: dict[str, str]) -> None:
-        given = ""
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer":
-            given = bearer.strip()
-        elif "cookie" in headers:
-            try:
-                morsel = SimpleCookie(headers["cookie"]).get(self.cookie)
-            except CookieError:
-                morsel = None
-            given = morsel.value if morsel is not None else ""
-        if not hmac.compare_digest(given.encode(), self.token.encode()):
+        known = self.keys.is_program(bearer.strip()) if scheme.lower() == "bearer" else self._is_known(headers)
+        if not known:
             raise Refusal(401, "The token is missing or wrong. Open the address that the studio printed.")
 
-    def _entrance(self, scope: Scope) -> list[tuple[bytes, bytes]] | None:
-        """The answer to `/?t=TOKEN`: the token moves into a cookie and out of the address."""
-        if scope["path"] != "/" or scope["method"] not in READS:
-            return None
-        query = parse_qsl(scope.get("query_string", b"").decode("latin-1"))
-        given = [value for name, value in query if name == "t"]
-        if len(given) != 1:
-            return None
-        if not hmac.compare_digest(given[0].encode(), self.token.encode()):
-            raise Refusal(401, "The token is wrong. Open the address that the studio printed.")
-        rest = urlencode([(name, value) for name, value in query if name != "t"])
-        cookie = f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict"
-        return [(b"location", f"/?{rest}".encode() if rest else b"/"), (b"set-cookie", cookie.encode())]
+    def _is_known(self, headers: dict[str, str]) -> bool:
+        """True for a browser that was let in."""
+        try:
+            morsel = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
+        except CookieError:
+            return False
+        return morsel is not None and self.keys.is_session(morsel.value)
+
+    async def _enter(self, send: Send, headers: dict[str, str], ticket: str, rest: str) -> None:
+        """Let a browser in that comes with a good address, once. Who is in already needs no address."""
+        given = [HTML]
+        if not self._is_known(headers):
+            session = self.keys.redeem(ticket)
+            if session is None:
+                raise Refusal(401, "The address was used, or is wrong. Open the newest that the studio printed.")
+            cookie = f"{self.cookie}={session}; Path=/; HttpOnly; SameSite=Strict"
+            given.append((b"set-cookie", cookie.encode()))
+        # A redirection would still count as the other site's request where a link or a file led here, and browsers send
+        # strict cookies with their own only.
+        await _answer(send, 200, moved_page(f"/?{rest}" if rest else "/").encode(), given)
+
+
+def _ticket(scope: Scope) -> tuple[str, str] | None:
+    """The ticket of an address `/?t=TICKET`, and what else it asks for."""
+    if scope["path"] != "/" or scope["method"] != "GET":
+        return None
+    query = parse_qsl(scope.get("query_string", b"").decode("latin-1"))
+    given = [value for name, value in query if name == "t"]
+    rest = urlencode([(name, value) for name, value in query if name != "t"])
+    return (given[0], rest) if len(given) == 1 else None
 
 
 def _headers(scope: Scope) -> dict[str, str]:
@@ -199,20 +218,30 @@ class _Body:
         self._send = send
         self._limit = limit
         self._taken = 0
+        self._whole = False
         self._started = False
         self._refused = False
 
     async def receive(self) -> Message:
-        """The next message, unless there were too many bytes already."""
+        """The next message, unless there were too many bytes already, or none for too long."""
         if self._refused:
             return {"type": "http.disconnect"}
-        message = await self._receive()
+        if self._whole:
+            return await self._receive()
+        try:
+            message = await asyncio.wait_for(self._receive(), BODY_SECONDS)
+        except TimeoutError:
+            return await self._refuse(408, "The request did not come to its end.")
+        self._whole = not message.get("more_body", False)
         self._taken += len(message.get("body", b""))
         if self._taken <= self._limit:
             return message
+        return await self._refuse(413, f"A request may have {self._limit:,} bytes here.")
+
+    async def _refuse(self, status: int, reason: str) -> Message:
         self._refused = True
         if not self._started:
-            await _answer(self._send, 413, _error(f"A request may have {self._limit:,} bytes here."), [JSON])
+            await _answer(self._send, status, _error(reason), [JSON, (b"connection", b"close")])
         return {"type": "http.disconnect"}
 
     async def send(self, message: Message) -> None:

@@ -69,12 +69,17 @@ class Limits(Told):
     blocks: int
 
 
+class Address(Told):
+    """Where one more browser is let in."""
+
+    address: str
+
+
 class Info(Told):
     """About this studio."""
 
     version: str
     folder: str
-    token_cookie: str
     limits: Limits
     languages: list[str]
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+import time
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
@@ -13,19 +14,26 @@ from pathlib import Path
 import uvicorn
 
 from voxgrad.errors import Fault, VoxgradError
-from voxgrad.studio.app import create_app
-from voxgrad.studio.guard import App, Guard, new_token
+from voxgrad.studio.app import ADDRESS, address, create_app
+from voxgrad.studio.connections import Connection
+from voxgrad.studio.guard import App, Guard
+from voxgrad.studio.keys import OPENING_SECONDS, REDIRECT, TOKEN_FILE, Keys, redirect, write_private
 from voxgrad.studio.limits import RunLimits
 from voxgrad.studio.studio import Studio
 
-ADDRESS = "127.0.0.1"
-"""The studio is for the person at this machine; there is no option to change this."""
 DEFAULT_PORT = 8741
+BROWSER_SECONDS = 0.3
+FILE_SECONDS = 60.0
+"""How long after the start a browser is started, and how long it has to read the file that it gets."""
 
 
-def guarded(studio: Studio, token: str, port: int) -> App:
+BACKLOG = 128
+"""Connections that wait to be taken in. As many are taken in at once, before the first of them can be closed again."""
+
+
+def guarded(studio: Studio, keys: Keys, port: int) -> App:
     """The whole application."""
-    return Guard(create_app(studio, port), token, port)
+    return Guard(create_app(studio, keys, port), keys, port)
 
 
 def bind(port: int | None) -> socket.socket:
@@ -35,7 +43,7 @@ def bind(port: int | None) -> socket.socket:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             bound.bind((ADDRESS, candidate))
-            bound.listen(64)
+            bound.listen(BACKLOG)
         except OSError as error:
             bound.close()
             reason = error.strerror or str(error)
@@ -49,16 +57,53 @@ def bind(port: int | None) -> socket.socket:
 def serve(folder: Path, port: int | None, limits: RunLimits | None, browse: bool, say: Callable[[str], None]) -> None:
     """Run the studio until it is stopped."""
     bound = bind(port)
-    token = new_token()
+    keys = Keys()
     number = bound.getsockname()[1]
     studio = Studio(folder, limits)
     config = uvicorn.Config(
-        guarded(studio, token, number), log_level="warning", access_log=False, server_header=False, date_header=False,
-        ws="websockets-sansio", ws_max_size=2**16, h11_max_incomplete_event_size=2**16, timeout_graceful_shutdown=2,
-        proxy_headers=False, lifespan="on",
+        guarded(studio, keys, number), log_level="warning", access_log=False, server_header=False, date_header=False,
+        http=Connection, ws="websockets-sansio", ws_max_size=2**16, h11_max_incomplete_event_size=2**16,
+        timeout_graceful_shutdown=2, proxy_headers=False, lifespan="on", backlog=BACKLOG,
     )  # fmt: skip
-    address = f"http://{ADDRESS}:{number}/?t={token}"
-    say(address)
-    if browse:
-        threading.Timer(0.3, webbrowser.open, (address,)).start()
-    asyncio.run(uvicorn.Server(config).serve([bound]))
+    entrance = Entrance(keys, number, say)
+    token = studio.project.state / TOKEN_FILE
+    write_private(token, keys.program)
+    try:
+        entrance.show()
+        if browse:
+            threading.Thread(
+                target=open_browser, args=(studio.project.state, entrance.address(OPENING_SECONDS)), daemon=True
+            ).start()
+        asyncio.run(uvicorn.Server(config).serve([bound]))
+    finally:
+        for private in (token, *token.parent.glob(f"{REDIRECT}*.html")):
+            private.unlink(missing_ok=True)
+
+
+class Entrance:
+    """The addresses of a studio. Who opens one that was used finds a new one on the terminal."""
+
+    def __init__(self, keys: Keys, port: int, say: Callable[[str], None]):
+        self._keys = keys
+        self._port = port
+        self._say = say
+        self._shown = ""
+        keys.on_used = self.show
+
+    def address(self, seconds: float = float("inf")) -> str:
+        """An address that lets one browser in."""
+        return address(self._keys.ticket(seconds), self._port)
+
+    def show(self) -> None:
+        """Print an address that is good, unless the last one that was printed still is."""
+        if not self._shown or not self._keys.unused(self._shown):
+            self._shown = self._keys.ticket()
+            self._say(address(self._shown, self._port))
+
+
+def open_browser(folder: Path, address: str) -> None:
+    """Start the browser of the person with a private file, which leads it to the address."""
+    time.sleep(BROWSER_SECONDS)
+    with redirect(folder, address) as place:
+        webbrowser.open(place)
+        time.sleep(FILE_SECONDS)

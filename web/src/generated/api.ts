@@ -9,6 +9,11 @@ export interface AddGradients {
   with_respect_to?: string[] | null;
 }
 
+/** Where one more browser is let in. */
+export interface Address {
+  address: string;
+}
+
 /** All that is known of a page without running it. */
 export interface Analysis {
   pins: Record<string, Record<string, PinData>>;
@@ -371,7 +376,6 @@ export interface Imported {
 export interface Info {
   version: string;
   folder: string;
-  token_cookie: string;
   limits: Limits;
   languages: string[];
 }
