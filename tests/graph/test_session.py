@@ -117,7 +117,7 @@ def test_all_problems_are_raised_before_anything_runs() -> None:
     [
         ({"x": np.ones((1, 2, 2, 2, 3))}, "of shape [N,D,H,W,2]; got [1,2,2,2,3]"),
         ({"x": np.ones((2, 2))}, "of shape"),
-        ({"x": "text"}, "numbers of type float32"),
+        ({"x": "text"}, "values of type float32"),
         ({"nobody": 1.0}, "nobody must be a block"),
         ({"x": np.ones((1, 2, 2, 2, 2)), "z": np.ones((3, 1))}, "N = 1, as x has"),
     ],

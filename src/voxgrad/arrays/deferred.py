@@ -17,8 +17,9 @@ _PLANNERS = {("dask.array", "Array"): "lazy"}
 def planner(arguments: Mapping[str, Any]) -> Callable[[Op, Mapping[str, Any]], Any] | None:
     """What handles a call with these arguments, or None where all of them hold values."""
     for value in arguments.values():
+        first = value[0] if isinstance(value, (list, tuple)) and value else value
         for (module, name), door in _PLANNERS.items():
-            if is_instance(value, module, name):
+            if is_instance(first, module, name):
                 execute: Callable[[Op, Mapping[str, Any]], Any] = through(door).execute
                 return execute
     return None

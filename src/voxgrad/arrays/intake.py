@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from voxgrad.arrays.kinds import NUMPY, Kind, dtype_of, kind_of, numpy_type
+from voxgrad.arrays.kinds import NUMPY, Kind, dtype_of, kind_of
+from voxgrad.arrays.literals import type_of, written
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.attributes import INT32_MAX
 from voxgrad.catalog.dtypes import DType
@@ -35,18 +36,16 @@ def take(op: Op, arguments: Mapping[str, Any]) -> Intake:
     intake = Intake()
     _choose_kind(op, arguments, intake, faults)
     bound: dict[str, DType] = {}
-    for item in op.inputs:
-        value = arguments[item.name]
+    found: dict[str, Array | None] = {}
+    # Arrays first: they decide the types of numbers and lists.
+    for item in sorted(op.inputs, key=lambda item: kind_of(arguments[item.name]) is None):
         if item.host:
-            intake.specs[item.name] = _host_vector(item, value, faults)
-            continue
-        array = _tensor(op, item, value, bound, faults)
-        if array is not None:
-            intake.tensors[item.name] = array
-            intake.specs[item.name] = Spec(dtype_of(array.dtype), array.shape)
+            intake.specs[item.name] = _host_vector(item, arguments[item.name], faults)
         else:
-            intake.specs[item.name] = Spec()
+            found[item.name] = _tensor(op, item, arguments[item.name], bound, faults)
     faults.raise_if_any()
+    intake.tensors = {item.name: array for item in op.inputs if (array := found.get(item.name)) is not None}
+    intake.specs |= {name: Spec(type_of(array), array.shape) for name, array in intake.tensors.items()}
     return intake
 
 
@@ -68,8 +67,9 @@ def _choose_kind(op: Op, arguments: Mapping[str, Any], intake: Intake, faults: F
 
 def _tensor(op: Op, item: Input, value: Any, bound: dict[str, DType], faults: Faults) -> Array | None:
     kind = kind_of(value)
-    if kind is None:
-        return _from_python(op, item, value, bound, faults)
+    is_text = kind is NUMPY and value.dtype.kind in "SUO" and not isinstance(value, np.ma.MaskedArray)
+    if kind is None or isinstance(value, np.generic) or is_text:
+        return written(op, item, value, bound, faults)
     if kind.refuse(value, item.name, faults):
         return None
     view = kind.view(value)
@@ -77,29 +77,6 @@ def _tensor(op: Op, item: Input, value: Any, bound: dict[str, DType], faults: Fa
     if isinstance(item.type, str) and dtype is not None:
         bound.setdefault(item.type, dtype)
     return view
-
-
-def _from_python(op: Op, item: Input, value: Any, bound: dict[str, DType], faults: Faults) -> Array | None:
-    """Nested lists and numbers take the type of an earlier tensor, else TensorFlow's default for them."""
-    if not isinstance(value, (list, tuple, int, float)):
-        got = f"{type(value).__module__}.{type(value).__qualname__}"
-        faults.add("VG030", item.name, wanted="be an array, a torch or JAX tensor, or nested lists", got=got)
-        return None
-    try:
-        array = np.asarray(value)
-    except (ValueError, TypeError, OverflowError, RuntimeError) as error:
-        faults.add("VG002", item.name, wanted="be nested lists of equal lengths", got=str(error).splitlines()[0])
-        return None
-    if array.dtype.kind not in "biuf":
-        faults.add("VG002", item.name, wanted="hold numbers", got=f"a list with dtype {array.dtype}")
-        return None
-    allowed = op.allowed(item.type)
-    default = dtypes.INT32 if array.dtype.kind in "iu" and dtypes.INT32 in allowed else dtypes.FLOAT32
-    dtype = bound.get(item.type, default) if isinstance(item.type, str) else item.type
-    if isinstance(item.type, str):
-        bound.setdefault(item.type, dtype)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return array.astype(numpy_type(dtype))
 
 
 def host_spec(op: Op, name: str, values: Any) -> Spec:

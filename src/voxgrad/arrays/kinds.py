@@ -57,6 +57,11 @@ NUMPY = Kind(
 
 
 def _torch_refuses(tensor: Any, name: str, faults: Faults) -> bool:
+    return torch_refuses(tensor, name, faults, "cpu")
+
+
+def torch_refuses(tensor: Any, name: str, faults: Faults, device: str = "") -> bool:
+    """Notes why a tensor cannot be taken, on a device where that matters; True if it cannot."""
     torch = _loaded("torch")
     before = len(faults.found)
     if tensor.requires_grad and torch.is_grad_enabled():
@@ -64,7 +69,7 @@ def _torch_refuses(tensor: Any, name: str, faults: Faults) -> bool:
         faults.add(
             "VG031", name, wanted="not require a gradient", got="a tensor with requires_grad=True", remedy=remedy
         )
-    elif tensor.device.type != "cpu":
+    elif device and tensor.device.type != device:
         faults.add(
             "VG032", name, wanted="be on the CPU", got=f"a tensor on {tensor.device}", remedy=f"Pass {name}.cpu()."
         )

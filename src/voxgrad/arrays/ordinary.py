@@ -4,47 +4,92 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from voxgrad.arrays import deferred
 from voxgrad.arrays import execute as windowed
 from voxgrad.arrays.kinds import NUMPY, TORCH, Kind, kind_of
 from voxgrad.arrays.limits import check_size
-from voxgrad.catalog import attributes, dtypes
+from voxgrad.arrays.literals import Unfit, make_arrays, refuses, to_array, type_of, written
+from voxgrad.catalog import attributes
 from voxgrad.catalog.dims import all_known
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Call, Input, Op, Spec
 from voxgrad.catalog.problem import check_types
 from voxgrad.catalog.semantics import current_semantics
 from voxgrad.catalog.shapes import FOLDED, size_of
-from voxgrad.errors import Faults
-from voxgrad.kernels.element_types import dtype_of, numpy_type
+from voxgrad.errors import Faults, show
 
 _NATIVE = (NUMPY, TORCH)
 """Kinds whose arrays the functions take as they are; others travel as NumPy."""
 
 
+@dataclass(frozen=True, slots=True)
+class OrdinaryPlan:
+    """What a call would do; `print(plan)` says it in words."""
+
+    op: Op
+    values: list[Any]
+    attrs: Mapping[str, Any]
+    kind: Kind
+    like: Any
+    results: tuple[Spec, ...]
+
+    def __str__(self) -> str:
+        made = ", ".join(_shown(spec) for spec in self.results) or "nothing that is known before it runs"
+        given = [
+            f"  {item.name + ':':<11}{_shown(_one_spec(item, one))}"
+            for item, value in zip(self.op.inputs, self.values, strict=True)
+            for one in (value if item.many else [value])
+        ]
+        runs = "torch" if self.kind is TORCH else "NumPy"
+        lines = [
+            f"{self.op.name} -> {self.kind.name} {made}",
+            f"  computed:  by functions of {runs} ({self.op.kernel})",
+            *given,
+        ]
+        return "\n".join(lines)
+
+
+def _shown(spec: Spec) -> str:
+    return f"{spec.dtype} {show(list(spec.shape))}" if spec.shape is not None else f"{spec.dtype} of any shape"
+
+
 def execute(op: Op, arguments: Mapping[str, Any]) -> Any:
     """Validate and run; the result is of the kind of the arrays that came: one, or a named tuple of several."""
-    faults = Faults(op.name)
-    attrs = attributes.canonical(op, arguments, faults)
-    kind, like = _common_kind(op, arguments, faults)
-    faults.raise_if_any()
-    values = _taken(op, arguments, kind, faults)
-    specs = {item.name: _spec(item, value) for item, value in zip(op.inputs, values, strict=True)}
-    check_types(op, specs, faults)
-    faults.raise_if_any()
-    _check_results(op, Call(op, specs, attrs, current_semantics()), faults)
+    later = deferred.planner(arguments)
+    if later is not None:
+        return later(op, arguments)
+    plan = make_plan(op, arguments)
+    kind, like = plan.kind, plan.like
     from voxgrad.kernels.arraywise import Context, evaluate
 
-    results = evaluate(op, [_beside(value, like) for value in values], attrs, Context(windowed=windowed.execute))
-    wrapped = [_wrapped(result, kind, like) for result in results]
+    inputs = [_beside(value, like) for value in plan.values]
+    results = evaluate(op, inputs, plan.attrs, Context(windowed=windowed.execute))
+    wrapped = [_wrapped(result, kind, like) for result in own(results, [*plan.values, *plan.attrs.values()])]
     if len(wrapped) < 2:
         return wrapped[0] if wrapped else None
     return result_type(op.name, *(output.name for output in op.outputs))(*wrapped)
+
+
+def make_plan(op: Op, arguments: Mapping[str, Any]) -> OrdinaryPlan:
+    """Validate a call; raises everything that is wrong with it."""
+    faults = Faults(op.name)
+    attrs = attributes.canonical(op, arguments, faults)
+    make_arrays(op, attrs, faults)
+    kind, like = _common_kind(op, arguments, faults)
+    faults.raise_if_any()
+    values = _taken(op, arguments, faults)
+    specs = {item.name: _spec(item, value) for item, value in zip(op.inputs, values, strict=True)}
+    check_types(op, specs, faults)
+    faults.raise_if_any()
+    results = _check_results(op, Call(op, specs, attrs, current_semantics()), faults)
+    return OrdinaryPlan(op, values, attrs, kind, like, results)
 
 
 @cache
@@ -53,7 +98,46 @@ def result_type(name: str, *fields: str) -> Any:
     return namedtuple(name, fields)
 
 
-def _check_results(op: Op, call: Call, faults: Faults) -> None:
+def own(results: Any, inputs: Iterable[Any]) -> list[Any]:
+    """Results in memory of their own, copied where they share it with an input or with another result.
+
+    Ops that only name an array anew (Identity, Reshape, Split, ...) give views; a caller may write to what comes back.
+    """
+    taken = [one for value in inputs for one in (value if isinstance(value, list) else (value,))]
+    made: list[Any] = []
+    for result in results:
+        if isinstance(result, (list, tuple)):
+            made.append(tuple(own(result, taken)))
+            taken.extend(made[-1])
+            continue
+        shared = _repeats(result) or any(_shares(result, other) for other in taken)
+        made.append(_copied(result) if shared else result)
+        taken.append(made[-1])
+    return made
+
+
+def _repeats(result: Any) -> bool:
+    """True for an array that shows one element at several places, or that cannot be written."""
+    if isinstance(result, np.ndarray):
+        return not result.flags.writeable
+    return TORCH.matches(result) and 0 in result.stride() and result.numel() > 1
+
+
+def _shares(result: Any, other: Any) -> bool:
+    if isinstance(result, np.ndarray):
+        # A result with memory of its own shares none; of others, bounds that overlap are enough to be careful.
+        view = result.base is not None and isinstance(other, np.ndarray)
+        return result is other or (view and np.may_share_memory(result, other))
+    if not (TORCH.matches(result) and TORCH.matches(other)):
+        return False
+    return bool(result.untyped_storage().data_ptr() == other.untyped_storage().data_ptr())
+
+
+def _copied(array: Any) -> Any:
+    return array.copy() if isinstance(array, np.ndarray) else array.clone()
+
+
+def _check_results(op: Op, call: Call, faults: Faults) -> tuple[Spec, ...]:
     """Shapes fit and results fit into memory, before anything is computed."""
     made = op.infer(call, faults) if op.infer is not None else ()
     faults.raise_if_any()
@@ -61,6 +145,7 @@ def _check_results(op: Op, call: Call, faults: Faults) -> None:
     sizes = [size_of(spec.shape or ()) * spec.dtype.itemsize for spec in flat if spec.dtype and all_known(spec.shape)]
     check_size(op.name, sum(sizes), faults)
     faults.raise_if_any()
+    return tuple(flat)
 
 
 def _each(item: Input, value: Any) -> list[Any]:
@@ -84,20 +169,21 @@ def _common_kind(op: Op, arguments: Mapping[str, Any], faults: Faults) -> tuple[
     return found, like
 
 
-def _taken(op: Op, arguments: Mapping[str, Any], kind: Kind, faults: Faults) -> list[Any]:
+def _taken(op: Op, arguments: Mapping[str, Any], faults: Faults) -> list[Any]:
     """The inputs as arrays: first those that are, which decide the types of numbers and lists."""
     bound: dict[str, DType] = {}
     taken: list[Any] = []
     for item in op.inputs:
-        arrays = [_array(value, kind) for value in _each(item, arguments[item.name])]
+        arrays = [_array(value, item.name, faults) for value in _each(item, arguments[item.name])]
         for array in arrays:
             if array is not None and isinstance(item.type, str) and not item.mixed:
-                bound.setdefault(item.type, _type_of(array))
+                bound.setdefault(item.type, type_of(array))
         taken.append(arrays)
+    faults.raise_if_any()
     for index, item in enumerate(op.inputs):
         given = _each(item, arguments[item.name])
         arrays = [
-            array if array is not None else _from_python(op, item, value, bound, faults)
+            array if array is not None else written(op, item, value, bound, faults)
             for array, value in zip(taken[index], given, strict=True)
         ]
         taken[index] = arrays if item.many else arrays[0]
@@ -105,74 +191,18 @@ def _taken(op: Op, arguments: Mapping[str, Any], kind: Kind, faults: Faults) -> 
     return taken
 
 
-def _array(value: Any, kind: Kind) -> Any:
-    """A value that is an array, native or as NumPy; None for Python values."""
+def _array(value: Any, name: str, faults: Faults) -> Any:
+    """A value that is an array, native or as NumPy; None for what has no type of its own yet, and what is refused."""
     own = kind_of(value)
-    if own is None:
+    if own is None or isinstance(value, np.generic) or refuses(own, value, name, faults):
         return None
-    if own is NUMPY:
-        return _text(value) if value.dtype.kind in "SUO" else _native(np.asarray(value))
-    return value if own in _NATIVE else own.view(value)
-
-
-def _native(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
-
-
-def _text(values: Any) -> Any:
-    from voxgrad.kernels.arraywise.core import text_array
-
-    return text_array(np.asarray(values))
-
-
-def _type_of(array: Any) -> DType:
-    if isinstance(array, np.ndarray):
-        return dtype_of(array.dtype) or dtypes.STRING
-    return dtypes.named(str(array.dtype).rpartition(".")[2]) or dtypes.STRING
-
-
-def _from_python(op: Op, item: Input, value: Any, bound: dict[str, DType], faults: Faults) -> Any:
-    """Numbers and lists take the type that the arrays ask for, else TensorFlow's default for them."""
+    if own is not NUMPY:
+        return value if own in _NATIVE else own.view(value)
     try:
-        array = np.asarray(value)
-    except (ValueError, TypeError, OverflowError) as error:
-        faults.add(
-            "VG002", item.name, wanted="be an array or nested lists of equal lengths", got=str(error).splitlines()[0]
-        )
-        return None
-    if array.dtype.kind not in "biufcSU":
-        faults.add("VG030", item.name, wanted="be an array or nested lists of numbers", got=type(value).__name__)
-        return None
-    if array.dtype.kind in "SU":
-        return _text(array if array.dtype.kind == "U" else np.array(value, dtype=object))
-    allowed = op.allowed(item.type)
-    wanted = _wanted_type(op, item, bound) or _default_type(array, allowed)
-    unfit = wanted.kind in ("string", "resource") or (array.dtype.kind == "f" and wanted.kind in ("int", "uint"))
-    if unfit and array.size:
-        faults.add("VG011", item.name, wanted=f"hold values of type {wanted}", got=f"{value!r:.60}")
-        return None
-    if isinstance(item.type, str) and not item.mixed:
-        bound.setdefault(item.type, wanted)
-    try:
-        with np.errstate(over="ignore"):
-            return array.astype(numpy_type(wanted))
-    except (ValueError, TypeError, OverflowError) as error:
-        faults.add("VG002", item.name, wanted=f"hold values of type {wanted}", got=str(error))
-        return None
-
-
-def _wanted_type(op: Op, item: Input, bound: dict[str, DType]) -> DType | None:
-    if isinstance(item.type, DType):
-        return item.type
-    return None if item.mixed else bound.get(item.type)
-
-
-def _default_type(array: Any, allowed: tuple[DType, ...]) -> DType:
-    by_kind = {"b": dtypes.BOOL, "i": dtypes.INT32, "u": dtypes.INT32, "f": dtypes.FLOAT32, "c": dtypes.COMPLEX128}
-    first = by_kind[array.dtype.kind]
-    if array.dtype.kind in "iu" and array.size and int(np.abs(array).max()) > attributes.INT32_MAX:
-        first = dtypes.INT64
-    return next((dtype for dtype in (first, dtypes.FLOAT32) if dtype in allowed), allowed[0])
+        plain = type(value) is np.ndarray and value.dtype.isnative and value.dtype.kind not in "SUO"
+        return value if plain else to_array(value)
+    except Unfit as error:
+        return error.tell(faults, name)
 
 
 def _spec(item: Input, value: Any) -> Any:
@@ -186,7 +216,7 @@ def _one_spec(item: Input, array: Any) -> Spec:
     values = None
     if item.host and size_of(shape) <= FOLDED:
         values = tuple(np.asarray(array if isinstance(array, np.ndarray) else array.cpu()).ravel().tolist())
-    return Spec(_type_of(array), shape, values)
+    return Spec(type_of(array), shape, values)
 
 
 def _beside(value: Any, like: Any) -> Any:

@@ -12,7 +12,7 @@ from voxgrad.catalog.model import Attr, Input, Op
 from voxgrad.errors import Faults
 from voxgrad.graph.block import Block, Output, Value
 from voxgrad.graph.page import Page
-from voxgrad.graph.values import Array, literal, spec_of, to_array
+from voxgrad.graph.values import literal, spec_of, type_of
 
 
 def signature(op: Op) -> inspect.Signature:
@@ -71,11 +71,10 @@ def _complete_constant(op: Op, attrs: dict[str, Any]) -> None:
         return
     faults = Faults(op.name)
     if attrs.get("dtype") is None:
-        array = literal(op, Input("value", "dtype", ""), Value(attrs["value"]), None, faults)
+        array = literal(op, Input("value", "dtype", ""), Value(attrs["value"]), {}, faults)
         faults.raise_if_any()
         if array is not None:
-            # The page owns its constants: a caller who changes the array later does not change the page.
-            attrs["value"], attrs["dtype"] = array.copy(), spec_of(array).dtype
+            attrs["value"], attrs["dtype"] = array, spec_of(array).dtype
 
 
 def _listed(item: Input, value: Any) -> list[Any]:
@@ -94,16 +93,16 @@ def _make_constants(page: Page, block: Block, op: Op, inputs: dict[Input, list[A
     bound: dict[str, DType] = {}
     for item, values in inputs.items():
         for one in values:
-            dtype = one.dtype if isinstance(one, Output) and isinstance(item.type, str) and not item.mixed else None
-            if dtype is not None:
-                bound.setdefault(str(item.type), dtype)
+            dtype = one.dtype if isinstance(one, Output) else type_of(Value(one))
+            if dtype is not None and isinstance(item.type, str) and not item.mixed:
+                bound.setdefault(item.type, dtype)
     faults = Faults(op.name)
     root = page.store.root
     for item, values in inputs.items():
         for at, one in enumerate(values):
             if isinstance(one, Output):
                 continue
-            array = _constant(op, item, one, bound, faults)
+            array = literal(op, item, Value(one), bound, faults)
             if array is not None:
                 attrs = {"value": array, "dtype": spec_of(array).dtype}
                 pin = f"{item.name}_{at}" if item.many else item.name
@@ -111,22 +110,6 @@ def _make_constants(page: Page, block: Block, op: Op, inputs: dict[Input, list[A
     if faults:
         page.remove(block)
     faults.raise_if_any()
-
-
-def _constant(op: Op, item: Input, value: Any, bound: dict[str, DType], faults: Faults) -> Array | None:
-    wanted = bound.get(str(item.type))
-    array = literal(op, item, Value(value), wanted, faults)
-    if array is None:
-        return None
-    dtype = spec_of(array).dtype
-    allowed = op.allowed(item.type)
-    if dtype is not None and dtype not in allowed and not hasattr(value, "dtype"):
-        # A Python number is of no type yet: the nearest allowed one will do.
-        array = to_array(value, next((one for one in allowed if one.kind == dtype.kind), allowed[0]))
-        dtype = spec_of(array).dtype
-    if isinstance(item.type, str) and dtype is not None and not item.mixed:
-        bound.setdefault(item.type, dtype)
-    return array
 
 
 def results_of(block: Block, op: Op) -> Any:

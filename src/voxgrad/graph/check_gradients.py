@@ -178,7 +178,7 @@ def _array(block: Block, pin: str, source: Output | Value, values: dict[Output, 
     call = block.page.infer().calls[block]
     item = block.op.input(pin)
     spec = call.inputs[pin][0] if item.many else call.inputs[pin]
-    array = literal(block.op, item, source, spec.dtype, Faults(block.op_name))
+    array = literal(block.op, item, source, {str(item.type): spec.dtype}, Faults(block.op_name))
     assert array is not None
     return array
 

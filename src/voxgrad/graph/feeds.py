@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from voxgrad.arrays.limits import check_size
+from voxgrad.arrays.literals import Unfit
 from voxgrad.catalog.dims import Dim, shapes_differ
 from voxgrad.catalog.model import Spec
 from voxgrad.errors import Fault, Faults, InvalidArgumentError, show
 from voxgrad.graph.block import Block, Output
-from voxgrad.graph.device import Device
 from voxgrad.graph.estimate import bytes_of
 from voxgrad.graph.infer import Inference
 from voxgrad.graph.page import Page
@@ -23,7 +23,7 @@ Feeds = Mapping[Any, Any]
 """Values by Output, by block or by name."""
 
 
-def feed_arrays(page: Page, device: Device, feeds: Feeds) -> dict[Output, Array]:
+def feed_arrays(page: Page, feeds: Feeds) -> dict[Output, Array]:
     """Feeds as arrays; all that is wrong with them is told at once."""
     faults = Faults("ClientSession")
     values: dict[Output, Array] = {}
@@ -34,10 +34,9 @@ def feed_arrays(page: Page, device: Device, feeds: Feeds) -> dict[Output, Array]
             output = page.output(which)
             spec = inference.spec(output)
             try:
-                array = to_array(device.to_host(value), spec.dtype)
-            except (ValueError, TypeError, OverflowError) as error:
-                wanted = f"be fed numbers of type {spec.dtype}"
-                faults.add("VG067", output.block.name, wanted=wanted, got=str(error)[:100])
+                array = to_array(value, spec.dtype)
+            except Unfit as error:
+                faults.add("VG067", output.block.name, wanted=error.wanted, got=error.got, remedy=error.remedy)
                 continue
             values[output] = array
             check_feed(output, array, spec, sizes, faults)

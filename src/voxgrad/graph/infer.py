@@ -20,7 +20,7 @@ from voxgrad.graph.order import downstream, order
 from voxgrad.graph.page import Store, inside
 from voxgrad.graph.problems import PinProblem
 from voxgrad.graph.rules import check_pins, given_attributes, host_values, infer_call
-from voxgrad.graph.values import literal, spec_of
+from voxgrad.graph.values import literal, spec_of, type_of
 from voxgrad.graph.volume_files import Stamp, header, stamp
 
 UNKNOWN = Spec()
@@ -188,15 +188,16 @@ class Inference:
             for source in sources:
                 spec = self._wired(source, item, faults) if isinstance(source, Output) else UNKNOWN
                 found[item.name].append(spec)
-                if isinstance(item.type, str) and spec.dtype is not None:
-                    bound.setdefault(item.type, spec.dtype)
+                dtype = type_of(source) if isinstance(source, Value) else spec.dtype
+                if isinstance(item.type, str) and dtype is not None and not item.mixed:
+                    bound.setdefault(item.type, dtype)
         for item in op.inputs:
             for index, source in enumerate(block.sources.get(item.name, ())):
                 if isinstance(source, Value) and (item.ref or item.type is RESOURCE):
                     wanted = "be a variable" if item.ref else "be wired to the block that makes it"
                     faults.add("VG011", item.name, wanted=wanted, got="a value")
                 elif isinstance(source, Value):
-                    array = literal(op, item, source, bound.get(str(item.type)), faults)
+                    array = literal(op, item, source, bound, faults)
                     found[item.name][index] = UNKNOWN if array is None else spec_of(array)
         return {item.name: self._given(item, found[item.name], faults) for item in op.inputs}
 
@@ -245,7 +246,7 @@ class Inference:
     def _use_spec(self, source: Any, faults: Faults) -> Spec:
         if isinstance(source, Output):
             return self.spec(source)
-        array = literal(registry.OPS["Identity"], registry.OPS["Identity"].inputs[0], source, None, faults)
+        array = literal(registry.OPS["Identity"], registry.OPS["Identity"].inputs[0], source, {}, faults)
         return UNKNOWN if array is None else spec_of(array)
 
     def problems(self, prefix: str = "", only: set[Block] | None = None) -> list[PinProblem]:

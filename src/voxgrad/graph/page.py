@@ -45,6 +45,7 @@ from voxgrad.catalog.semantics import SEMANTICS
 from voxgrad.doors import through
 from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.graph.block import Block, Output, Source, Value, Wire
+from voxgrad.graph.values import kept
 from voxgrad.kernels.arraywise.files import Files
 
 if TYPE_CHECKING:
@@ -101,8 +102,10 @@ class Store:
 class Page:
     """A scope of blocks. `page.sub("name")` is a scope inside it: the same page, with a prefix before new names.
 
-    Pages are plain data: they can be edited while they are invalid, and hold neither results nor references to those
-    who show them. Every edit goes through a method here, keeps all names and wires consistent and raises `revision`.
+    A page owns its constants: what is given to it is copied, and a caller who changes an array later changes nothing
+    here. Pages are plain data: they can be edited while they are invalid, and hold neither results nor references to
+    those who show them. Every edit goes through a method here, keeps all names and wires consistent and raises
+    `revision`.
     """
 
     def __init__(self, name: str = "page", semantics: str = "documented"):
@@ -275,7 +278,7 @@ class Page:
         block = self._place(
             Block(self.store, self._free_name(name or self._op_name or op_name), op_name, declared), position
         )
-        block.attrs.update(attrs or {})
+        block.attrs.update({name: kept(value) for name, value in (attrs or {}).items()})
         for pin, given in (inputs or {}).items():
             for source in given if isinstance(given, (list, tuple)) else (given,):
                 self.attach(block, pin, source)
@@ -326,11 +329,9 @@ class Page:
         self.store.touch(block)
 
     def _source(self, given: Any) -> Source:
-        if isinstance(given, Value):
-            return given
         if isinstance(given, (Output, Block)):
             return self.output(given)
-        return Value(given)
+        return Value(kept(given.value), given.dtype) if isinstance(given, Value) else Value(kept(given))
 
     def remove(self, *blocks: Block | Output | str) -> None:
         """Take blocks away, with all wires and control edges that start or end there."""
@@ -399,7 +400,7 @@ class Page:
 
     def set_value(self, block: Block | str, pin: str, value: Any, dtype: str = "") -> None:
         """Type a value on a pin; a wire that ends there is taken away."""
-        self._set_sources(self.block(block), pin, [Value(value, dtype)])
+        self._set_sources(self.block(block), pin, [self._source(Value(value, dtype))])
 
     def disconnect(self, block: Block | str, pin: str, at: int | None = None) -> None:
         """Take a wire or value off a pin; of a list pin, entry `at` alone."""
@@ -448,7 +449,7 @@ class Page:
         if value is None:
             found.attrs.pop(name, None)
         else:
-            found.attrs[name] = value
+            found.attrs[name] = kept(value)
         self.store.touch(found)
 
     # A page as a block

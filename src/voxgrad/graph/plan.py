@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from voxgrad.catalog.dtypes import DType
+from voxgrad.catalog.dtypes import RESOURCE, DType
 from voxgrad.catalog.model import Call, Op
 from voxgrad.errors import Faults
 from voxgrad.graph.block import Block, Output, Value
@@ -43,6 +43,8 @@ class Step:
     frees: tuple[int, ...] = ()
     """Slots that nobody reads behind this step."""
     stateful: bool = False
+    keeps_inputs: bool = False
+    """Puts inputs into a variable, a queue or another thing that outlives the run."""
     windowed: bool = False
     takes_dead: bool = False
     """Wants to see values of branches that were not taken, as Merge does."""
@@ -123,6 +125,7 @@ def _lay_out_block(plan: Plan, place: _Place, block: Block, device: str) -> None
     )  # fmt: skip
     step.flat_inputs, step.flat_outputs = _flat(inputs), _flat(outputs)
     step.stateful, step.windowed = op.stateful, op.problem is not None
+    step.keeps_inputs = op.stateful and any(item.ref or item.type is RESOURCE for item in op.inputs)
     step.takes_dead = not step.windowed and find_kernel(op.kernel).dead
     step.reads_variables = not plan.variables.isdisjoint(step.flat_inputs)
     place.steps[block] = [len(plan.steps)]
@@ -149,7 +152,7 @@ def _input_slots(plan: Plan, place: _Place, call: Call, block: Block, index: int
 def _typed_value(call: Call, index: int, at: int, source: Value) -> Array:
     item = call.op.inputs[index]
     spec = call.inputs[item.name][at] if item.many else call.inputs[item.name]
-    array = literal(call.op, item, source, spec.dtype, Faults(call.op.name))
+    array = literal(call.op, item, source, {str(item.type): spec.dtype}, Faults(call.op.name))
     assert array is not None, "a page without problems has readable values"
     return array
 

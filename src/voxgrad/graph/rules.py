@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from voxgrad.arrays.literals import make_arrays
 from voxgrad.catalog import attributes, problem
-from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Call, Op, Spec
 from voxgrad.errors import Faults
 from voxgrad.graph.block import MAX_LIST, Block
-from voxgrad.graph.values import to_array
 
 
 def given_attributes(block: Block, op: Op, faults: Faults) -> dict[str, Any]:
@@ -21,20 +20,8 @@ def given_attributes(block: Block, op: Op, faults: Faults) -> dict[str, Any]:
         if name not in known:
             listed = ", ".join(attr.name for attr in op.attrs) or "none"
             faults.add("VG001", name, wanted=f"be an attribute of {op.name}: {listed}", got="an unknown one")
-    for attr in op.attrs:
-        if attr.kind == "tensor" and attr.name in values:
-            _make_array(attr.name, values, faults)
+    make_arrays(op, values, faults)
     return values
-
-
-def _make_array(name: str, values: dict[str, Any], faults: Faults) -> None:
-    """A tensor among the attributes becomes an array of the type that stands beside it."""
-    dtype = values.get("dtype")
-    try:
-        values[name] = to_array(values[name], dtype if isinstance(dtype, DType) else None)
-    except (ValueError, TypeError, OverflowError) as error:
-        wanted = f"be values of type {dtype}" if isinstance(dtype, DType) else "be numbers or text"
-        faults.add("VG002", name, wanted=wanted, got=f"{str(values.pop(name))[:60]!r}: {str(error).splitlines()[0]}")
 
 
 def check_pins(block: Block, op: Op, faults: Faults) -> None:

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run of a plan: a loop over its steps that computes, reuses or leaves out, and notes why."""
+"""One run of a plan: a loop over its steps that computes, reuses or leaves out, and notes why.
+
+Memory has one rule: feeds are the caller's; all else is the session's, and is never written to once it is made. A run
+reads feeds where they lie. What outlives it (kept results, variables, queues) is copied where it would share their
+memory, so a large feed is copied only where an op passes it on and something keeps it. Results leave as copies.
+"""
 
 from __future__ import annotations
 
@@ -121,6 +126,8 @@ class Run:
         self.cache = host.cache
         self.values: list[Any] = [None] * plan.slots
         self.keys: list[bytes] = [DEAD_KEY] * plan.slots
+        self.feeds: list[Array] = []
+        """Memory that is the caller's."""
         self.dead_steps: set[int] = set()
         """Steps that did not run, or sent something down a branch that is not taken; -1 for the latter."""
 
@@ -129,6 +136,8 @@ class Run:
         host, cached = self.host, self.cache is not None
         for output, slot in self.plan.feeds.items():
             self._start(slot, feeds[output], content_key(feeds[output]) if cached else DEAD_KEY)
+            if self.values[slot] is feeds[output]:
+                self.feeds.append(feeds[output])
         for slot, (array, key) in self.plan.constants.items():
             self._start(slot, array, key)
         if host.on_progress is not None:
@@ -159,7 +168,11 @@ class Run:
         if isinstance(held, Ref) and not held.ready:
             return None
         value = self.host.device.to_host(value_of(held))
-        return np.asarray(value) if isinstance(value, (np.ndarray, np.generic)) else None
+        if not isinstance(value, (np.ndarray, np.generic)):
+            return None
+        view = np.asarray(value).view()
+        view.flags.writeable = False
+        return view
 
     def _announce(self) -> None:
         for index, step in enumerate(self.plan.steps):
@@ -177,6 +190,8 @@ class Run:
             return self._die(index, step, "it is on a branch that was not taken")
         if self.cache is None or step.stateful:
             why: str | Changes = "it keeps state, so it runs every time" if step.stateful else "nothing is kept"
+            if step.keeps_inputs:
+                inputs = [self._owned(value) for value in inputs]
             results = self._compute(index, step, inputs)
             if self.cache is not None:
                 self._remember_state(step, results)
@@ -189,10 +204,24 @@ class Run:
             if kept is not None:
                 return self._reuse(step, keys, key, kept)
             why = Changes(self.host.memory.past.get(step.name), step, keys)
-            results = self._compute(index, step, inputs)
+            results = tuple([self._owned(one) for one in self._compute(index, step, inputs)])
             self._keep(step, keys, key, results)
         self._spread(step, results)
         return states.RAN, why
+
+    def _owned(self, value: Any) -> Any:
+        """A value that may outlive the run: itself, or a copy where its memory is the caller's."""
+        if isinstance(value, (list, tuple)):
+            return type(value)([self._owned(one) for one in value])
+        return value.copy() if self._is_fed(value) else value
+
+    def _is_fed(self, value: Any) -> bool:
+        if not self.feeds or not isinstance(value, np.ndarray):
+            return False
+        # An array that owns its memory shares none; of others, bounds that overlap are enough to be careful.
+        return any(
+            value is feed or (value.base is not None and np.may_share_memory(value, feed)) for feed in self.feeds
+        )
 
     def _is_dead(self, step: Step) -> bool:
         """True where an input comes from a branch that was not taken, or a block is waited for that did not run."""
@@ -274,7 +303,13 @@ class Run:
     def _remember_state(self, step: Step, results: tuple[Any, ...]) -> None:
         slots = step.flat_outputs
         for at, (slot, value) in enumerate(zip(slots, flattened(results), strict=True)):
-            self.keys[slot] = DEAD_KEY if type(value) is Ref else self.host.memory.state_key(f"{step.name}:{at}", value)
+            if type(value) is Ref:
+                self.keys[slot] = DEAD_KEY
+            elif self._is_fed(value):
+                # The same array next time may hold other numbers.
+                self.keys[slot] = content_key(value)
+            else:
+                self.keys[slot] = self.host.memory.state_key(f"{step.name}:{at}", value)
 
     def _reuse(self, step: Step, keys: tuple[bytes, ...], key: bytes, kept: tuple[Any, ...]) -> tuple[str, str]:
         past = self.host.memory.past.get(step.name)

@@ -20,7 +20,7 @@ from voxgrad.arrays.locks import make_lock
 from voxgrad.arrays.positions import GRADIENTS, Positions
 from voxgrad.catalog.model import Op, Spec
 from voxgrad.catalog.semantics import semantics
-from voxgrad.errors import Faults, InvalidArgumentError
+from voxgrad.errors import Faults
 from voxgrad.graph import report as states
 from voxgrad.graph.block import Block, Output
 from voxgrad.graph.cache import Cache
@@ -113,7 +113,7 @@ class ClientSession:
         if call is None or not call.op.outputs or not call.op.outputs[0].ref or call.op.inputs:
             faults.add("VG067", output.block.name, wanted="be a variable", got=output.block.op_name)
             raise faults.error()
-        array = to_array(self.device.to_host(value), inference.spec(output).dtype)
+        array = to_array(value, inference.spec(output).dtype)
         check_feed(output, array, inference.spec(output), {}, faults)
         faults.raise_if_any()
         with self._lock:
@@ -164,7 +164,7 @@ class ClientSession:
 
     def _run(self, fetches: Sequence[Fetch], feeds: Feeds, targets: Sequence[Fetch]) -> list[Array]:
         outputs, blocks = self._resolve(fetches, targets)
-        values = feed_arrays(self.page, self.device, feeds)
+        values = feed_arrays(self.page, feeds)
         self._events = []
         self._plan = plan = self._planned(tuple(outputs), tuple(blocks), values)
         self._memory.runs += 1
@@ -240,11 +240,11 @@ class ClientSession:
             inference = inference.given(specs)
         roots = [*(output.block for output in fetches if output not in specs), *targets]
         found = order(roots, fed=specs)
-        faults = [problem.fault for problem in inference.problems(only=set(found.blocks))]
-        faults.extend(unfed(found.blocks, specs))
-        faults.extend(too_large(found.blocks, inference))
-        if faults:
-            raise InvalidArgumentError(faults)
+        faults = Faults("ClientSession")
+        faults.found.extend(problem.fault for problem in inference.problems(only=set(found.blocks)))
+        faults.found.extend(unfed(found.blocks, specs))
+        faults.found.extend(too_large(found.blocks, inference))
+        faults.raise_if_any()
         return make_plan(inference, fetches, targets, list(specs), self.device.name)
 
     def _fetched(self, outputs: Sequence[Output], plan: Plan, slots: list[Any]) -> list[Array]:

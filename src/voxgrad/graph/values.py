@@ -1,90 +1,93 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that people type on pins, as arrays: numbers, nested lists and text take the type that the op asks for."""
+"""Values that people type on pins and give to pages, as arrays that the page owns."""
 
 from __future__ import annotations
 
+from mmap import mmap
 from typing import Any
 
 import numpy as np
 
+from voxgrad.arrays import literals
+from voxgrad.arrays.kinds import kind_of
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Input, Op, Spec
 from voxgrad.catalog.shapes import FOLDED
-from voxgrad.errors import Faults
+from voxgrad.errors import Fault, Faults, InvalidTypeError
 from voxgrad.graph.block import Value
-from voxgrad.kernels.element_types import dtype_of, numpy_type
+from voxgrad.kernels.arraywise.namespace import is_torch, to_numpy
+from voxgrad.kernels.element_types import dtype_of
 
 Array = np.ndarray[Any, Any]
 
-_DEFAULTS = {"b": dtypes.BOOL, "i": dtypes.INT32, "u": dtypes.INT32, "f": dtypes.FLOAT32, "c": dtypes.COMPLEX64}
-
 
 def to_array(value: Any, dtype: DType | None) -> Array:
-    """A NumPy array of what was given; Python numbers without a stated type become int32, float32 or bool.
+    """A NumPy array of what was given to a page or a session; tensors come to the host. Raises Unfit, a ValueError."""
+    return literals.to_array(to_numpy(value) if is_torch(value) else value, dtype)
 
-    Raises ValueError, TypeError or OverflowError for what is no rectangular array of one type.
+
+MAX_NESTING = 64
+"""Lists in lists; deeper ones are a mistake, or a list that holds itself."""
+
+
+def kept(value: Any, depth: int = 0) -> Any:
+    """A value as a page keeps it: arrays as read-only copies, lists copied, so that the caller's may change.
+
+    A read-only array that nobody else can write is kept as it is: what a file's reader or another page hands over.
     """
-    if isinstance(value, np.ndarray) and value.dtype.isnative and (dtype is None or numpy_type(dtype) == value.dtype):
-        return value
-    found: Array = np.asarray(value)
-    if found.dtype.kind in "USO" or dtype is dtypes.STRING:
-        if dtype not in (None, dtypes.STRING):
-            raise TypeError(f"text is no {dtype}")
-        return _texts(value)
-    if isinstance(value, (np.ndarray, np.generic)):
-        return found.astype(found.dtype.newbyteorder("="), copy=False) if dtype is None else _converted(found, dtype)
-    return _converted(found, dtype or _default(found))
+    if isinstance(value, np.ndarray) or is_torch(value):
+        array = value if isinstance(value, np.ndarray) else to_numpy(value)
+        if type(array) is not np.ndarray or _writable(array):
+            array = np.array(array, copy=True, subok=isinstance(array, np.ma.MaskedArray))
+            array.flags.writeable = False
+        return array
+    if type(value) in (list, tuple) and value:
+        if depth == MAX_NESTING:
+            got = f"a list in itself, or more than {MAX_NESTING} deep"
+            raise InvalidTypeError(Fault("VG002", "Page", "value", "be nested lists of equal lengths", got))
+        return type(value)([kept(one, depth + 1) for one in value])
+    return value
 
 
-def _default(found: Array) -> DType:
-    if found.size == 0:
-        return dtypes.FLOAT32
-    default = _DEFAULTS.get(found.dtype.kind)
-    if default is None:
-        raise TypeError(f"no element type for {found.dtype}")
-    fits = found.dtype.kind not in "iu" or (found.min() >= -(2**31) and found.max() < 2**31)
-    return default if fits else dtypes.INT64
+def _writable(array: Any) -> bool:
+    """Whether somebody could write to the memory of an array, through it or through what it is a view of."""
+    while isinstance(array, np.ndarray):
+        if array.flags.writeable:
+            return True
+        array = array.base
+    return array is not None and not isinstance(array, (bytes, mmap))
 
 
-def _converted(found: Array, dtype: DType) -> Array:
-    wanted = numpy_type(dtype)
-    if found.size and found.dtype.kind in "iuf" and wanted.kind in "iu":
-        low, high = np.iinfo(wanted).min, np.iinfo(wanted).max
-        if found.dtype.kind == "f" and not np.all(found == np.floor(found)):
-            raise ValueError(f"a fraction is no {dtype}")
-        if found.min() < low or found.max() > high:
-            raise OverflowError(f"{dtype} holds {low} to {high}")
-    if found.dtype.kind == "c" and wanted.kind != "c":
-        raise TypeError(f"a complex number is no {dtype}")
-    with np.errstate(over="ignore"):
-        return found.astype(wanted)
-
-
-def _texts(value: Any) -> Array:
-    """Text is an array of bytes objects."""
-    found = np.asarray(value, dtype=object)
-    flat = [one.encode() if isinstance(one, str) else one for one in found.ravel()]
-    if not all(isinstance(one, bytes) for one in flat):
-        raise TypeError("text and other things do not mix")
-    made = np.empty(found.shape, dtype=object)
-    made.ravel()[:] = flat
-    return made
-
-
-def literal(op: Op, item: Input, value: Value, bound: DType | None, faults: Faults) -> Array | None:
+def literal(op: Op, item: Input, value: Value, bound: dict[str, DType], faults: Faults) -> Array | None:
     """The array of a typed value: of the stated type, else of the type that the pin or its neighbours have."""
-    stated = dtypes.named(value.dtype) if value.dtype else None
-    if value.dtype and stated is None:
+    if value.dtype and (stated := dtypes.named(value.dtype)) is None:
         faults.add("VG011", item.name, wanted="state an element type", got=repr(value.dtype))
         return None
-    dtype = stated or (item.type if isinstance(item.type, DType) else bound)
     try:
-        return to_array(value.value, dtype)
-    except (ValueError, TypeError, OverflowError) as error:
-        wanted = f"be numbers of type {dtype}" if dtype is not None else "be numbers or text"
-        faults.add("VG002", item.name, wanted=wanted, got=f"{str(value.value)[:60]!r}: {str(error).splitlines()[0]}")
+        array = to_array(value.value, stated) if value.dtype else _typed(value.value)
+    except literals.Unfit as error:
+        error.tell(faults, item.name)
         return None
+    return literals.written(op, item, value.value, bound, faults) if array is None else array
+
+
+def _typed(value: Any) -> Array | None:
+    """An array as it is; None for what has no type of its own."""
+    return to_array(value, None) if kind_of(value) is not None and not isinstance(value, np.generic) else None
+
+
+def type_of(value: Value) -> DType | None:
+    """The type that a typed value has whatever stands beside it: a stated one, or that of an array."""
+    if value.dtype:
+        return dtypes.named(value.dtype)
+    array = value.value
+    if kind_of(array) is None or isinstance(array, np.generic):
+        return None
+    if not isinstance(array, np.ndarray) or array.dtype.kind in "SU":
+        return literals.type_of(array)
+    is_text = array.dtype == object and isinstance(next(array.flat, None), (str, bytes))
+    return dtypes.STRING if is_text else dtype_of(array.dtype)
 
 
 def spec_of(array: Any) -> Spec:

@@ -24,7 +24,6 @@ from voxgrad.catalog.dims import shapes_differ
 from voxgrad.catalog.model import Spec
 from voxgrad.errors import Fault, InvalidArgumentError, show
 from voxgrad.graph.block import Output
-from voxgrad.graph.device import Device
 from voxgrad.graph.feeds import Feeds, feed_arrays
 from voxgrad.graph.page import Page
 from voxgrad.graph.plan import content_key
@@ -79,7 +78,7 @@ class Job:
             remedy = "Name a placeholder and a file: volumes={'x': 'scan.zarr'}, or --volume x=scan.zarr."
             raise InvalidArgumentError(Fault("VG001", page.name, "volumes", "hold one volume or more", "none", remedy))
         named = {copy.output(_path(which)): value for which, value in feeds.items()}
-        arrays = feed_arrays(copy, Device("cpu"), named)
+        arrays = feed_arrays(copy, named)
         all_fetched = [*found, *(one for one in wanted if one not in found)]
         return Job(copy, stores, arrays, found, all_fetched, tuple(int(one) for one in chunks), device, names)
 

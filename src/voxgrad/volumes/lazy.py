@@ -19,11 +19,17 @@ import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
+from voxgrad.arrays import ordinary
 from voxgrad.arrays.intake import host_spec
 from voxgrad.arrays.kinds import dtype_of, numpy_type
+from voxgrad.arrays.literals import written
+from voxgrad.catalog import attributes
 from voxgrad.catalog import problem as door
-from voxgrad.catalog.model import Op, Spec
-from voxgrad.catalog.problem import Problem
+from voxgrad.catalog.dtypes import DType
+from voxgrad.catalog.locality import elementwise
+from voxgrad.catalog.model import Call, Input, Op, Spec
+from voxgrad.catalog.problem import Problem, check_types
+from voxgrad.catalog.registry import OPS
 from voxgrad.catalog.semantics import current_semantics
 from voxgrad.errors import Faults
 from voxgrad.volumes.chunk import Index, run_problem
@@ -38,6 +44,8 @@ Parts = tuple[tuple[Part, ...], ...]
 
 def execute(op: Op, arguments: Mapping[str, Any]) -> Any:
     """The lazy result of an op on Dask arrays; filters may be NumPy arrays."""
+    if op.problem is None:
+        return _ordinary(op, arguments)
     tensors = {item.name: _lazy(op, item.name, arguments[item.name]) for item in op.inputs if not item.host}
     specs = {name: Spec(dtype_of(array.dtype), array.shape) for name, array in tensors.items()}
     specs |= {item.name: host_spec(op, item.name, arguments[item.name]) for item in op.inputs if item.host}
@@ -48,6 +56,64 @@ def execute(op: Op, arguments: Mapping[str, Any]) -> Any:
     plan = Plan(problem, _chunks(problem, leading))
     token = tokenize(op.name, problem, plan.chunks, *(array.name for array in tensors.values()))
     return _Graph(f"{op.name}-{token}", plan, tensors, leading.chunks[0]).result()
+
+
+def _ordinary(op: Op, arguments: Mapping[str, Any]) -> Any:
+    """The lazy result of an ordinary op that works cell by cell: one task per chunk. Others want their arrays whole."""
+    faults = Faults(op.name)
+    if op.follows is not elementwise or len(op.outputs) != 1 or any(item.host for item in op.inputs):
+        named = next(name for name, value in arguments.items() if isinstance(_first(value), da.Array))
+        remedy = f"Pass {named}.compute(), if its values fit into memory."
+        faults.add("VG032", named, wanted="hold its values", got="a Dask array", remedy=remedy, unimplemented=True)
+    attrs = attributes.canonical(op, arguments, faults)
+    faults.raise_if_any()
+    tensors = {item.name: [_lazy(op, item.name, one) for one in some] for item, some in _arrays(op, arguments).items()}
+    specs = {name: tuple(Spec(dtype_of(one.dtype), one.shape) for one in some) for name, some in tensors.items()}
+    call = Call(op, {item.name: specs[item.name] if item.many else specs[item.name][0] for item in op.inputs}, attrs)
+    check_types(op, call.inputs, faults)
+    faults.raise_if_any()
+    made = op.infer(call, faults) if op.infer is not None else None
+    faults.raise_if_any()
+    flat = [one for some in tensors.values() for one in some]
+    kind = numpy_type(made[0].dtype) if made and made[0].dtype else flat[0].dtype
+    meta = np.empty((0,) * max(array.ndim for array in flat), kind)
+    return da.map_blocks(_cells, *flat, op_name=op.name, attrs=attrs, dtype=kind, meta=meta)
+
+
+def _arrays(op: Op, arguments: Mapping[str, Any]) -> dict[Input, list[Any]]:
+    """The inputs, with numbers and lists as arrays of the types that the arrays ask for."""
+    given = {item: _each(item, arguments[item.name]) for item in op.inputs}
+    bound: dict[str, DType] = {}
+    for item, some in given.items():
+        for one in some:
+            if isinstance(item.type, str) and isinstance(one, (da.Array, np.ndarray)) and (own := dtype_of(one.dtype)):
+                bound.setdefault(item.type, own)
+    faults = Faults(op.name)
+    found = {
+        item: [one if hasattr(one, "dtype") else written(op, item, one, bound, faults) for one in some]
+        for item, some in given.items()
+    }
+    faults.raise_if_any()
+    return found
+
+
+def _cells(*chunks: Array, op_name: str, attrs: Mapping[str, Any]) -> Any:
+    """One chunk of an ordinary op, on a worker."""
+    op = OPS[op_name]
+    parts = (
+        {op.inputs[0].name: list(chunks)}
+        if op.inputs[0].many
+        else {item.name: chunk for item, chunk in zip(op.inputs, chunks, strict=True)}
+    )
+    return ordinary.execute(op, {**parts, **attrs})
+
+
+def _each(item: Input, value: Any) -> list[Any]:
+    return list(value) if item.many and isinstance(value, (list, tuple)) else [value]
+
+
+def _first(value: Any) -> Any:
+    return value[0] if isinstance(value, (list, tuple)) and value else value
 
 
 def _lazy(op: Op, name: str, value: Any) -> Any:

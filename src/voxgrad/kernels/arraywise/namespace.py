@@ -75,7 +75,7 @@ def moved_to(array: np.ndarray[Any, Any], like: Array) -> Array:
         return array_api_compat.array_namespace(like).asarray(array)
     torch = sys.modules["torch"]
     if dtype_of(array.dtype) is named("bfloat16"):
-        made = torch.from_numpy(np.ascontiguousarray(array).view(np.int16)).view(torch.bfloat16)
+        made = torch.from_numpy(np.ascontiguousarray(array).copy().view(np.int16)).view(torch.bfloat16)
     else:
         made = torch.from_numpy(np.ascontiguousarray(array).copy()).reshape(array.shape)
     return made.to(like.device)
