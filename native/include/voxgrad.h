@@ -18,7 +18,7 @@ extern "C" {
 #pragma GCC visibility push(default) /* all else is hidden, so that two builds in one process keep apart */
 #endif
 
-#define VG_ABI_VERSION 4
+#define VG_ABI_VERSION 5
 
 /* Element types. The integers exist for vg_max_pool_grad_grad, which only compares and copies. */
 enum { VG_F16 = 0, VG_BF16 = 1, VG_F32 = 2, VG_F64 = 3, VG_I8 = 4, VG_I16 = 5, VG_I32 = 6, VG_I64 = 7 };
@@ -26,6 +26,18 @@ enum { VG_F16 = 0, VG_BF16 = 1, VG_F32 = 2, VG_F64 = 3, VG_I8 = 4, VG_I16 = 5, V
 enum { VG_OK = 0, VG_CANCELLED = 1, VG_BAD_TYPE = 2, VG_NOT_DENSE = 3, VG_NOT_FINITE = 4, VG_NO_MEMORY = 5 };
 
 enum { VG_ISA_AUTOMATIC = -1, VG_ISA_BASELINE = 0, VG_ISA_AVX2 = 1, VG_ISA_AVX512 = 2 };
+
+/* How a problem is computed, for tests: zero for what is fastest. Results are the same in any way, up to rounding.
+ * Bit i stands for entry i of vg_paths(). A path is taken if it is possible, and forced, or worth its while and not avoided.
+ * `grain` > 0 cuts blocks, tiles and passes to so many rows, columns or channel blocks, whatever the caches would hold. */
+typedef struct vg_seen {
+    uint64_t possible, impossible, worth, unworthy, taken; /* what was found when the paths were asked for */
+} vg_seen;
+typedef struct vg_how {
+    uint64_t force, avoid;
+    int64_t grain;
+    vg_seen *seen; /* where decisions are noted, or null; those of one call at a time */
+} vg_how;
 
 /* One spatial axis of a convolution: tap t of window o reads cell o*stride - before + t*dilation.
  * Cells outside 0..size-1 read as zero. `before` may be negative (the first window starts late). */
@@ -48,6 +60,7 @@ typedef struct vg_conv {
     int64_t out_channels;
     int64_t groups;
     vg_axis axis[3];
+    vg_how how;
 } vg_conv;
 
 /* One spatial axis of a pool, as tables, so that a kernel knows no padding rule.
@@ -68,6 +81,7 @@ typedef struct vg_pool {
     int64_t batch;
     int64_t channels;
     vg_span axis[3];
+    vg_how how;
 } vg_pool;
 
 /* How to run a call. `cancel` may be null; once it is non-zero the call stops early and returns VG_CANCELLED.
@@ -85,6 +99,16 @@ int32_t vg_isa(void);               /* the one in use */
 /* 0 where this CPU lacks it (nothing changes), else 1. Automatic, as at the start, is the widest, and for problems that do
    not fill its vectors another. */
 int32_t vg_use_isa(int32_t isa);
+
+/* The paths: ways to compute the same numbers that are chosen by shape, size or instruction set. `vectors` has the bits
+ * 16, 32 and 64 of the bytes of the vectors that have it, `kernels` is a list of names with spaces or a pattern, `worth` is
+ * empty where the path is taken whenever it is possible. A call with a set `cancel` decides all and computes nothing. */
+typedef struct vg_path {
+    const char *name;
+    int64_t vectors;
+    const char *kernels, *possible, *worth;
+} vg_path;
+const vg_path *vg_paths(int32_t *count);
 
 int64_t vg_conv3d_scratch(const vg_conv *problem, int32_t threads);
 int64_t vg_conv3d_input_scratch(const vg_conv *problem, int32_t threads);

@@ -20,11 +20,13 @@ inline Correlation forward_of(const vg_conv *problem) {
     c.w_out = 1;
     c.w_group = c.out;
     c.transposed = false;
+    c.how = p->how;
     for (int a = 0; a < 3; ++a) {
         c.axis[a] = p->axis[a];
         c.window[a] = p->axis[a].window;
         c.phases[a] = 1;
     }
+    c.choose_slabs();
     return c;
 }
 

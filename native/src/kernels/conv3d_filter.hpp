@@ -42,12 +42,18 @@ inline constexpr int64_t near_voxels_bytes = 256;
 template <class A>
 inline constexpr int swapped_vectors = 16 / lanes<A> < most_vectors ? 16 / lanes<A> : most_vectors;
 
+// Whether all taps of a few input channels are listed.
+inline bool lists_rows(const Correlation &c) { return would_take(c.how, Path::listed, c.in <= few_channels, c.in <= 4); }
+
 // Whether lanes run along the input channels, because there are few output channels.
 template <class A>
-bool swaps_roles(const Correlation &c) {
+bool can_swap_roles(const Correlation &c) {
+    return !lists_rows(c) && c.out < lanes<A> && c.out <= most_outer_rows<Rows::adjacent>(swapped_vectors<A>);
+}
+template <class A>
+bool prefers_swapped(const Correlation &c) {
     const double along_in = filled(c.in, 16) * (c.out < 4 ? c.out / 4.0 : 1);
-    return c.in > 4 && c.out < lanes<A> && c.out <= most_outer_rows<Rows::adjacent>(swapped_vectors<A>) &&
-           along_in * lanes<A> > 1.1 * c.out;
+    return c.in > 4 && along_in * lanes<A> > 1.1 * c.out;
 }
 
 // Whether x had better not be copied: with strides values are used fewer times, and with few voxels it matters less where
@@ -66,14 +72,14 @@ bool reads_input_in_place(const Correlation &c, bool few) {
 // are split only if there are so few voxels that a second pass is worse.
 inline void split_channels(const Correlation &c, FilterPlan &p, int64_t size, bool few) {
     constexpr int64_t sums_bytes = 512 << 10;
-    const int64_t taps = c.taps(), lane = pieces(c.out, p.vectors);
+    const int64_t taps = c.taps(), lane = pieces(c.out, p.vectors), enough = c.how.grain > 0 ? INT64_MAX : enough_tasks;
     const bool once = p.gradient_in_place && p.spacing == 16;
-    const int64_t outs = taps >= 8 ? 32 : 128, ins = taps >= 8 && once ? 16 : outs;
+    const int64_t outs = cut_to(c.how, taps >= 8 ? 32 : 128), ins = c.how.grain > 0 || (taps >= 8 && once) ? 16 : outs;
     p.in_part = c.in, p.out_part = p.vectors;
     for (;;) {
         const int64_t tasks = c.groups * pieces(c.in, p.in_part) * pieces(p.vectors, p.out_part);
         const bool fits = taps * p.in_part * p.out_part * lane * size <= sums_bytes;
-        if (fits && tasks >= enough_tasks) break;
+        if (fits && tasks >= enough) break;
         const bool can_in = p.in_part > ins, together = once && fits && !few;
         const bool can_out = p.out_part > 2 && p.out_part * lane > outs && !together;
         if (!can_in && !can_out) break;
@@ -84,13 +90,13 @@ inline void split_channels(const Correlation &c, FilterPlan &p, int64_t size, bo
 
 // Blocks are worked off in slices of some depth that stay in the cache; a deeper block brings in less of its surroundings.
 inline void deepen(const Correlation &c, int64_t slice, int64_t cell, FilterPlan &p) {
-    p.slice = most(1, slice / most(1, p.block[1] * p.block[2]));
+    p.slice = cut_to(c.how, most(1, slice / most(1, p.block[1] * p.block[2])));
     int64_t deeper[3] = {p.block[0], p.block[1], p.block[2]};
-    const int64_t depth = c.line(0, 0).count;
+    const int64_t all = c.line(0, 0).count, depth = c.how.grain > 0 ? least(all, 4 * c.how.grain) : all;
     while (deeper[0] < depth && slab_cells(c, deeper, false) * cell <= slab_bytes) p.block[0] = deeper[0]++;
     if (deeper[0] == depth && slab_cells(c, deeper, false) * cell <= slab_bytes) p.block[0] = depth;
-    p.grid[0] = pieces(depth, p.block[0]);
-    if (p.grid[0]) p.block[0] = pieces(depth, p.grid[0]);
+    p.grid[0] = pieces(all, p.block[0]);
+    if (p.grid[0]) p.block[0] = pieces(all, p.grid[0]);
 }
 
 template <class S>
@@ -100,22 +106,25 @@ FilterPlan filter_plan(const Correlation &c) {
     const int64_t size = sizeof(A), taps = c.taps();
     p.segments = 1;
     if (c.groups * c.in * c.out * taps == 0) return p;  // no chunks
-    p.spacing = c.in <= 4 ? c.in : 16;
+    note(c.how, Path::listed, c.in <= few_channels, c.in <= 4, lists_rows(c));
+    p.spacing = lists_rows(c) ? c.in : 16;
     p.vectors = pieces(c.out, lanes<A>);
     double voxels = c.batch;
     for (int a = 0; a < 3; ++a) voxels *= c.axis[a].out;
     p.work = voxels * c.groups * c.in * c.out * taps;
     const bool few = voxels <= few_voxels;
+    const bool input = sizeof(S) == sizeof(A) && c.from.channel == 1;
+    const bool gradient = sizeof(S) == sizeof(A) && c.to.channel == 1 && c.out % lanes<A> == 0;
+    p.swapped = takes(c.how, Path::swapped, can_swap_roles<A>(c), prefers_swapped<A>(c));
     // With a single tap every value is used too few times to be worth copying.
-    p.in_place = taps == 1 && sizeof(S) == sizeof(A) && c.from.channel == 1 && c.to.channel == 1 && c.out % lanes<A> == 0;
-    p.swapped = swaps_roles<A>(c);
-    p.in_place = p.in_place && !p.swapped;
-    p.input_in_place = reads_input_in_place<A>(c, few) && sizeof(S) == sizeof(A) && c.from.channel == 1 &&
-                       p.spacing == 16 && !p.in_place && !p.swapped;
+    p.in_place = takes(c.how, Path::direct, taps == 1 && input && gradient && !p.swapped);
+    p.input_in_place = takes(c.how, Path::input_in_place, input && p.spacing == 16 && !p.in_place && !p.swapped,
+                             reads_input_in_place<A>(c, few));
     // Few rows of sums use each value of dy if there are few channels; else, tiles read it as fast from where it is.
-    const bool fast_in_place = p.spacing == 16 ? streams && !p.swapped : c.in * taps <= 2 * most_voxels(1);
-    p.gradient_in_place = fast_in_place && sizeof(S) == sizeof(A) && c.to.channel == 1 && c.out % lanes<A> == 0;
-    p.pair = VG_VECTOR_BYTES == 32 && p.vectors == 3 ? 3 : least(p.vectors, most_vectors);
+    p.gradient_in_place = takes(c.how, Path::gradient_in_place, gradient && !p.swapped,
+                                p.spacing == 16 ? streams : c.in * taps <= 2 * most_voxels(1));
+    const bool three = VG_VECTOR_BYTES == 32 && takes(c.how, Path::three, p.vectors >= 3, p.vectors == 3);
+    p.pair = three ? 3 : least(p.vectors, most_vectors);
 
     split_channels(c, p, size, few);
     p.in_parts = pieces(c.in, p.in_part);
@@ -132,11 +141,15 @@ FilterPlan filter_plan(const Correlation &c) {
         p.blocks = c.batch * p.grid[0] * p.grid[1] * p.grid[2];
         return p.blocks * p.chunks >= enough_tasks / 2;
     };
-    if (p.spacing == 16 || !cut(true)) cut(false);
+    const bool many = p.spacing < 16 && cut(true);
+    if (!takes(c.how, Path::flat_blocks, p.spacing < 16, many)) cut(false);
+    note_runs(c, p, !p.in_place && !p.input_in_place);
     p.rows = taps * p.in_part;
     p.sums = p.swapped ? taps * pieces(p.in_part, 16) * 16 * c.out : p.rows * p.out_part * lanes<A>;
     p.segments = clamp(enough_tasks / p.chunks, 1, most(1, p.blocks));
     while (p.segments > 1 && p.segments * p.chunks * p.sums * size > (4 << 20)) --p.segments;
+    const bool several = takes(c.how, Path::segments, p.blocks > 1, p.segments > 1);
+    p.segments = several && is_forced(c.how, Path::segments) ? least(p.blocks, enough_tasks) : several ? p.segments : 1;
     p.slab = slab_cells(c, p.block, false) * p.spacing * pieces(p.in_part, p.spacing);
     p.gradient = p.gradient_in_place ? 0 : least(p.slice, p.block[0]) * p.block[1] * p.block[2] * p.out_part * lanes<A>;
     return p;
@@ -181,7 +194,7 @@ class FilterGradient {
 public:
     using A = sum_t<S>;
     FilterGradient(const Correlation &c, const FilterPlan &p, const S *x, const S *dy, S *dw, const vg_run *run)
-        : c(c), p(p), x(x), dy(dy), dw(dw), run(run) {}
+        : c(c), p(p), x(x), dy(dy), dw(dw), run(run), asks_input(is_asked_for(c.from)), asks_gradient(is_asked_for(c.to)) {}
 
     // Adds up one segment of the voxels for one chunk of the filter.
     void sum(int64_t segment, int64_t chunk, FilterWorkspace<A> &space, A *sums) const {
@@ -240,7 +253,7 @@ private:
             int64_t rest = s.at;
             bool any = true;
             for (int a = 2; a >= 0; --a) {
-                any = b.set(a, c.line(a, 0), rest % p.grid[a] * p.block[a], p.block[a], false) && any;
+                any = b.set(c.how, a, c.line(a, 0), rest % p.grid[a] * p.block[a], p.block[a], false) && any;
                 rest /= p.grid[a];
             }
             if (!any) continue;
@@ -279,18 +292,18 @@ private:
     // Whether to ask for a tensor before it is wanted: not if the caches hold all of it.
     bool is_asked_for(const Strides &strides) const {
         constexpr int64_t large = 8 << 20;
-        return strides.channel == 1 && c.batch * strides.batch * static_cast<int64_t>(sizeof(S)) >= large;
+        return takes(c.how, Path::asks, strides.channel == 1 && p.spacing == 16 && !p.in_place,
+                     c.batch * strides.batch * static_cast<int64_t>(sizeof(S)) >= large);
     }
 
     // Finds what the next slice will want. A line of voxels asks for its share, twice as much as would do, as some taps
     // meet fewer lines.
     void look_ahead(const Slice &s, const Part &part, Ahead (&wanted)[2]) const {
-        const bool input = is_asked_for(c.from), gradient = is_asked_for(c.to);
-        if (p.spacing < 16 || (!input && !gradient)) return;
+        if (!asks_input && !asks_gradient) return;
         Slice next = s;
         if (!advance(next)) return;
-        if (input) wanted[0] = input_of(next, part);
-        if (gradient) wanted[1] = gradient_of(next, part);
+        if (asks_input) wanted[0] = input_of(next, part);
+        if (asks_gradient) wanted[1] = gradient_of(next, part);
         const int64_t lines = pieces(part.ins, 8) * c.taps() * pieces(part.vectors, p.pair) * s.depth() * s.block.count[1];
         for (Ahead &one : wanted) one.share(pieces(2 * one.lines(), lines));
     }
@@ -503,6 +516,7 @@ private:
     const S *x, *dy;
     S *dw;
     const vg_run *run;
+    const bool asks_input, asks_gradient;
 };
 
 template <class S>
@@ -527,7 +541,7 @@ int32_t filter_gradient(const Correlation &c, const S *x, const S *dy, S *dw, co
     A *all = reinterpret_cast<A *>(scratch + run->threads * one.used());
     const FilterGradient<S> gradient(c, p, x, dy, dw, run);
     Finite result;
-    const bool done = parallel(run, p.chunks * p.segments, p.work, [&](int64_t task, int worker) {
+    const bool done = parallel(c.how, run, p.chunks * p.segments, p.work, [&](int64_t task, int worker) {
         Arena mine(scratch + worker * one.used());
         FilterWorkspace<A> space(mine, c, p);
         const int64_t segment = task / p.chunks, chunk = task % p.chunks;
@@ -537,7 +551,7 @@ int32_t filter_gradient(const Correlation &c, const S *x, const S *dy, S *dw, co
     });
     if (!done) return VG_CANCELLED;
     if (p.segments == 1) return result.status();
-    const bool finished = parallel(run, p.chunks * c.taps(), p.segments * p.chunks * p.sums * 8.0, [&](int64_t task, int) {
+    const bool finished = parallel(c.how, run, p.chunks * c.taps(), p.segments * p.chunks * p.sums * 8.0, [&](int64_t task, int) {
         const A *sums = all + task / c.taps() * p.sums;
         result.saw(gradient.finish(task / c.taps(), task % c.taps(), sums, p.chunks * p.sums));
     });
@@ -547,8 +561,9 @@ int32_t filter_gradient(const Correlation &c, const S *x, const S *dy, S *dw, co
 // As for a correlation; a single tap is bound by memory.
 template <class S, class A = sum_t<S>>
 const vg::Kernels *filter_with_half_vectors(const Correlation &c) {
-    if (c.out == 0 || c.taps() < 2) return nullptr;
-    return with_half_vectors<A>(c.out, swaps_roles<A>(c) ? filled(c.in, 16) : filled(c.out, lanes<A>));
+    if (c.out == 0) return nullptr;
+    const bool swapped = would_take(c.how, Path::swapped, can_swap_roles<A>(c), prefers_swapped<A>(c));
+    return with_half_vectors<A>(c.how, c.out, swapped ? filled(c.in, 16) : filled(c.out, lanes<A>), c.taps() > 1);
 }
 
 inline int64_t conv3d_filter_scratch(const vg_conv *p, int32_t threads) {

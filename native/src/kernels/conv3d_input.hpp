@@ -21,11 +21,13 @@ inline Correlation input_gradient_of(const vg_conv *problem) {
     c.w_out = p->out_channels;
     c.w_group = c.in;
     c.transposed = true;
+    c.how = p->how;
     for (int a = 0; a < 3; ++a) {
         c.axis[a] = p->axis[a];
         c.window[a] = p->axis[a].window;
         c.phases[a] = least(p->axis[a].stride, p->axis[a].size);
     }
+    c.choose_slabs();
     return c;
 }
 

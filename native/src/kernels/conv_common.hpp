@@ -54,13 +54,14 @@ inline bool idle(const vg_axis &a) { return a.window == 1 && a.stride == 1 && a.
 
 // Joins idle neighbouring axes to one, so that a 1x1x1 convolution is one long line of voxels: a matrix product.
 inline vg_conv joined(vg_conv p) {
+    for (vg_axis &a : p.axis)
+        if (a.window == 1) a.dilation = 1;
+    if (!takes(p.how, Path::joined, idle(p.axis[1]) && (idle(p.axis[0]) || idle(p.axis[2])))) return p;
     const auto join = [](vg_axis &outer, vg_axis &inner) {
         inner.size *= outer.size;
         inner.out = inner.size;
         outer.size = outer.out = 1;
     };
-    for (vg_axis &a : p.axis)
-        if (a.window == 1) a.dilation = 1;
     if (idle(p.axis[0]) && idle(p.axis[1])) join(p.axis[0], p.axis[1]);
     if (idle(p.axis[1]) && idle(p.axis[2])) join(p.axis[1], p.axis[2]);
     if (idle(p.axis[0]) && idle(p.axis[1]) && idle(p.axis[2]) && p.channels_last && p.axis[0].size == 1) {
@@ -164,9 +165,10 @@ private:
 
 // One parallel region. Work too small to be worth waking a thread for runs on the caller; the result is the same.
 template <class Body>
-inline bool parallel(const vg_run *run, int64_t tasks, double work, Body body) {
+inline bool parallel(const vg_how &how, const vg_run *run, int64_t tasks, double work, Body body) {
     constexpr double worth_a_thread = 1e6;  // about 30 us of multiplications
-    return vg::parallel(tasks, work < worth_a_thread ? 1 : run->threads, run->cancel, static_cast<Body &&>(body));
+    const int32_t threads = threads_of(how, work < worth_a_thread ? 1 : most(run->threads, 1), run->threads);
+    return vg::parallel(tasks, threads, run->cancel, static_cast<Body &&>(body));
 }
 
 }  // namespace VG_NAMESPACE::conv

@@ -57,9 +57,11 @@ bool prefers_narrow(const Correlation &c, int64_t width) {
 // The kernels for vectors of half the size, if they are to be preferred; else null. They lose nothing where the machine
 // halves vectors anyway, and gain where they leave fewer lanes unused than a share of `filled`.
 template <class A>
-const vg::Kernels *with_half_vectors([[maybe_unused]] int64_t channels, [[maybe_unused]] double filled_now) {
+const vg::Kernels *with_half_vectors([[maybe_unused]] const vg_how &how, [[maybe_unused]] int64_t channels,
+                                     [[maybe_unused]] double filled_now, [[maybe_unused]] bool worth) {
     if constexpr (VG_VECTOR_BYTES == 64) {
-        if (vg::halves_vectors() && filled(channels, lanes<A> / 2) > 1.15 * filled_now) return &vg_avx2::kernels;
+        const bool fuller = vg::halves_vectors() && filled(channels, lanes<A> / 2) > 1.15 * filled_now;
+        if (takes(how, Path::half_vectors, true, worth && fuller)) return &vg_avx2::kernels;
     }
     return nullptr;
 }
@@ -67,22 +69,19 @@ const vg::Kernels *with_half_vectors([[maybe_unused]] int64_t channels, [[maybe_
 // The same for a correlation. What it sums must be worth more than bringing in the data.
 template <class S, class A = sum_t<S>>
 const vg::Kernels *with_half_vectors(const Correlation &c) {
-    if (VG_VECTOR_BYTES != 64 || c.in * c.taps() < 16 * (c.transposed ? c.steps() : 1) || c.out == 0) return nullptr;
+    if (VG_VECTOR_BYTES != 64 || c.out == 0) return nullptr;
     const int64_t width = c.line(2, 0).count;
     if (width == 0) return nullptr;
     const double by_width = filled_by_width<A>(c, width), by_channels = filled(c.out, lanes<A>);
-    return with_half_vectors<A>(c.out, by_width > by_channels ? by_width : by_channels);
+    return with_half_vectors<A>(c.how, c.out, by_width > by_channels ? by_width : by_channels,
+                                c.in * c.taps() >= 16 * (c.transposed ? c.steps() : 1));
 }
 
-// Whether the tiles read x in place. A copy costs more than it gains where its values are used few times, or lie side by
-// side in long runs of channels. A tile can leave out its first or its last column, not more, where they meet padding, and
-// none with a single tap; and distances of whole pages between voxels would make these evict each other, if they are more
-// than a few.
+// Whether tiles can read x in place. A tile can leave out its first or its last column, not more, where they meet padding,
+// and none with a single tap.
 template <class S>
-bool reads_in_place(const Correlation &c) {
-    const bool strided = c.axis[2].stride > 1;
-    const int64_t enough = c.taps() == 1 ? 1 : strided && !c.transposed ? 5 : strided ? 64 : 96;
-    if (sizeof(S) != sizeof(sum_t<S>) || c.from.channel != 1 || c.in < enough) return false;
+bool can_read_in_place(const Correlation &c) {
+    if (sizeof(S) != sizeof(sum_t<S>) || c.from.channel != 1 || c.in < 1) return false;
     for (int64_t f = 0; f < c.phases[2]; ++f) {
         const Line l = c.line(2, f);
         if (l.taps == 0) continue;
@@ -91,6 +90,17 @@ bool reads_in_place(const Correlation &c) {
         if ((l.count - 1 - spare) * l.pace + l.low_shift() + l.span() > l.size) return false;
         if ((l.count - 1) * l.pace > l.size) return false;  // a tap could miss both ends
     }
+    return true;
+}
+
+// Whether they had better do so. A copy costs more than it gains where its values are used few times, or lie side by side in
+// long runs of channels; distances of whole pages between voxels would make these evict each other, if they are more than a
+// few.
+template <class S>
+bool prefers_in_place(const Correlation &c) {
+    const bool strided = c.axis[2].stride > 1;
+    const int64_t enough = c.taps() == 1 ? 1 : strided && !c.transposed ? 5 : strided ? 64 : 96;
+    if (c.in < enough) return false;
     const int64_t voxel = (c.transposed ? 1 : c.axis[2].stride) * c.from.space[2];
     return c.line(2, 0).count <= 4 || voxel * static_cast<int64_t>(sizeof(S)) % 2048 != 0;
 }
@@ -106,74 +116,84 @@ bool is_worth_turning(const Correlation &c, bool in_place) {
     return c.taps() * (pieces(c.out, lanes<A>) - c.out / (0.8 * lanes<A>)) > turning * windows;
 }
 
-// The voxels of a tile of p.pair vectors: as many columns as the registers hold, then rows.
-inline void shape_tile(int64_t height, int64_t width, Plan &p) {
-    const int64_t limit = most_voxels(static_cast<int>(p.pair));
-    p.columns = pieces(width, pieces(width, limit));
-    const int64_t rows = !p.listed && !p.direct ? clamp(limit / p.columns, 1, most_rows) : 1;
-    p.rows = pieces(height, pieces(height, rows));
+// The voxels of a tile of so many vectors: as many columns as the registers hold, then rows.
+inline void shape_tile(const Correlation &c, int64_t height, int64_t width, int64_t pair, Plan &p) {
+    const int64_t limit = most_voxels(static_cast<int>(pair));
+    p.pair = pair;
+    p.columns = cut_to(c.how, pieces(width, pieces(width, limit)));
+    const bool several = !p.listed && !p.direct && limit / p.columns > 1;
+    const int64_t rows = would_take(c.how, Path::rows, several) ? clamp(limit / p.columns, 1, most_rows) : 1;
+    p.rows = cut_to(c.how, pieces(height, pieces(height, rows)));
 }
 
 // Short lines leave registers unused. A tile of one vector and twice the voxels or more then reads the filter less often,
 // if a multiplication can take a value straight from memory, and if no taps in the padding come with the rows.
 inline void prefer_voxels(const Correlation &c, int64_t height, int64_t width, Plan &p) {
-    if (VG_VECTOR_BYTES < 64 || p.direct || p.listed || p.pair == 1 || p.rows * p.columns > 8) return;
     Plan one = p;
-    one.pair = 1;
-    shape_tile(height, width, one);
-    const bool strided = c.phases[0] * c.phases[1] * c.phases[2] > 1;
-    if (one.rows * one.columns >= 2 * p.rows * p.columns && (one.rows == 1 || strided)) p = one;
+    shape_tile(c, height, width, 1, one);
+    const bool strided = c.phases[0] * c.phases[1] * c.phases[2] > 1, idle = !p.direct && !p.listed && p.rows * p.columns <= 8;
+    const bool worth = VG_VECTOR_BYTES == 64 && idle && one.rows * one.columns >= 2 * p.rows * p.columns &&
+                       (one.rows == 1 || strided);
+    if (takes(c.how, Path::one_vector, p.pair > 1, worth)) p = one;
 }
 
 // Two vectors of 32 bytes make too few sums to hide their latency where the width is not cut well. Three are preferred
-// if their narrowest tile has more sums than those of two have on average.
-inline void prefer_vectors(int64_t vectors, int64_t height, int64_t width, Plan &p) {
-    if (VG_VECTOR_BYTES != 32 || p.listed || p.pair != 2 || pieces(vectors, pieces(vectors, 3)) != 3) return;
+// if their narrowest tile has more sums than those of two have on average; or if there are no more, as a single vector would
+// leave registers unused.
+inline void prefer_vectors(const Correlation &c, int64_t vectors, int64_t height, int64_t width, Plan &p) {
+    if (VG_VECTOR_BYTES != 32) return;
     Plan three = p;
-    three.pair = 3;
-    shape_tile(height, width, three);
+    shape_tile(c, height, width, 3, three);
     const int64_t narrowest = width / pieces(width, three.columns);
     const double average = static_cast<double>(width) / pieces(width, p.columns);
-    if (3 * three.rows * narrowest > 1.1 * 2 * p.rows * average) p = three;
+    const bool even = !p.listed && pieces(vectors, pieces(vectors, 3)) == 3;
+    const bool worth = vectors == 3 || (even && 3 * three.rows * narrowest > 1.1 * 2 * p.rows * average);
+    if (takes(c.how, Path::three, vectors >= 3 && p.pair == 2, worth)) p = three;
 }
 
 // Tiles of strips along the width.
 template <class A>
-void shape_strips(int64_t outs, int64_t height, int64_t width, Plan &p) {
+void shape_strips(const Correlation &c, int64_t height, int64_t width, Plan &p) {
+    const int64_t outs = c.out;
     p.unit = pieces(outs, pieces(outs, most_outs));
     p.pair = 1;
     p.spacing = 1;
     const int64_t limit = most_strips(static_cast<int>(p.unit)), strips = pieces(width, lanes<A>);
-    const int64_t across = pieces(strips, pieces(strips, limit));
+    const int64_t across = cut_to(c.how, pieces(strips, pieces(strips, limit)));
     p.columns = across * lanes<A>;
-    p.rows = pieces(height, pieces(height, limit / across));
+    p.rows = cut_to(c.how, pieces(height, pieces(height, limit / across)));
 }
 
 template <class S, class A = sum_t<S>>
 void choose_tile(const Correlation &c, const int64_t count[3], Plan &p) {
     const int64_t height = most(1, count[1]), width = most(1, count[2]), vectors = pieces(c.out, lanes<A>);
-    const bool one_tap = c.taps() == 1, in_place = reads_in_place<S>(c);
+    const bool one_tap = c.taps() == 1, open = can_read_in_place<S>(c), better = prefers_in_place<S>(c);
+    const bool in_place = would_take(c.how, Path::direct, open, better);
     // For a single tap, turning pays for the fewest output channels only, and by whole squares.
     const bool turns = one_tap && in_place ? c.out <= 4 && c.in >= lanes<A> : is_worth_turning<A>(c, in_place);
-    p.narrow = c.in > 0 && c.out > 0 && count[2] > 0 && turns && prefers_narrow<A>(c, width);
-    if (p.narrow) return shape_strips<A>(c.out, height, width, p);
-    p.listed = c.in > 0 && c.in * c.taps() <= most_terms && (c.in <= few_channels || (one_tap && in_place));
+    p.narrow = takes(c.how, Path::narrow, c.in > 0 && c.out > 0 && count[2] > 0, turns && prefers_narrow<A>(c, width));
+    if (p.narrow) return shape_strips<A>(c, height, width, p);
+    p.listed = takes(c.how, Path::listed, c.in > 0 && c.in * c.taps() <= most_terms &&
+                                              (c.in <= few_channels || (one_tap && in_place)));
     p.direct = in_place && (one_tap || !p.listed);
-    p.dense = p.listed && !p.direct && c.axis[2].dilation == 1 && c.axis[2].stride <= c.window[2];
+    note(c.how, Path::direct, open && (one_tap || !p.listed), better, p.direct);
+    p.dense = takes(c.how, Path::dense, p.listed && !p.direct,
+                    c.axis[2].dilation == 1 && c.axis[2].stride <= c.window[2]);
     p.unit = lanes<A>;
     p.spacing = p.listed || (p.direct && !one_tap) ? c.in : 16;
     const int64_t limit = !p.listed ? most_vectors : p.direct ? most_vectors_in_place : most_vectors_listed;
-    p.pair = most(1, pieces(vectors, pieces(vectors, limit)));
-    if (VG_VECTOR_BYTES == 32 && vectors == 3) p.pair = 3;  // a single vector would leave registers unused
-    shape_tile(height, width, p);
+    shape_tile(c, height, width, most(1, pieces(vectors, pieces(vectors, limit))), p);
     prefer_voxels(c, height, width, p);
-    prefer_vectors(vectors, height, width, p);
+    prefer_vectors(c, vectors, height, width, p);
+    const bool several = !p.listed && !p.direct && height > 1 && most_voxels(static_cast<int>(p.pair)) / p.columns > 1;
+    note(c.how, Path::rows, several, true, p.rows > 1);
 }
 
 template <class S>
 Plan plan_of(const Correlation &c) {
     using A = sum_t<S>;
     Plan p = {};
+    if (c.out == 0) return p;  // no tasks
     int64_t count[3];
     for (int a = 0; a < 3; ++a) count[a] = c.line(a, 0).count;
     choose_tile<S>(c, count, p);
@@ -185,7 +205,9 @@ Plan plan_of(const Correlation &c) {
     p.w_vector = p.w_block * p.in_blocks;
     const int64_t size = sizeof(A), blocks_in = most(1, p.in_blocks);
     p.chunk = p.narrow ? cell_bytes / size : filter_bytes / most(1, p.w_block * p.pair * size);
-    p.chunk = pieces(blocks_in, pieces(blocks_in, clamp(p.chunk, 1, blocks_in)));
+    const bool passes = takes(c.how, Path::passes, blocks_in > 1, p.chunk < blocks_in);
+    if (is_forced(c.how, Path::passes)) p.chunk = cut_to(c.how, most(1, blocks_in / 2));
+    p.chunk = passes ? pieces(blocks_in, pieces(blocks_in, clamp(p.chunk, 1, blocks_in))) : blocks_in;
 
     const int64_t images = c.batch * c.groups * c.slabs(0) * c.slabs(1) * c.slabs(2);
     p.phases = c.phases[0] * c.phases[1] * c.phases[2] / most(1, c.slabs(0) * c.slabs(1) * c.slabs(2));
@@ -193,12 +215,15 @@ Plan plan_of(const Correlation &c) {
     choose_block(c, {1, p.rows, p.columns}, voxels / enough_tasks, p.chunk * p.spacing * size, p);
     const int64_t blocks = images * p.grid[0] * p.grid[1] * p.grid[2];
     // A large filter that is used for few voxels is not worth a pass of its own.
-    p.local = !p.narrow && p.sets * c.groups >= 4 && voxels * p.phases <= few_voxels &&
-              p.w_vector * p.vectors * c.groups * size >= large_filter_bytes;
+    p.local = takes(c.how, Path::local, !p.narrow && blocks > 0,
+                    p.sets * c.groups >= 4 && voxels * p.phases <= few_voxels &&
+                        p.w_vector * p.vectors * c.groups * size >= large_filter_bytes);
     p.jobs = p.local ? blocks / c.groups : 1;
     // There are few tasks then, and two threads shall have as much to do.
     if (p.local && p.sets < p.vectors) p.sets += p.sets % 2;
     p.parts = p.local ? pieces(p.vectors, most_vectors) : blocks ? clamp(enough_tasks / blocks, 1, most(1, p.sets)) : 1;
+    const bool parts = takes(c.how, Path::parts, p.sets > 1, p.parts > 1);
+    p.parts = parts && is_forced(c.how, Path::parts) ? p.sets : parts ? p.parts : 1;
     p.part = most(1, pieces(p.sets, p.parts));
     p.parts = pieces(p.sets, p.part);
     p.tasks = blocks ? blocks / p.jobs * p.parts : 0;
@@ -209,6 +234,7 @@ Plan plan_of(const Correlation &c) {
     // A single pass needs room for the tile at hand only; in any case, writing may read a square more.
     const int64_t block_sums = p.block[0] * p.block[1] * p.block[2] * p.part * p.pair * p.unit * p.phases * p.jobs;
     p.sums = (p.chunk < p.in_blocks ? block_sums : sum_registers * lanes<A>) + p.pair * lanes<A> * lanes<A>;
+    note_runs(c, p, !p.direct);
     p.work = voxels * p.phases * c.in * (p.narrow ? c.out : p.vectors * p.unit) * c.taps();
     return p;
 }
@@ -281,7 +307,9 @@ public:
         constexpr int64_t size = sizeof(S);
         const int64_t input = c.batch * c.from.batch * size, result = c.batch * c.to.batch * size;
         const int64_t unit = (c.to.space[2] | c.out) * size;
-        past_caches = c.taps() == 1 ? writes_past(y, result, unit, input + result) : goes_past(y, result, unit);
+        kept = takes(c.how, Path::kept, sizeof(S) == sizeof(A) && c.to.channel == 1 && !p.narrow);
+        past_caches = kept && (c.taps() == 1 ? writes_past(c.how, y, result, unit, input + result)
+                                             : goes_past(c.how, y, result, unit));
     }
 
     void operator()(int64_t task, Workspace<A> &space) const {
@@ -311,7 +339,7 @@ private:
         for (int a = 2; a >= 0; --a) at[a] = where % p.grid[a], where /= p.grid[a];
         for (int a = 2; a >= 0; --a) {
             b.cover[a] = c.cover(a, where % c.slabs(a));
-            if (!b.set(a, b.cover[a], at[a] * p.block[a], p.block[a], p.dense && a == 2)) return false;
+            if (!b.set(c.how, a, b.cover[a], at[a] * p.block[a], p.block[a], p.dense && a == 2)) return false;
             where /= c.slabs(a);
         }
         b.n = where;
@@ -526,7 +554,7 @@ private:
 
     // Whether a tile's sums can be kept in the output itself; a part of a vector, if nothing is added to it later.
     bool in_place(int64_t vector, int64_t vectors, bool single) const {
-        return sizeof(S) == sizeof(A) && c.to.channel == 1 && (single || (vector + vectors) * p.unit <= c.out);
+        return kept && (single || (vector + vectors) * p.unit <= c.out);
     }
 
     // Rounds and writes a tile whose sums are [row][column][lane].
@@ -564,6 +592,7 @@ private:
     const A *packed;
     S *y;
     Finite &filter;
+    bool kept;         // sums are made in the output, where they can be
     bool past_caches;  // write around them
 };
 
@@ -590,18 +619,18 @@ int32_t correlate(const Correlation &c, const S *x, const S *w, S *y, const vg_r
         A *to = packed + (group * p.vectors + p.start(set)) * p.w_vector + block * p.w_block * p.size(set);
         filter.saw(pack_filter(c, p, w, group, set, block, to));
     };
-    if (!parallel(run, parts, p.packed * 8.0, pack)) return VG_CANCELLED;
+    const bool all_packed = parallel(c.how, run, parts, p.packed * 8.0, pack);  // else nothing follows
     char *rest = static_cast<char *>(run->scratch) + arena.used();
     Arena one(nullptr);
     Workspace<A>(one, c, p);
     const Correlator<S> correlator(c, p, x, w, packed, y, filter);
-    const bool done = parallel(run, p.tasks, p.work, [&](int64_t task, int worker) {
+    const bool done = parallel(c.how, run, p.tasks, p.work, [&](int64_t task, int worker) {
         Arena mine(rest + worker * one.used());
         Workspace<A> space(mine, c, p);
         correlator(task, space);
         settle();
     });
-    return done ? filter.status() : VG_CANCELLED;
+    return all_packed && done ? filter.status() : VG_CANCELLED;
 }
 
 }  // namespace VG_NAMESPACE::conv

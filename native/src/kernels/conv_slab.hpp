@@ -57,6 +57,8 @@ struct Correlation {
     int64_t phases[3];
     vg_axis axis[3];
     bool transposed;
+    bool one_slab[3];  // an axis of several phases has one slab for all of them
+    vg_how how;
 
     Line line(int a, int64_t phase) const;
     int64_t taps() const { return window[0] * window[1] * window[2]; }
@@ -64,7 +66,10 @@ struct Correlation {
 
     // All phases of an axis read nearly the same cells, so one slab serves them all. Not under dilation: then each
     // phase reads few cells, far apart, and has a slab of its own.
-    bool shares(int a) const { return phases[a] > 1 && axis[a].dilation == 1; }
+    bool shares(int a) const { return one_slab[a]; }
+    void choose_slabs() {
+        for (int a = 0; a < 3; ++a) one_slab[a] = takes(how, Path::one_slab, phases[a] > 1, axis[a].dilation == 1);
+    }
     int64_t slabs(int a) const { return shares(a) ? 1 : phases[a]; }
     // The cells that a slab must hold, as the line of a fictitious correlation.
     Line cover(int a, int64_t slab) const;
@@ -138,13 +143,16 @@ struct Slots {
     }
 };
 
-// `dense` keeps the cells in their order, in one run.
-inline Slots slots_of(const Line &l, int64_t from, int64_t count, bool dense) {
+// `dense` keeps the cells in their order, in one run. Without strides and dilation that is so anyway, and only then may
+// a slab serve lines of several phases.
+inline Slots slots_of(const vg_how &how, const Line &l, int64_t from, int64_t count, bool dense) {
     if (l.taps == 0) return {0, 0, 0, 0, 1, 0, true};
     const int64_t start = from * l.pace + l.low_shift();
     if (dense) return {1, (count - 1) * l.pace + l.span(), start, 1, 1, l.low_shift(), false};
     const int64_t residues = least(l.pace, l.span()), length = count + (l.span() - 1) / l.pace;
-    if (residues * length > l.taps * count) return {l.taps, count, from * l.pace + l.shift, l.slide, l.pace, 0, true};
+    const bool apart = l.pace > 1 || l.slide > 1 || l.slide < -1;
+    if (would_take(how, Path::per_tap, apart, residues * length > l.taps * count))
+        return {l.taps, count, from * l.pace + l.shift, l.slide, l.pace, 0, true};
     return {residues, length, start, 1, l.pace, l.low_shift(), false};
 }
 
@@ -156,11 +164,11 @@ struct Block {
     int64_t slot[4];  // distances in the slab: depth, height, width, block of channels
 
     // Sets the cells that the slab holds along one axis; false if the block is empty.
-    bool set(int a, const Line &cover, int64_t first, int64_t cells, bool dense) {
+    bool set(const vg_how &how, int a, const Line &cover, int64_t first, int64_t cells, bool dense) {
         from[a] = first;
         limit[a] = cells;
         if (!select(a, cover)) return false;
-        slots[a] = slots_of(cover, first, count[a], dense);
+        slots[a] = slots_of(how, cover, first, count[a], dense);
         return true;
     }
     // Chooses among the lines that the slab covers; false if the block has none of its cells.
@@ -201,11 +209,23 @@ inline int64_t slab_cells(const Correlation &c, const int64_t block[3], bool den
         int64_t longest = 0;
         for (int64_t f = 0; f < c.slabs(a); ++f) {
             const Line l = c.cover(a, f);
-            longest = most(longest, slots_of(l, 0, least(block[a], l.count), dense && a == 2).count());
+            longest = most(longest, slots_of(c.how, l, 0, least(block[a], l.count), dense && a == 2).count());
         }
         cells *= longest;
     }
     return cells;
+}
+
+// Notes, for a block of this size, the axes that are copied run by run.
+inline void note_runs(const Correlation &c, const Cut &cut, bool copied) {
+    for (int a = 0; c.how.seen && a < 3; ++a) {
+        const Line l = c.cover(a, 0);
+        const bool apart = l.taps > 0 && (l.pace > 1 || l.slide > 1 || l.slide < -1) && !(cut.dense && a == 2);
+        vg_how normal = {};
+        const int64_t count = least(cut.block[a], l.count);
+        const bool worth = apart && slots_of(normal, l, 0, count, false).per_tap;
+        note(c.how, Path::per_tap, copied && apart, worth, copied && apart && slots_of(c.how, l, 0, count, false).per_tap);
+    }
 }
 
 // Grows the block in the given steps until the slab is as large as the cache likes or the block has enough voxels:
@@ -216,6 +236,8 @@ inline void choose_block(const Correlation &c, const int64_t (&step)[3], double 
     int64_t *b = cut.block, count[3];
     for (int a = 0; a < 3; ++a) b[a] = step[a], count[a] = c.line(a, 0).count;
     const auto fits = [&] {
+        for (int a = 0; a < 3; ++a)
+            if (b[a] > cut_to(c.how, b[a] / step[a]) * step[a]) return false;
         return static_cast<double>(b[0]) * b[1] * b[2] <= voxels &&
                slab_cells(c, b, cut.dense) * bytes_per_cell <= slab_bytes;
     };

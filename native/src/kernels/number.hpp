@@ -10,6 +10,7 @@
 #endif
 
 #include "../machine.hpp"
+#include "paths.hpp"
 
 namespace VG_NAMESPACE {
 
@@ -182,16 +183,17 @@ inline void store(S *p, vec<sum_t<S>> v) {
 
 // Whether to store a result past the caches: it is too large to be found there again, and all vectors are aligned.
 // `unit` is any common divisor of the distances between them, or several of these joined by |.
-inline bool goes_past(const void *result, int64_t bytes, int64_t unit) {
+inline bool goes_past(const vg_how &how, const void *result, int64_t bytes, int64_t unit, bool worth = true) {
     const uintptr_t places = reinterpret_cast<uintptr_t>(result) | static_cast<uintptr_t>(unit);
-    return VG_VECTOR_BYTES >= 32 && bytes >= 8 << 20 && places % VG_VECTOR_BYTES == 0;
+    return takes(how, Path::past, VG_VECTOR_BYTES >= 32 && places % VG_VECTOR_BYTES == 0, bytes >= 8 << 20 && worth);
 }
 
 // The same for what is bound by memory: not if all that is touched can stay in the last cache. Where it is mostly a result
 // that is written from its first element to its last, the cache keeps a part of it also if it is a little larger.
-inline bool writes_past(const void *result, int64_t bytes, int64_t unit, int64_t touched, bool in_order = false) {
+inline bool writes_past(const vg_how &how, const void *result, int64_t bytes, int64_t unit, int64_t touched,
+                        bool in_order = false) {
     const int64_t cache = vg::last_cache_bytes();
-    return goes_past(result, bytes, unit) && touched > (in_order ? cache / 4 * 5 : cache / 3 * 2);
+    return goes_past(how, result, bytes, unit, touched > (in_order ? cache / 4 * 5 : cache / 3 * 2));
 }
 // Stores a vector so. Before another thread may read it, `settle`.
 template <class A>

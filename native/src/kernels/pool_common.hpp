@@ -98,10 +98,13 @@ inline Comb comb_of(const vg_span &axis) {
 // Whether to treat cells x channels as one run in which windows start at every cell (most of them unwanted where the
 // step is over 1), rather than each cell's channels as a run of its own, whose last vector may be mostly empty.
 inline bool prefers_flat(const Comb &comb, int64_t channels, int lane_count) {
-    if (comb.taps == 0 || comb.taps > 64) return false;
+    if (comb.taps > 64) return false;
     const int64_t padded = (channels + lane_count - 1) / lane_count * lane_count;
     if (comb.step == 1) return padded != channels && channels < 8 * lane_count;
     return comb.step * channels * 5 < padded * 4;
+}
+inline bool takes_flat(const vg_pool *p, const Comb &comb, int lane_count) {
+    return takes(p->how, Path::flat, comb.taps > 0, prefers_flat(comb, p->channels, lane_count));
 }
 
 // body(channels), with a number that the compiler knows where there are few: loops over so few channels unroll.
@@ -189,8 +192,14 @@ inline bool cancelled(const vg_run *run) { return run->cancel && *run->cancel; }
 
 // Waking a thread costs some microseconds: each should find at least this many elements to work on.
 inline constexpr int64_t kWorthAThread = 1 << 15;
-inline int32_t useful_threads(int64_t work, int32_t threads) {
-    return static_cast<int32_t>(std::clamp<int64_t>(work / kWorthAThread, 1, std::max<int32_t>(threads, 1)));
+inline int32_t useful_threads(const vg_pool *p, int64_t work, int32_t threads) {
+    return threads_of(p->how, work / kWorthAThread, threads);
+}
+
+// The channels of a block: all of them, or where these are too many some, which begin with a whole vector.
+inline int64_t channels_of_block(const vg_pool *p, bool flat, int64_t too_many, int64_t some) {
+    const bool cut = takes(p->how, Path::channel_blocks, !flat && p->channels > 64, p->channels > too_many);
+    return cut ? (p->channels > too_many ? some : 64) : p->channels;
 }
 
 // The outputs of a pool cut into blocks of `depths` x `heights` rows x `channels`.
@@ -226,11 +235,12 @@ struct Blocks {
     }
     // With few rows of outputs, threads share them. The problem alone decides: how channels are cut decides which code
     // adds a number, and that may show in the sign of a NaN.
-    void cut_channels() {
-        if (images * depth * height < 16 && channel >= 128) channels = 64;
+    void cut_channels(const vg_how &how) {
+        if (takes(how, Path::cut_channels, channel > 64, images * depth * height < 16 && channel >= 128)) channels = 64;
     }
     // Cut finer until every thread has several blocks to take; where depths share planes, halve those last.
-    void refine(int64_t wanted, bool keep_depth) {
+    void refine(const vg_how &how, int64_t wanted, bool keep_depth) {
+        depths = cut_to(how, depths), heights = cut_to(how, heights);
         while (count() < wanted) {
             if (depths > 1 && !(keep_depth && heights > 4)) {
                 depths = (depths + 1) / 2;

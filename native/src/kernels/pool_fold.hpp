@@ -47,17 +47,19 @@ struct FoldPlan {
     int64_t row;           // elements of a row of windows, with room for a whole vector at the end
     int64_t bytes;         // of scratch memory per thread
     int32_t threads;
+    bool one_run;          // inner windows along the width are one run of elements
 
     FoldPlan(const vg_pool *p, const Volume &v, int64_t sum_bytes, int lane_count, int32_t wanted)
         : planes(at_least_one(v.D.longest() - 1)), rows(v.H.longest()) {
-        threads = useful_threads(cells_in(p), wanted);
-        const int64_t channels = v.C <= 1024 ? v.C : 512, cell = channels * 2 * sum_bytes;
-        tile = pieces(v.W.count, at_least_one((v.W.count * cell + kRowBytes / 2) / kRowBytes));
+        threads = useful_threads(p, cells_in(p), wanted);
+        const int64_t channels = channels_of_block(p, false, 1024, 512), cell = channels * 2 * sum_bytes;
+        tile = cut_to(p->how, pieces(v.W.count, at_least_one((v.W.count * cell + kRowBytes / 2) / kRowBytes)));
         blocks = {p->batch, v.D.count, v.H.count, v.C, v.D.count, v.H.count, channels};
         blocks.limit_heights(static_cast<double>(kRingBytes) / static_cast<double>(planes * tile * cell));
-        blocks.refine(threads > 1 ? threads * 2 : 1, true);
+        blocks.refine(p->how, threads > 1 ? threads * 2 : 1, true);
         row = pieces(tile * channels + lane_count, lane_count) * lane_count;
         bytes = (planes * blocks.heights + rows) * 2 * row * sum_bytes;
+        one_run = takes(p->how, Path::one_run, v.comb.step == 1 && channels == v.C);
     }
 };
 
@@ -74,7 +76,7 @@ public:
     Fold(const vg_pool *p, const Volume &volume, const FoldPlan &plan, const Arrays &arrays, const vg_run *run)
         : v(volume), plan_(plan), data(arrays), run_(run), line_(v.W.cells * v.C) {
         const int64_t size = sizeof(S), windows = windows_in(p) * size;
-        past_ = writes_past(data.out, windows, v.C * size, 2 * (windows + cells_in(p) * size));
+        past_ = writes_past(p->how, data.out, windows, v.C * size, 2 * (windows + cells_in(p) * size));
     }
 
     void block(const Blocks::Block &b, A *scratch) const {
@@ -133,7 +135,7 @@ private:
     void along_width(const Tile &t, int64_t d, int64_t h, Found<A> to) const {
         const int64_t from = v.cell(t.block.image, d, h, 0) + t.block.channel.lo;
         const Range inner{std::max(t.wide.lo, v.inner.lo), std::min(t.wide.hi, v.inner.hi)};
-        const bool one_run = v.comb.step == 1 && t.channels == v.C;
+        const bool one_run = plan_.one_run;
         for (int64_t ow = t.wide.lo; ow < t.wide.hi;) {
             const Range rw = v.W.at(ow);
             const int64_t windows = ow == inner.lo && inner.size() > 0 ? inner.size() : 1;
@@ -245,16 +247,17 @@ template <class S>
 bool folds(const vg_pool *p) {
     if constexpr (std::is_integral_v<S>) return false;
     double overlap = 1;
+    bool open = p->channels > 0;
     for (const vg_span &axis : p->axis) {
         const Reach reach = cells_of(axis);
         const Comb comb = comb_of(axis);
-        if (comb.taps == 0 || comb.taps > kFoldTaps) return false;
-        for (int64_t o = 0; o < reach.count; ++o)
-            if (reach.at(o).size() == 0) return false;
+        open = open && comb.taps > 0 && comb.taps <= kFoldTaps;
+        for (int64_t o = 0; open && o < reach.count; ++o) open = reach.at(o).size() > 0;
         overlap *= reach.overlap();
     }
+    if (!open || overlap <= 2) return takes(p->how, Path::fold, open, false);
     const Volume v(p, lanes<sum_t<S>>);
-    return overlap > 2 && (!v.flat || v.comb.step == 1);
+    return takes(p->how, Path::fold, true, !v.flat || v.comb.step == 1);
 }
 
 template <class S>

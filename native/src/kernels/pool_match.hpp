@@ -80,14 +80,16 @@ struct Volume {
     Reach D, H, W;
     int64_t C;
     Comb comb;
-    bool flat, asks;
+    bool flat, asks, together;
     Range inner{0, 0};  // windows that lie wholly inside along the width, if they are at equal steps
 
     Volume(const vg_pool *p, int lane_count)
         : D(cells_of(p->axis[0])), H(cells_of(p->axis[1])), W(cells_of(p->axis[2])), C(p->channels),
-          comb(comb_of(p->axis[2])), flat(prefers_flat(comb, p->channels, lane_count)),
-          asks(D.longest() * H.longest() <= 2 && asks_ahead(p, 2)) {
+          comb(comb_of(p->axis[2])), flat(takes_flat(p, comb, lane_count)),
+          asks(takes(p->how, Path::asks, true, D.longest() * H.longest() <= 2 && asks_ahead(p, 2))) {
         if (comb.taps) inner = comb.inside(W.cells, W.count);
+        const bool fits = inner.size() > 0 && inner_run() < INT32_MAX;
+        together = takes(p->how, Path::together, fits && (flat || C % lane_count == 0));
     }
     int64_t cell(int64_t n, int64_t d, int64_t h, int64_t w) const {
         return (((n * D.cells + d) * H.cells + h) * W.cells + w) * C;
@@ -100,15 +102,11 @@ struct Volume {
         if (inner.size() <= 0) return 0;
         return flat ? ((inner.size() - 1) * comb.step + 1) * C : inner.size() * C;
     }
-    // Whether vectors of so many elements can run over inner windows without regard to cells.
-    bool runs(int lane_count, Range channel) const {
-        if (inner.size() <= 0 || inner_run() >= INT32_MAX) return false;
-        return flat || (C % lane_count == 0 && channel.size() == C);
-    }
+    // Whether vectors run over inner windows without regard to cells.
+    bool runs(Range channel) const { return together && (flat || channel.size() == C); }
     Stride stride() const {
         return flat ? Stride{} : Stride{static_cast<uint32_t>(C), (comb.step - 1) * C};
     }
-    int64_t largest_window() const { return D.longest() * H.longest() * W.longest(); }
 };
 
 // The cells of a window, or of many windows side by side.
@@ -131,10 +129,10 @@ struct Taps {
     }
 };
 
-// run(taps, ow, length, many): a row of windows from `ow` on: one window, or all inner ones together. `lane_count` is
-// the vector the caller works with.
+// run(taps, ow, length, many): a row of windows from `ow` on: one window, or all inner ones together. The caller works with
+// the vectors that the volume was made for.
 template <class Run>
-inline void each_run(const Volume &v, int64_t n, int64_t od, int64_t oh, Range channel, int lane_count, Run &&run) {
+inline void each_run(const Volume &v, int64_t n, int64_t od, int64_t oh, Range channel, Run &&run) {
     const Range rd = v.D.at(od), rh = v.H.at(oh);
     const int64_t line = v.W.cells * v.C;
     const int64_t ahead = v.asks && oh + 1 < v.H.count ? (v.H.at(oh + 1).lo - rh.lo) * line : 0;
@@ -146,7 +144,7 @@ inline void each_run(const Volume &v, int64_t n, int64_t od, int64_t oh, Range c
         if (v.inner.size() > 0 && ow == v.inner.lo) {
             const int64_t start = v.comb.at(ow);
             Taps inner = taps({start, start + v.comb.taps}, v.stride());
-            if (v.runs(lane_count, channel)) {
+            if (v.runs(channel)) {
                 run(inner, ow, v.inner_run(), true);
             } else {
                 inner.stride = {};
@@ -196,10 +194,10 @@ struct RowPlan {
 inline RowPlan plan_rows(const vg_pool *p, const Volume &v, int64_t bytes, int32_t threads) {
     const int64_t work = p->batch * v.D.cells * v.H.cells * v.W.cells * v.C;
     RowPlan plan{{p->batch, v.D.count, v.H.count, 1, at_least_one(v.D.count), at_least_one(v.H.count), 1},
-                 useful_threads(work, threads), v.flat ? (v.inner_run() + 63) / 64 * 64 : 0};
+                 useful_threads(p, work, threads), v.flat ? (v.inner_run() + 63) / 64 * 64 : 0};
     const int64_t rows = v.D.longest() * pieces(v.H.cells, at_least_one(v.H.count));
     plan.blocks.limit_heights((1 << 19) / static_cast<double>(at_least_one(rows * v.W.cells * v.C * bytes)));
-    plan.blocks.refine(plan.threads > 1 ? plan.threads * 8 : 1, true);
+    plan.blocks.refine(p->how, plan.threads > 1 ? plan.threads * 8 : 1, true);
     return plan;
 }
 
@@ -209,14 +207,14 @@ int32_t grad_grad_of(const vg_pool *p, const S *x, const S *y, const S *grad, S 
     const Volume v(p, L);
     const RowPlan plan = plan_rows(p, v, 2 * sizeof(S), run->threads);
     const int64_t size = sizeof(S), windows = windows_in(p) * size;
-    const bool past = writes_past(out, windows, v.C * size, 2 * (windows + cells_in(p) * size));
+    const bool past = writes_past(p->how, out, windows, v.C * size, 2 * (windows + cells_in(p) * size));
     return each_block(plan.blocks, plan.threads, run, [&](const Blocks::Block &b, int worker) {
         S *spaced_y = static_cast<S *>(run->scratch) + worker * 2 * plan.spaced, *spaced_out = spaced_y + plan.spaced;
         std::fill_n(spaced_y, plan.spaced, S{});
         for (int64_t od = b.depth.lo; od < b.depth.hi; ++od)
             for (int64_t oh = b.height.lo; oh < b.height.hi && !cancelled(run); ++oh) {
                 const int64_t row = v.window(b.image, od, oh, 0);
-                each_run(v, b.image, od, oh, {0, v.C}, L, [&](const Taps &taps, int64_t ow, int64_t length, bool many) {
+                each_run(v, b.image, od, oh, {0, v.C}, [&](const Taps &taps, int64_t ow, int64_t length, bool many) {
                     const int64_t o = row + ow * v.C;
                     if (!many || !v.flat || v.comb.step == 1)
                         return taps.ahead ? values_at_match<S, true>(taps, x, y + o, grad, out + o, length, past)

@@ -20,23 +20,27 @@ inline int32_t max_pool(const vg_pool *p, const void *x, void *y, const vg_run *
 // body(Scatter type) for the size of codes that the problem asks for.
 template <class S, class Body>
 auto with_scatter(const vg_pool *p, Body &&body) {
-    if (Volume(p, 1).largest_window() <= 254) return body(Type<Scatter<S, uint8_t>>{});
+    const int64_t cells = cells_of(p->axis[0]).longest() * cells_of(p->axis[1]).longest() * cells_of(p->axis[2]).longest();
+    if (takes(p->how, Path::byte_codes, cells <= 254)) return body(Type<Scatter<S, uint8_t>>{});
     return body(Type<Scatter<S, uint32_t>>{});
 }
 
 template <class How>
 int32_t scatter(const vg_pool *p, const typename How::Arrays &arrays, const vg_run *run) {
     const ScatterPlan plan = How::plan(p, run->threads);
-    const How how(plan, arrays, p->batch, run);
+    const How how(p, plan, arrays, run);
     return each_block(plan.blocks, plan.threads, run, [&](const Blocks::Block &b, int worker) {
         how.block(b, static_cast<char *>(run->scratch) + worker * plan.bytes);
     });
 }
 
+// Not a choice: the result is another one.
+inline bool is_near_wanted(const vg_pool *p) { return note(p->how, Path::near, p->near_ties, true, p->near_ties); }
+
 inline int64_t max_pool_grad_scratch(const vg_pool *p, int32_t threads) {
     return with_float(p->dtype, [&](auto t) -> int64_t {
         using S = typename decltype(t)::type;
-        if (p->near_ties || by_tiles<S>(p)) return 0;
+        if (is_near_wanted(p) || by_tiles<S>(p)) return 0;
         return with_scatter<S>(p, [&](auto how) {
             const ScatterPlan plan = decltype(how)::type::plan(p, threads);
             return plan.bytes * plan.threads;
@@ -46,7 +50,7 @@ inline int64_t max_pool_grad_scratch(const vg_pool *p, int32_t threads) {
 
 template <class S>
 int32_t max_pool_grad_of(const vg_pool *p, const S *x, const S *y, const S *dy, S *dx, const vg_run *run) {
-    if (p->near_ties) {
+    if (is_near_wanted(p)) {
         const NearGrad<S> near(p, x, y, dy, dx, run);
         return each_block(near.blocks(p), run->threads, run, [&](const Blocks::Block &b, int) { near.block(b); });
     }

@@ -43,7 +43,7 @@ public:
         // Cells under inner windows only: those at the same place between two starts have the same windows.
         Range inner{v.inner.lo + (taps ? pieces(taps, step) - 1 : 0), v.inner.hi};
         while (inner.size() > 0 && v.comb.at(inner.hi) > W.count) --inner.hi;
-        const bool together = v.runs(L, {0, C}) && inner.size() > 0 && (!v.flat || step == 1);
+        const bool together = v.runs({0, C}) && inner.size() > 0 && (!v.flat || step == 1);
         for (int64_t phase = 0; together && phase < step; ++phase) {
             const int64_t over = phase < taps ? (taps - phase - 1) / step + 1 : 0;
             gather(b, d, h, row + (v.comb.at(inner.lo) + phase) * C, inner.size() * C, v.stride(),

@@ -48,7 +48,7 @@ int32_t max_positions_of(const vg_pool *p, const S *x, S *y, uint8_t *positions,
         for (int64_t od = b.depth.lo; od < b.depth.hi; ++od)
             for (int64_t oh = b.height.lo; oh < b.height.hi && !cancelled(run); ++oh) {
                 const int64_t row = v.window(b.image, od, oh, 0);
-                each_run(v, b.image, od, oh, {0, v.C}, L, [&](const Taps &taps, int64_t ow, int64_t length, bool many) {
+                each_run(v, b.image, od, oh, {0, v.C}, [&](const Taps &taps, int64_t ow, int64_t length, bool many) {
                     const int64_t o = row + ow * v.C;
                     if (!many || !v.flat || v.comb.step == 1)
                         return largest_and_codes(taps, x, y + o, positions + o, length);

@@ -31,11 +31,11 @@ inline constexpr int64_t kRingRows = 32;
 inline constexpr int64_t kPlaneBytes = 1 << 18;  // the source rows under a block of heights: some of the second level
 
 // Rows of the tiles: how many outputs fit, and the cells under them.
-inline void plan_tiles(ReducePlan &plan, const Reach &W, int64_t channels, bool backward) {
+inline void plan_tiles(ReducePlan &plan, const vg_how &how, const Reach &W, int64_t channels, bool backward) {
     const double cells_per_output = static_cast<double>(W.cells) / static_cast<double>(at_least_one(W.count));
     const double per_output = std::max(cells_per_output, 1.0) * static_cast<double>(channels);
     const int64_t fitting = static_cast<int64_t>(kRowElements / std::max(per_output, 1.0));
-    plan.tile = std::clamp<int64_t>(fitting, 1, at_least_one(W.count));
+    plan.tile = cut_to(how, std::clamp<int64_t>(fitting, 1, at_least_one(W.count)));
     int64_t cells = 0;
     for (int64_t o = 0; o < W.count; o += plan.tile)
         cells = std::max(cells, W.at(Range{o, std::min(W.count, o + plan.tile)}).size());
@@ -53,17 +53,18 @@ inline ReducePlan plan_reduce(const vg_pool *p, bool backward, int64_t bytes, in
     const int64_t C = p->channels, depth_taps = D.longest(), height_taps = H.longest();
     ReducePlan plan{};
     plan.comb = comb_of(p->axis[2]);
-    plan.flat = prefers_flat(plan.comb, C, lane_count);
-    const int64_t channels = C <= 2048 || plan.flat ? C : 1024;
-    plan.ring = depth_taps > 1 && height_taps <= kRingRows && H.overlap() > 1.2 &&
-                H.overlap() * static_cast<double>(depth_taps) > 4;
+    plan.flat = takes_flat(p, plan.comb, lane_count);
+    const int64_t channels = channels_of_block(p, plan.flat, 2048, 1024);
+    plan.ring = takes(p->how, Path::ring, height_taps > 0,
+                      depth_taps > 1 && height_taps <= kRingRows && H.overlap() > 1.2 &&
+                          H.overlap() * static_cast<double>(depth_taps) > 4);
     plan.ring_rows = height_taps;
-    plan_tiles(plan, W, channels, backward);
+    plan_tiles(plan, p->how, W, channels, backward);
 
     const int64_t row_work = std::max(W.cells, W.count) * C;
-    plan.threads = useful_threads(p->batch * D.count * H.count * row_work * at_least_one(depth_taps), threads);
+    plan.threads = useful_threads(p, p->batch * D.count * H.count * row_work * at_least_one(depth_taps), threads);
     plan.blocks = {p->batch, D.count, H.count, C, at_least_one(D.count), at_least_one(H.count), at_least_one(channels)};
-    const bool shared = D.overlap() > 1.2;
+    const bool shared = takes(p->how, Path::shared, D.overlap() > 1, D.overlap() > 1.2);
     if (shared) {
         const double rows_per_output = static_cast<double>(H.cells) / static_cast<double>(at_least_one(H.count));
         const double row_bytes = static_cast<double>(depth_taps * W.cells * C * bytes);
@@ -72,8 +73,8 @@ inline ReducePlan plan_reduce(const vg_pool *p, bool backward, int64_t bytes, in
     } else {
         plan.blocks.depths = 1;
     }
-    plan.blocks.refine(plan.threads > 1 ? plan.threads * 8 : 1, shared);
-    if (!plan.flat) plan.blocks.cut_channels();
+    plan.blocks.refine(p->how, plan.threads > 1 ? plan.threads * 8 : 1, shared);
+    if (!plan.flat) plan.blocks.cut_channels(p->how);
     return plan;
 }
 
@@ -152,7 +153,7 @@ public:
         const int64_t unit = (plan.flat ? W.count * C | plan.tile * C : C) * static_cast<int64_t>(sizeof(S));
         const int64_t cells = cells_in(p) * static_cast<int64_t>(sizeof(S));
         const int64_t windows = windows_in(p) * static_cast<int64_t>(sizeof(S));
-        past_ = writes_past(y, backward ? cells : windows, unit, cells + windows);
+        past_ = writes_past(p->how, y, backward ? cells : windows, unit, cells + windows);
     }
 
     void block(const Blocks::Block &b, A *scratch) const {

@@ -64,17 +64,20 @@ struct ScatterPlan {
                 int32_t wanted)
         : v(p, lane_count), D(windows_of(p->axis[0])), H(windows_of(p->axis[1])), W(windows_of(p->axis[2])),
           C(p->channels), planes(at_least_one(v.D.longest())), rows(1) {
-        threads = useful_threads(cells_in(p), wanted);
+        threads = useful_threads(p, cells_in(p), wanted);
         blocks = {p->batch, D.count, H.count, C, at_least_one(D.count), at_least_one(H.count), at_least_one(C)};
         // A few heights and those of a window must fit; if not with all channels, then with some.
         const double window = static_cast<double>(v.H.longest());
         const auto height = [&] {
             return static_cast<double>(at_least_one(planes * W.count * blocks.channels * sum_bytes));
         };
-        while (!v.flat && blocks.channels > 64 && height() * (window + 8) > 2 * kRingBytes)
-            blocks.channels = (blocks.channels / 2 + 63) / 64 * 64;
+        const auto large = [&] { return height() * (window + 8) > 2 * kRingBytes; };
+        if (takes(p->how, Path::channel_blocks, !v.flat && C > 64, large())) {
+            if (!large()) blocks.channels = 64;
+            while (blocks.channels > 64 && large()) blocks.channels = (blocks.channels / 2 + 63) / 64 * 64;
+        }
         blocks.limit_heights(kRingBytes / height() - window);
-        blocks.refine(threads > 1 ? threads * 2 : 1, planes > 1);
+        blocks.refine(p->how, threads > 1 ? threads * 2 : 1, planes > 1);
         for (int64_t h = 0; h < H.count; h += blocks.heights)
             rows = std::max(rows, reached({h, std::min(H.count, h + blocks.heights)}).size());
         row = (W.count * blocks.channels + 31) / 16 * 16;
@@ -106,13 +109,13 @@ public:
         const S *dy;
         S *dx;
     };
-    Scatter(const ScatterPlan &plan, const Arrays &arrays, int64_t batch, const vg_run *run)
+    Scatter(const vg_pool *p, const ScatterPlan &plan, const Arrays &arrays, const vg_run *run)
         : plan_(plan), v(plan.v), D(plan.D), H(plan.H), W(plan.W), C(plan.C), data(arrays), run_(run) {
         const bool whole = plan.blocks.channels >= C;
         const int64_t unit = (whole ? W.count * C : C | plan.blocks.channels) * static_cast<int64_t>(sizeof(S));
-        const int64_t cells = batch * D.count * H.count * W.count * C * static_cast<int64_t>(sizeof(S));
-        const int64_t windows = batch * v.D.count * v.H.count * v.W.count * C * static_cast<int64_t>(sizeof(S));
-        past_ = writes_past(data.dx, cells, unit, 2 * (cells + windows));
+        const int64_t cells = cells_in(p) * static_cast<int64_t>(sizeof(S));
+        const int64_t windows = windows_in(p) * static_cast<int64_t>(sizeof(S));
+        past_ = writes_past(p->how, data.dx, cells, unit, 2 * (cells + windows));
     }
 
     void block(const Blocks::Block &b, char *memory) const {
@@ -212,7 +215,6 @@ private:
         });
     }
     void find_row(const Ring &ring, int64_t od, int64_t oh, const S *row) const {
-        constexpr int lane_count = lanes<typename Compared<S, Code>::T>;
         const auto find = [&](const Taps &taps, int64_t ow, int64_t length, bool many) {
             Code *codes = ring.codes + ow * ring.channel.size();
             const S *y = row + ow * C;
@@ -221,7 +223,7 @@ private:
             codes_of_match(taps, data.x, ring.spaced, ring.spaced_codes, length);
             close_up(ring.spaced_codes, codes, v.inner.size(), v.comb.step, C);
         };
-        each_run(v, ring.image, od, oh, ring.channel, lane_count, find);
+        each_run(v, ring.image, od, oh, ring.channel, find);
     }
 
     // From a code to the sum it means.

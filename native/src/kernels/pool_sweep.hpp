@@ -44,10 +44,11 @@ bool sweeps(const vg_pool *p) {
     const Comb comb = comb_of(p->axis[2]);
     const int64_t rows = sweep_reach<Join>(p->axis[0]).longest() * sweep_reach<Join>(p->axis[1]).longest();
     // Backward, columns are kept by place, so places without a window count, too.
-    if (Join::weighted && comb.taps > kSweepTaps * comb.step) return false;
-    return comb.taps > 0 && sweep_reach<Join>(p->axis[2]).longest() <= kSweepTaps && rows > 0 && rows <= kSweepRows &&
-           p->channels <= sweep_turns<Join>(comb) * sweep_vectors(comb) * lane_count &&
-           !prefers_flat(comb, p->channels, lane_count);
+    const bool fits = !Join::weighted || comb.taps <= kSweepTaps * comb.step;
+    return takes(p->how, Path::sweep, comb.taps > 0 && fits && rows > 0 && rows <= kSweepRows,
+                 sweep_reach<Join>(p->axis[2]).longest() <= kSweepTaps &&
+                     p->channels <= sweep_turns<Join>(comb) * sweep_vectors(comb) * lane_count &&
+                     !prefers_flat(comb, p->channels, lane_count));
 }
 
 template <class S, class Join>
@@ -62,19 +63,23 @@ public:
         : p_(p), D(sweep_reach<Join>(p->axis[0])), H(sweep_reach<Join>(p->axis[1])), W(sweep_reach<Join>(p->axis[2])),
           C(p->channels), comb_(comb_of(p->axis[2])), inner_(whole(comb_, p->axis[2])), shares_(p), x_(x), y_(y),
           run_(run) {
-        shared_ = backward ? D.longest() > 2 : D.overlap() > 1.2;
-        pairs_ = backward ? H.longest() > 2 : H.overlap() > 1.7;
-        twice_ = may_carry && carries_twice(p);
-        pairs_ = pairs_ && !twice_;
-        carries_ = twice_ || (may_carry && !pairs_ && carries_once(p));
+        const vg_how &how = p->how;
+        shared_ = takes(how, Path::shared, shares(D), backward ? D.longest() > 2 : D.overlap() > 1.2);
+        twice_ = carries_twice(p);
+        pairs_ = takes(how, Path::pairs, shares(H) && !twice_, backward ? H.longest() > 2 : H.overlap() > 1.7);
+        carries_ = twice_ || (!pairs_ && carries_once(p));
+        const bool few = comb_.step == 1 ? comb_.taps == 2 || comb_.taps == 3 : comb_.step == 2 && comb_.taps == 3;
+        known_ = takes(how, Path::known, few || (backward && comb_.taps <= comb_.step));
         vectors_ = twice_ ? 2 : pairs_ || carries_ ? kKeptVectors : sweep_vectors(comb_);
         // Where the channels take several turns, the cells must still be near for the next one; backward there are few.
-        const int64_t cell = C * static_cast<int64_t>(sizeof(S)), near = kSweepBytes / (cell * at_least_one(comb_.step));
+        const int64_t cell = C * static_cast<int64_t>(sizeof(S)), near = kSweepBytes / at_least_one(cell * comb_.step);
         const bool one_turn = backward || C <= vectors_ * L;
         tile_ = one_turn ? at_least_one(W.count) : std::clamp<int64_t>(near, 4, std::max<int64_t>(W.count, 4));
-        asks_ = shared_ || (!backward && C <= 64 && asks_ahead(p, D.longest() * H.longest()));
+        tile_ = cut_to(how, tile_);
+        const bool far = shared_ || (!backward && C <= 64 && asks_ahead(p, D.longest() * H.longest()));
+        asks_ = takes(how, Path::asks, true, far);
         const int64_t size = sizeof(S), cells = cells_in(p) * size, windows = windows_in(p) * size;
-        past_ = writes_past(y, backward ? cells : windows, cell, windows + cells, backward && !shared_);
+        past_ = writes_past(how, y, backward ? cells : windows, cell, windows + cells, backward && !shared_);
     }
 
     Blocks blocks(int32_t threads) const {
@@ -86,19 +91,19 @@ public:
         } else {
             blocks.depths = 1;
         }
-        if (carries_) blocks.heights = std::min(blocks.heights, carry_rows(p_, twice_ ? 2 : 1));
-        blocks.refine(threads > 1 ? threads * 4 : 1, shared_);
+        if (carries_) blocks.heights = std::min(blocks.heights, at_least_one(carry_rows(p_, twice_ ? 2 : 1)));
+        blocks.refine(p_->how, threads > 1 ? threads * 4 : 1, shared_);
         // What is taken together stays together, however many threads there are: the code of one row may order what it
         // adds in another way than that of two, which shows in the sign of a NaN.
         if (twice_) blocks.depths += blocks.depths % 2;
         if (pairs_) blocks.heights += blocks.heights % 2;
-        blocks.cut_channels();
+        blocks.cut_channels(p_->how);
         return blocks;
     }
 
     int32_t useful_threads(int32_t threads) const {
         const int64_t work = p_->batch * D.count * H.count * std::max(W.cells, W.count) * C;
-        return pool::useful_threads(work * at_least_one(D.longest()), threads);
+        return pool::useful_threads(p_, work * at_least_one(D.longest()), threads);
     }
 
     // Elements of scratch memory of a thread.
@@ -148,23 +153,28 @@ private:
         S *out;
         A *kept;
     };
-    // Rows of windows whose `sets` of kept sums fit the second-level cache beside the cells; 0 if too few do.
+    // Rows of windows whose `sets` of kept sums fit the second-level cache beside the cells.
     static int64_t carry_rows(const vg_pool *p, int64_t sets) {
         const int64_t row = sets * p->axis[2].out * p->channels * static_cast<int64_t>(sizeof(A));
-        const int64_t rows = std::min(kCarryBytes / at_least_one(row), kCarryRows);
-        return rows < kCarryRowsWorth ? 0 : rows;
+        return std::min(kCarryBytes / at_least_one(row), kCarryRows);
     }
     // Planes are shared with the next depth, but none with the one after. Pays only with vectors of 64 bytes.
     static bool carries_once(const vg_pool *p) {
+        if constexpr (!may_carry) return false;
         const Comb comb = comb_of(p->axis[0]);
-        return VG_VECTOR_BYTES == 64 && comb.taps > comb.step && comb.taps <= 2 * comb.step && carry_rows(p, 1) > 0;
+        return takes(p->how, Path::carry_once, comb.taps > comb.step && comb.taps <= 2 * comb.step,
+                     VG_VECTOR_BYTES == 64 && carry_rows(p, 1) >= kCarryRowsWorth);
     }
     // Of three planes the next depth shares two. Shorter vectors must come in pairs to be worth it.
     static bool carries_twice(const vg_pool *p) {
+        if constexpr (!may_carry) return false;
         const Comb comb = comb_of(p->axis[0]);
-        if (VG_VECTOR_BYTES == 32 && p->channels < 2 * L) return false;
-        return comb.taps == 3 && comb.step == 1 && carry_rows(p, 2) > 0;
+        const bool paired = VG_VECTOR_BYTES > 32 || p->channels >= 2 * L;
+        return takes(p->how, Path::carry_twice, comb.taps == 3 && comb.step == 1,
+                     paired && carry_rows(p, 2) >= kCarryRowsWorth);
     }
+    // Whether neighbours along an axis have cells in common; backward, cells have windows.
+    static bool shares(const Reach &reach) { return backward ? reach.longest() > 1 : reach.overlap() > 1; }
     // Elements that are kept of a row of windows, some channels after the others: those that are summed together.
     int64_t carried_row(int64_t channels) const { return W.count * pieces(channels, L) * L * (twice_ ? 2 : 1); }
 
@@ -395,6 +405,7 @@ private:
     template <class Taken, class Divisors, class Part>
     void inside(const Taken &rows, Range inner, Place to, const Divisors &counts, Part part) const {
         const int64_t first = comb_.at(inner.lo), taps = comb_.taps, step = comb_.step, windows = inner.size();
+        if (!known_) return run<0, 0>(rows, first, taps, step, windows, to, counts, part);
         if (taps == 3 && step == 1) return run<3, 1>(rows, first, taps, step, windows, to, counts, part);
         if (taps == 3 && step == 2) return run<3, 2>(rows, first, taps, step, windows, to, counts, part);
         if (taps == 2 && step == 1) return run<2, 1>(rows, first, taps, step, windows, to, counts, part);
@@ -453,6 +464,7 @@ private:
     void spread(const Taken &rows, Range wide, S *out, Part part) const {
         const int64_t taps = comb_.taps, step = comb_.step;
         constexpr std::integral_constant<int64_t, 3> three;
+        if (!known_) return cells<kSweepTaps - 1>(rows, taps, step, wide, out, part);
         if (taps == 3 && step == 1) return cells<2>(rows, three, std::integral_constant<int64_t, 1>{}, wide, out, part);
         if constexpr (outs == 1) {
             if (taps == 3 && step == 2)
@@ -534,6 +546,7 @@ private:
     bool pairs_;            // two rows of windows at a time
     bool carries_;          // keeps what a depth shares with the next
     bool twice_;            // and takes two depths at a time
+    bool known_;            // the compiler knows taps and step
     bool asks_;             // brings in rows before they are wanted
     const S *x_;
     S *y_;

@@ -70,12 +70,12 @@ int32_t max_grad_of_tiles(const vg_pool *p, const S *x, const S *y, const S *dy,
     const Volume v(p, L);
     const RowPlan plan = plan_rows(p, v, sizeof(S), run->threads);
     const int64_t size = sizeof(S), cells = cells_in(p) * size;
-    const bool past = writes_past(dx, cells, v.C * size, 2 * (cells + windows_in(p) * size));
+    const bool past = writes_past(p->how, dx, cells, v.C * size, 2 * (cells + windows_in(p) * size));
     return each_block(plan.blocks, plan.threads, run, [&](const Blocks::Block &b, int) {
         for (int64_t od = b.depth.lo; od < b.depth.hi; ++od)
             for (int64_t oh = b.height.lo; oh < b.height.hi && !cancelled(run); ++oh) {
                 clear_gaps(v, b.image, od, oh, dx);
-                each_run(v, b.image, od, oh, {0, v.C}, L, [&](const Taps &taps, int64_t ow, int64_t length, bool) {
+                each_run(v, b.image, od, oh, {0, v.C}, [&](const Taps &taps, int64_t ow, int64_t length, bool) {
                     const int64_t o = v.window(b.image, od, oh, ow);
                     first_match_takes(taps, x, y + o, dy + o, dx, length, past);
                 });
@@ -87,9 +87,9 @@ int32_t max_grad_of_tiles(const vg_pool *p, const S *x, const S *y, const S *dy,
 // Whether that way is open: windows on every axis, none of which overlap, and channels enough to run over.
 template <class S>
 bool by_tiles(const vg_pool *p) {
-    for (const vg_span &axis : p->axis)
-        if (axis.out == 0 || windows_of(axis).longest() > 1) return false;
-    return !p->near_ties && !Volume(p, lanes<lane<S>>).flat;
+    bool apart = !p->near_ties;
+    for (const vg_span &axis : p->axis) apart = apart && axis.out > 0 && windows_of(axis).longest() <= 1;
+    return takes(p->how, Path::tiles, apart && !Volume(p, lanes<lane<S>>).flat);
 }
 
 }  // namespace VG_NAMESPACE::pool

@@ -18,6 +18,7 @@ from voxgrad.catalog.problem import Problem
 from voxgrad.catalog.semantics import current_semantics
 from voxgrad.errors import Faults
 from voxgrad.kernels import cpu
+from voxgrad.kernels.paths import taken
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Plan:
             f"{self.op.name} -> {self.intake.kind.name} {problem.output_dtype} {list(problem.output_shape)}, "
             f"{problem.output_bytes:,} bytes",
             f"  kernel:    {self.kernel}",
+            *([f"  paths:     {', '.join(taken(problem)) or 'the general one'}"] if cpu.library() else []),
             f"  semantics: {self.semantics}",
             f"  axes:      {axes}",
             *(f"  copy:      {copy}" for copy in self.copies or ("none",)),

@@ -26,7 +26,7 @@ from voxgrad.kernels import interrupt
 
 Array = np.ndarray[Any, Any]
 
-ABI_VERSION = 4
+ABI_VERSION = 5
 ISA_NAMES = ("baseline", "avx2", "avx512")
 _FLOAT_CODES = {HALF: 0, BFLOAT16: 1, FLOAT32: 2, FLOAT64: 3}
 _INTEGER_CODES = {1: 4, 2: 5, 4: 6, 8: 7}
@@ -35,6 +35,23 @@ _CANCELLED = 1
 NOT_DENSE = 3
 NOT_FINITE = 4
 NO_MEMORY = 5
+
+
+class Seen(ctypes.Structure):
+    """What a call found when it asked for its paths, as bits: see voxgrad.h."""
+
+    _fields_ = [(name, ctypes.c_uint64) for name in ("possible", "impossible", "worth", "unworthy", "taken")]
+
+
+class How(ctypes.Structure):
+    """Which paths a call takes or leaves, for tests: see voxgrad.h and paths.py."""
+
+    _fields_ = [
+        ("force", ctypes.c_uint64),
+        ("avoid", ctypes.c_uint64),
+        ("grain", ctypes.c_int64),
+        ("seen", ctypes.POINTER(Seen)),
+    ]
 
 
 class _Axis(ctypes.Structure):
@@ -50,6 +67,7 @@ class _Conv(ctypes.Structure):
         ("out_channels", ctypes.c_int64),
         ("groups", ctypes.c_int64),
         ("axis", _Axis * 3),
+        ("how", How),
     ]
 
 
@@ -66,6 +84,7 @@ class _Pool(ctypes.Structure):
         ("batch", ctypes.c_int64),
         ("channels", ctypes.c_int64),
         ("axis", _Span * 3),
+        ("how", How),
     ]
 
 
@@ -240,7 +259,7 @@ def prepare(problem: Problem, positions: bool = False) -> Prepared:
 
 
 def _made(problem: Problem, name: str) -> Prepared:
-    struct, tables = _conv_struct(problem) if problem.kernel.startswith("conv") else _pool_struct(problem)
+    struct, tables = struct_of(problem)
     size = sum(table.itemsize * len(table) for table in tables)
     taps = math.prod(axis.out * axis.window for axis in problem.axes)
     work = problem.batch * problem.in_channels * taps
@@ -252,6 +271,11 @@ def _made(problem: Problem, name: str) -> Prepared:
 
 _SURELY_SHORT = 2_000_000
 """So many products or comparisons take at most a few milliseconds, whatever the machine."""
+
+
+def struct_of(problem: Problem) -> tuple[Any, tuple[Any, ...]]:
+    """The C struct of a problem, and what must be kept as long as it."""
+    return _conv_struct(problem) if problem.kernel.startswith("conv") else _pool_struct(problem)
 
 
 def _dtype_code(dtype: DType) -> int:
