@@ -35,7 +35,35 @@ VALUES: tuple[tuple[str, dict[str, Any], Any], ...] = (
     ("ShardedFilename", {"basename": np.array(b"\xff", object), "shard": 1, "num_shards": 3}, b"\xff-00001-of-00003"),
 )  # fmt: skip
 
+_TWICE = np.array([[1.0, 2], [3, 4]])
+_SAME_JUMP = {"ksize": [1, 1, 1, 1], "strides": [1, 1, 3, 1], "padding": "SAME"}
+VALUES += (
+    ("Mean", {"input": np.zeros((0, 2), np.complex64), "axis": [0]}, [0, 0]),
+    ("ClipByValue", {"t": _floats(1, -5, 5), "clip_value_min": NAN, "clip_value_max": np.float32(2)}, [1, -5, 2]),
+    ("Zeta", {"x": _floats(2, 3.4e38), "q": _floats(0, 2.15)}, [INF, 0]),
+    ("Igamma", {"a": _floats(-1), "x": _floats(0)}, [0]),
+    ("IgammaGradA", {"a": _floats(-0.5), "x": _floats(0)}, [0]),
+    ("Betainc", {"a": _floats(2.125), "b": _floats(0.0224), "x": _floats(0)}, [0]),
+    ("Sigmoid", {"x": np.array([-2265.5 - 1j], np.complex64)}, [0]),
+    ("Pow", {"x": np.zeros(0, np.int8), "y": np.int8(-1)}, []),
+    ("StringJoin", {"inputs": []}, b""),
+    ("AsString", {"input": np.array([6], np.uint32), "fill": " "}, [b"6"]),
+    ("AsString", {"input": np.array([b"abc"], object), "precision": 2, "width": 4}, [b"  ab"]),
+    ("Bincount", {"arr": np.array(1, np.int32), "size": 3, "weights": _floats(2)}, [0, 2, 0]),
+    ("StridedSliceGrad", {"shape": _EMPTY[:, 0], "begin": _EMPTY[:, 0], "end": _EMPTY[:, 0], "strides": _EMPTY[:, 0],
+                          "dy": np.array(b"ab", object)}, b"ab"),
+    ("MaxPool", {"input": _floats(1, 2, 3).reshape(1, 1, 3, 1), **_SAME_JUMP}, [[[[1]]]]),
+)  # fmt: skip
+
 REFUSED: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("SplitV", {"value": _TWICE, "size_splits": np.array([-1]), "axis": 0, "num_split": 1}),
+    ("MirrorPadGrad", {"input": np.ones((0, 4)), "paddings": np.zeros((2, 2), np.int32), "mode": "SYMMETRIC"}),
+    ("GatherNd", {"params": np.ones((2, 0)), "indices": np.array([[1]])}),
+    ("ScatterNd", {"indices": np.zeros((1, 0), np.int32), "updates": np.ones((1, 3)), "shape": np.int32([3])}),
+    ("TensorScatterAdd", {"tensor": np.ones((3, 0)), "indices": np.array([[1]]), "updates": np.ones((1, 0))}),
+    ("Betainc", {"a": np.ones((2, 1)), "b": np.ones(3), "x": np.full((2, 3), 0.5)}),
+    ("LRN", {"input": np.ones((1, 1, 1, 2), np.float32), "depth_radius": -1}),
+    ("BatchMatMul", {"x": np.ones((2, 1, 2)), "y": np.ones((1, 2, 1))}),
     ("Transpose", {"x": np.ones((), np.float32), "perm": _EMPTY}),
     ("Transpose", {"x": np.ones(2, np.float32), "perm": np.array(0, np.int32)}),
     ("BroadcastArgs", {"s0": np.array([1, 1]), "s1": np.array([[1, 1]])}),
@@ -76,3 +104,32 @@ def test_tensorflow_says_so() -> None:
         }
         with pytest.raises(tf.errors.InvalidArgumentError):
             getattr(tf.raw_ops, op)(**given)
+
+
+def test_special_functions_outside_their_domain_are_nan() -> None:
+    for op, arguments in (("Igamma", {"a": 0, "x": 1}), ("Igammac", {"a": 0, "x": 1}), ("Zeta", {"x": 2.8, "q": 0}),
+                          ("Betainc", {"a": 0, "b": 1, "x": 0.5})):  # fmt: skip
+        given = {name: _floats(value) for name, value in arguments.items()}
+        assert np.isnan(getattr(vg.raw_ops, op)(**given)).all(), op
+
+
+def test_a_small_tail_keeps_its_digits_in_single_precision() -> None:
+    found = vg.raw_ops.Betainc(a=_floats(2.1258721), b=_floats(0.02242902), x=_floats(0.0034818072))
+    assert found.item() == pytest.approx(6.43961944232639e-08, rel=1e-6)
+
+
+def test_gradients_of_ramps_multiply() -> None:
+    dy, x = _floats(INF, 1), _floats(-1, -1)
+    for op in ("ReluGrad", "Relu6Grad"):
+        found = getattr(vg.raw_ops, op)(gradients=dy, features=x)
+        assert np.isnan(found[0]) and found[1] == 0
+
+
+def test_the_quirks_of_3d_kernels_are_not_those_of_2d() -> None:
+    image, attrs = _floats(1, 1, 0, 0).reshape(1, 1, 4, 1), {"ksize": [1, 1, 2, 1], "strides": [1, 1, 2, 1]}
+    with vg.semantics("tf_cpu"):
+        pooled = vg.raw_ops.MaxPool(input=image, **attrs, padding="VALID")
+        found = vg.raw_ops.MaxPoolGrad(
+            orig_input=image, orig_output=pooled, grad=np.ones_like(pooled), **attrs, padding="VALID"
+        )
+    assert found.ravel().tolist() == [1, 0, 1, 0]

@@ -29,7 +29,11 @@ def test_live(op: str) -> None:
         check_outputs(live, call(OPS[op], inputs, one.case.attrs))
 
 
-@pytest.mark.parametrize("case", EDGES, ids=lambda case: case.op)
+NOT_THERE = ("SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad", "SparseToDense", "StridedSlice")
+"""Gradients of EDGES that TensorFlow does not have: none at all, one of another shape, none for int16 bounds."""
+
+
+@pytest.mark.parametrize("case", [one for one in EDGES if one.op not in NOT_THERE], ids=lambda case: case.op)
 def test_live_gradients(case: Case) -> None:
     tensorflow_run = pytest.importorskip("tests.vectors.catalogue.tensorflow_run", exc_type=ImportError)
     tf = tensorflow_run.tf

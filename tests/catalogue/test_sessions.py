@@ -342,3 +342,41 @@ def test_messages() -> None:
         run("Placeholder", dtype="float32")
     with pytest.raises(VoxgradError, match="VG040"):
         run("Abort", error_msg="stop")
+
+
+def test_queues_and_arrays_say_what_they_hold() -> None:
+    run = Session()
+    padding = run("PaddingFIFOQueueV2", block="pad", component_types=["int32"], shapes=[[]])
+    run("QueueEnqueueV2", padding, [number(4)])
+    with pytest.raises(InvalidArgumentError, match="component_types"):
+        run("QueueDequeueV2", padding, component_types=["float32"])
+    (stacked,) = run("QueueDequeueManyV2", padding, number(1), component_types=["int32"])
+    assert stacked.tolist() == [4]
+    free = run("FIFOQueueV2", block="free", component_types=["int32"])
+    with pytest.raises(InvalidArgumentError, match="shapes"):
+        run("QueueDequeueManyV2", free, number(0), component_types=["int32"])
+    handle, flow = run("TensorArrayV3", number(1), dtype="float32", element_shape=[2])
+    with pytest.raises(InvalidArgumentError, match="VG012"):
+        run("TensorArrayWriteV3", handle, number(0), np.ones(3, np.float32), flow)
+    run("TensorArrayWriteV3", handle, number(0), np.ones(2, np.float32), flow)
+    with pytest.raises(InvalidArgumentError, match="dtype"):
+        run("TensorArrayReadV3", handle, number(0), flow, dtype="int32")
+
+
+def test_a_temporary_variable_is_destroyed_by_its_own_name() -> None:
+    run = Session()
+    ref = run("TemporaryVariable", shape=[], dtype="int32", var_name="t")
+    with pytest.raises(InvalidArgumentError, match="var_name"):
+        run("DestroyTemporaryVariable", ref, var_name="other")
+    assert run("DestroyTemporaryVariable", ref, var_name="t") == 0
+
+
+def test_a_whole_file_is_finished_with_its_record(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x")
+    run = Session(tmp_path)
+    queue = run("FIFOQueueV2", block="q", component_types=["string"])
+    run("QueueEnqueueV2", queue, [one(b"a")])
+    reader = run("WholeFileReaderV2", block="r")
+    run("ReaderReadV2", reader, queue)
+    assert run("ReaderNumWorkUnitsCompletedV2", reader) == 1
+    assert run("MatchingFiles", text(b"a", b"?")).tolist() == [b"a", b"a"]

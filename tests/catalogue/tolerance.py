@@ -21,7 +21,9 @@ _EXACT = ("array", "slicing", "core", "spaces", "string", "control_flow", "io")
 
 ALLOWED = {
     "Erfinv": 1024,  # two rational approximations, both short of full precision near 0.9
-    "Betainc": 64, "Igammac": 144, "Igamma": 8, "Polygamma": 12,
+    "Erfc": 16,  # TensorFlow's rational approximation; math.erfc agrees with ours to the last place
+    "Digamma": 16, "Sigmoid": 8,  # beside a pole, and of complex numbers
+    "Betainc": 1024, "Igammac": 144, "Igamma": 8, "Polygamma": 12,
     "IgammaGradA": 2**14,  # TensorFlow stops its continued fraction early; test_values.py is stricter
 }  # fmt: skip
 """Ulps where 4 are not enough."""

@@ -39,9 +39,9 @@ def _merge_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]
     return ([build.Switch(dys[0], build.Equal(taken, index))[1] for index in range(len(node.inputs[0]))],)
 
 
-def _passing(name: str, summary: str, type_: Any, argument: str, types: Any) -> Op:
+def _passing(name: str, summary: str, type_: Any, argument: str, types: Any, shape: str = "") -> Op:
     return Op(
-        name, "control_flow", summary, (Input(argument, type_, "Any value."),),
+        name, "control_flow", summary, (Input(argument, type_, "Any value.", shape),),
         outputs=(Output("output", type_, "The same value.", f"shape of {argument}"),), types=types,
         infer=like(argument),
         kernel="core.identity", gradient=of_unary(lambda build, x, y, dy: dy),
@@ -66,7 +66,7 @@ OPS = (
        types=_ANY, infer=_merge_infer, kernel="control_flow.merge", gradient=_merge_gradient,
        laws=(Law("dead", "Dead only where all inputs are."),)),
     _passing("NextIteration", "Passes a value on to the next round of a loop.", "T", "data", _ANY),
-    _passing("LoopCond", "Passes on the condition of a loop.", dtypes.BOOL, "input", {}),
+    _passing("LoopCond", "Passes on the condition of a loop.", dtypes.BOOL, "input", {}, "[]"),
     Op("ControlTrigger", "control_flow", "Does nothing; a place for control edges to meet.", (),
        infer=lambda call, faults: (), kernel="core.no_op"),
     Op("Abort", "control_flow", "Ends the run with an error when it is reached.", (),

@@ -28,7 +28,7 @@ def _check_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]
 OPS = (
     Op("Print", "logging", "Passes a tensor on and prints others.",
        (Input("input", "T", "The tensor to pass on."),
-        Input("data", "U", "The tensors to print.", many=True, mixed=True)),
+        Input("data", "U", "The tensors to print.", many=True, mixed=True, least=0)),
        (Attr("message", "string", "Printed in front.", ""),
         Attr("first_n", "int", "Only so many times; -1 always.", -1), _SUMMARIZE),
        (Output("output", "T", "The tensor.", "shape of input"),), {"T": dtypes.ALL, "U": dtypes.ALL},

@@ -49,7 +49,8 @@ def _batch_rule(call: Call, faults: Faults) -> Shape | None:
     left, right = call.inputs["x"].shape, call.inputs["y"].shape
     batch = broadcast_shapes(left[:-2], right[:-2])
     exact = call.op.name == "BatchMatMul"
-    if batch is None or (exact and len(left) != len(right)):
+    unequal = len(left) != len(right) or any(differ(*pair) for pair in zip(left[:-2], right[:-2], strict=True))
+    if batch is None or (exact and unequal):
         how = "equal" if exact else "broadcast with"
         faults.add("VG012", "y", wanted=f"have batch sizes that {how} those of x, {text(left)}", got=text(right))
         return None

@@ -29,9 +29,9 @@ class Input:
     """A tensor argument.
 
     `type` names one of the op's type variables, or is a fixed element type. A `host` input is a small vector of
-    integers whose values decide shapes. `many` marks a list of tensors, of one type unless `mixed`. A `ref` input needs
-    the variable itself, not its value. `layout` says how the dimensions of a tensor are ordered: "data" follows
-    data_format, "filter" never changes, "" has no order.
+    integers whose values decide shapes. `many` marks a list of tensors, `least` or more, of one type unless `mixed`. A
+    `ref` input needs the variable itself, not its value. `layout` says how the dimensions of a tensor are ordered:
+    "data" follows data_format, "filter" never changes, "" has no order.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Input:
     layout: str = ""
     mixed: bool = False
     ref: bool = False
+    least: int = 1
 
 
 @dataclass(frozen=True, slots=True)

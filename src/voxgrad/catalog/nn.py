@@ -19,6 +19,7 @@ from voxgrad.catalog.shapes import (
     fixed,
     has_rank,
     like,
+    same_shapes,
     scalar_value,
     shaped,
     specs,
@@ -240,9 +241,21 @@ _LRN_TYPES = {"T": (dtypes.HALF, dtypes.BFLOAT16, dtypes.FLOAT32)}
 
 
 def _lrn_rule(call: Call, faults: Faults) -> Shape | None:
+    _check_radius(call, faults)
     has_rank(call, "input", 4, faults)
     shape: Shape | None = call.inputs["input"].shape
     return shape
+
+
+def _lrn_grad_rule(call: Call, faults: Faults) -> Shape | None:
+    _check_radius(call, faults)
+    return same_shapes(call, ("input_grads", "input_image", "output_image"), faults)
+
+
+def _check_radius(call: Call, faults: Faults) -> None:
+    radius = call.attrs.get("depth_radius", 0)
+    if radius < 0:
+        faults.add("VG003", "depth_radius", wanted="be 0 or more", got=radius)
 
 
 def _lrn_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
@@ -340,7 +353,7 @@ LOSSES = (
        (Input("input_grads", "T", "The gradient with respect to the output.", "[N, H, W, C]"),
         Input("input_image", "T", "The input of LRN."), Input("output_image", "T", "The output of LRN.")), _LRN_ATTRS,
        (Output("output", "T", "The gradient.", "shape of input_grads"),), _LRN_TYPES, {"T": dtypes.FLOAT32},
-       infer=alike("input_grads", "input_image", "output_image"), kernel="nn.lrn_grad", linear_in=("input_grads",)),
+       infer=shaped(_lrn_grad_rule), kernel="nn.lrn_grad", linear_in=("input_grads",)),
     Op("InTopK", "nn", "Whether the target of each row is among its k largest predictions.",
        (Input("predictions", dtypes.FLOAT32, "Scores.", "[rows, classes]"),
         Input("targets", "T", "One class per row.", "[rows]")),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from voxgrad.catalog import dtypes
-from voxgrad.catalog.dims import differ, shapes_differ
+from voxgrad.catalog.dims import all_known, differ
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.gradients import conj, nothing
 from voxgrad.catalog.locality import reduced
@@ -393,9 +393,11 @@ def _sparse_segment_grad(name: str, of: str, kernel: str, share: str) -> Op:
 
 
 def _bincount_rule(call: Call, faults: Faults) -> Shape | None:
-    size, weights = counted(call, "size", faults), call.inputs["weights"].shape
-    if shapes_differ(weights, (0,)):
-        check_same("weights", weights, call.inputs["arr"].shape, "the shape of arr, or none", faults)
+    size, weights, numbers = counted(call, "size", faults), call.inputs["weights"].shape, call.inputs["arr"].shape
+    sized = weights is not None and numbers is not None and all_known((*weights, *numbers))
+    if sized and size_of(weights) not in (0, size_of(numbers)):
+        wanted = f"have one entry per number, {size_of(numbers)}, or none"
+        faults.add("VG012", "weights", wanted=wanted, got=text(weights))
     return (unknown(call, "size") if size is None else size,)
 
 
@@ -434,7 +436,7 @@ OPS = (
     _reduction("Prod", "The product over axes.", "prod", dtypes.NUMBER, _prod_gradient,
                Law("empty", "The product of nothing is 1."), infer=_product_infer),
     _reduction("Mean", "The mean over axes.", "mean", dtypes.NUMBER, _mean_gradient, _SUMMED,
-               Law("empty", "The mean of nothing is NaN; of integers, 0."),
+               Law("empty", "The mean of nothing is NaN; of integers and complex numbers, 0."),
                Law("integers", "Integers are summed in 64 bits and divided towards zero."),
                linear_in=("input",), adds_up="mean"),
     _reduction("Max", "The largest element over axes.", "max", dtypes.REAL, _extreme_gradient, _NAN_LAW,

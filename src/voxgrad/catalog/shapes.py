@@ -168,7 +168,7 @@ def checked(op: Op) -> Infer | None:
         for item in call.op.inputs:
             if item.shape == "[]" and not item.many:
                 has_rank(call, item.name, 0, faults)
-            if item.many and not item.mixed and not call.inputs[item.name]:
+            if item.many and len(call.inputs[item.name]) < item.least:
                 faults.add("VG004", item.name, wanted="hold a tensor at least", got="none")
         if len(faults.found) > before:
             return None
@@ -226,6 +226,24 @@ def check_same(name: str, got: Shape | None, wanted: Shape | None, why: str, fau
         return True
     faults.add("VG012", name, wanted=f"have {why}, {text(wanted)}", got=text(got))
     return False
+
+
+def check_updates(call: Call, shape: Shape | None, faults: Faults) -> None:
+    """Note indices and updates that do not go with a tensor of this shape."""
+    has_rank(call, "indices", 1, faults, at_least=True)
+    indices, updates = call.inputs["indices"].shape, call.inputs["updates"].shape
+    if shape is None or indices is None or updates is None or not indices or not known(indices[-1]):
+        return
+    if indices[-1] > len(shape):
+        faults.add("VG012", "indices", wanted=f"have a last size of at most {len(shape)}", got=text(indices))
+        return
+    if indices[-1] == 0 and all_known(shape) and 0 not in shape:
+        faults.add("VG012", "indices", wanted="have a last size of 1 or more", got=text(indices))
+        return
+    if all_known((*indices, *updates)) and (0 in indices) != (0 in updates):
+        faults.add("VG012", "indices", wanted=f"be empty where updates are, {text(updates)}", got=text(indices))
+        return
+    check_same("updates", updates, (*indices[:-1], *shape[indices[-1] :]), "the shape of the chosen slices", faults)
 
 
 def alike(*names: str) -> Infer:

@@ -15,6 +15,7 @@ from voxgrad.catalog.model import Attr, Call, Gradient, Input, Law, Node, Op, Ou
 from voxgrad.catalog.shapes import (
     axis_in,
     check_same,
+    check_updates,
     elements,
     has_rank,
     length,
@@ -178,7 +179,7 @@ def _unpad_rule(call: Call, faults: Faults) -> Shape | None:
         return None if shape is None else unknowns(call, len(shape), "size")
     edge = 1 if call.attrs.get("mode") == "REFLECT" else 0
     pairs = zip(amounts, shape, strict=False)
-    if len(amounts) != len(shape) or any(size - sum(pair) < max(pair) + edge for pair, size in pairs if any(pair)):
+    if len(amounts) != len(shape) or any(size - sum(pair) < max(1, max(pair) + edge) for pair, size in pairs):
         faults.add("VG012", "paddings", wanted=f"fit a padded tensor of shape {text(shape)}", got=text(amounts))
         return None
     return tuple(size - before - after for (before, after), size in zip(amounts, shape, strict=True))
@@ -304,6 +305,10 @@ def _split_v_infer(call: Call, faults: Faults) -> tuple[Any, ...] | None:
     if at is None:
         return None
     stated = sum(size for size in sizes if size != -1)
+    if sizes == (-1,):
+        # TensorFlow compares a single size with the axis before it works out what -1 stands for.
+        faults.add("VG003", "size_splits", wanted="state the size of a single part", got=-1)
+        return None
     if sizes.count(-1) > 1 or (known(shape[at]) and (stated > shape[at] or (-1 not in sizes and stated != shape[at]))):
         faults.add("VG012", "size_splits", wanted=f"add up to the {shape[at]} cells of axis {at}", got=text(sizes))
         return None
@@ -496,33 +501,25 @@ def _gather_nd_rule(call: Call, faults: Faults) -> Shape | None:
     if indices[-1] > len(params):
         faults.add("VG012", "indices", wanted=f"have a last size of at most {len(params)}", got=text(indices))
         return None
+    if 0 in params and all_known(indices) and 0 not in indices[:-1]:
+        faults.add("VG012", "params", wanted="hold something to gather", got=text(params))
+        return None
     return (*indices[:-1], *params[indices[-1] :])
 
 
 def _scatter_nd_rule(call: Call, faults: Faults) -> Shape | None:
     shape = stated_shape(call, "shape", faults)
-    _check_updates(call, shape, faults)
+    check_updates(call, shape, faults)
     return shape
 
 
 def _tensor_scatter_rule(name: str) -> Any:
     def rule(call: Call, faults: Faults) -> Shape | None:
         shape: Shape | None = call.inputs[name].shape
-        _check_updates(call, shape, faults)
+        check_updates(call, shape, faults)
         return shape
 
     return rule
-
-
-def _check_updates(call: Call, shape: Shape | None, faults: Faults) -> None:
-    has_rank(call, "indices", 1, faults, at_least=True)
-    indices, updates = call.inputs["indices"].shape, call.inputs["updates"].shape
-    if shape is None or indices is None or updates is None or not indices or not known(indices[-1]):
-        return
-    if indices[-1] > len(shape):
-        faults.add("VG012", "indices", wanted=f"have a last size of at most {len(shape)}", got=text(indices))
-        return
-    check_same("updates", updates, (*indices[:-1], *shape[indices[-1] :]), "the shape of the chosen slices", faults)
 
 
 def _one_hot_rule(call: Call, faults: Faults) -> Shape | None:

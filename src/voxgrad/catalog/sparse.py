@@ -146,8 +146,8 @@ OPS = (
     Op("SparseReshape", "sparse", "The positions of a sparse tensor in another shape.",
        (Input("input_indices", dtypes.INT64, "Positions.", "[n, rank]"),
         Input("input_shape", dtypes.INT64, "The shape.", "[rank]"),
-        Input("new_shape", dtypes.INT64, "The new shape; one size may be -1.", "[new rank]", host=True)),
+        Input("new_shape", dtypes.INT64, "The new shape; one size may be -1.", "[new_rank]", host=True)),
        outputs=(Output("output_indices", dtypes.INT64, "New positions.", "[n, new rank]"),
-                Output("output_shape", dtypes.INT64, "The new shape.", "[new rank]")), infer=_reshape_infer,
+                Output("output_shape", dtypes.INT64, "The new shape.", "[new_rank]")), infer=_reshape_infer,
                 kernel="sparse.reshape"),
 )  # fmt: skip

@@ -10,8 +10,9 @@ from typing import Any
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.gradients import of_binary, of_unary, unbroadcast
 from voxgrad.catalog.locality import elementwise
-from voxgrad.catalog.model import Gradient, Input, Law, Node, Op, Output
-from voxgrad.catalog.shapes import broadcasting, like
+from voxgrad.catalog.model import Call, Gradient, Input, Law, Node, Op, Output, Shape
+from voxgrad.catalog.shapes import broadcasting, like, same_shapes, shaped
+from voxgrad.errors import Faults
 
 _NEEDS = Law("scipy", "On NumPy arrays it needs SciPy: pip install voxgrad[special].")
 _TWO = (dtypes.FLOAT32, dtypes.FLOAT64)
@@ -57,6 +58,12 @@ def _igamma_gradient(sign: int) -> Gradient:
         return (da, dx) if sign > 0 else (build.Neg(da), build.Neg(dx))
 
     return of_binary(rule)
+
+
+def _betainc_rule(call: Call, faults: Faults) -> Shape | None:
+    """Scalars go with tensors; tensors have one shape."""
+    tensors = [name for name in ("a", "b", "x") if call.inputs[name].shape != ()]
+    return same_shapes(call, tensors, faults) if tensors else ()
 
 
 def _betainc_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
@@ -108,6 +115,6 @@ OPS = (
        (Input("a", "T", "The first parameter."), Input("b", "T", "The second parameter."),
         Input("x", "T", "Points in [0, 1].")),
        outputs=(Output("z", "T", "The result, element by element.", "the broadcast shape"),), types={"T": _TWO},
-       infer=broadcasting("a", "b", "x"), kernel="special.betainc", gradient=_betainc_gradient, laws=(_NEEDS,),
+       infer=shaped(_betainc_rule), kernel="special.betainc", gradient=_betainc_gradient, laws=(_NEEDS,),
        follows=elementwise),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from voxgrad.catalog import dtypes
 from voxgrad.catalog.dims import symbolic
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Attr, Call, Input, Law, Op, Output, Spec
-from voxgrad.catalog.shapes import check_same, elements, fixed, like, merged, specs, text
+from voxgrad.catalog.shapes import check_same, check_updates, elements, fixed, like, merged, specs, text
 from voxgrad.errors import Faults
 
 _REF = Input("ref", "T", "The variable.", ref=True)
@@ -79,9 +79,8 @@ def _rows(name: str, summary: str, kernel: str, types: tuple[DType, ...], lockin
 
 
 def _nd_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
-    ref, indices, updates = (call.inputs[name].shape for name in ("ref", "indices", "updates"))
-    if ref is not None and indices and isinstance(indices[-1], int):
-        check_same("updates", updates, (*indices[:-1], *ref[indices[-1] :]), "the shape of the chosen slices", faults)
+    ref = call.inputs["ref"].shape
+    check_updates(call, ref, faults)
     return None if faults else specs(call, ref)
 
 
@@ -90,7 +89,8 @@ def _nd(name: str, summary: str, kernel: str, types: tuple[DType, ...], locking:
         name, "state", summary,
         (_REF, Input("indices", "Tindices", "Positions in ref.", "[..., depth]"),
          Input("updates", "T", "The values there.", "[..., ref.shape[depth:]]")),
-        (_locking(locking), Attr("bad_indices_policy", "string", "What a position outside does: an error.", "")),
+        (_locking(locking), Attr("bad_indices_policy", "string", "What a position outside does: an error.", "",
+                                  choices=("", "DEFAULT", "ERROR"))),
         (_OUT,),
         {"T": types, "Tindices": dtypes.INDEX}, infer=_nd_infer, kernel=f"state.{kernel}", stateful=True, laws=(_TIME,),
     )  # fmt: skip

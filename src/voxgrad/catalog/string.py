@@ -110,7 +110,7 @@ OPS = (
        (Output("output", _STRING, "Their texts.", "shape of input"),),
        {"T": (*dtypes.NUMBER, dtypes.BOOL, dtypes.STRING)}, infer=like("input"), kernel="string.as_string"),
     Op("StringJoin", "string", "Texts joined, element by element.",
-       (Input("inputs", _STRING, "Texts; scalars go with any shape.", many=True),),
+       (Input("inputs", _STRING, "Texts; scalars go with any shape.", many=True, least=0),),
        (Attr("separator", "string", "Stands between them.", ""),), (Output("output", _STRING, "The joined texts."),),
        infer=shaped(_join_rule), kernel="string.join"),
     Op("ReduceJoin", "string", "Texts joined along axes.",

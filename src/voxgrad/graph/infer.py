@@ -216,7 +216,7 @@ class Inference:
 
     @staticmethod
     def _given(item: Input, specs: list[Spec], faults: Faults) -> Any:
-        if not specs:
+        if not specs and not (item.many and item.least == 0):
             faults.add("VG001", item.name, wanted="be connected or have a value", got="nothing", remedy=item.doc)
         if item.many:
             return tuple(specs)

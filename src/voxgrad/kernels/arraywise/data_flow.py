@@ -16,6 +16,12 @@ from voxgrad.kernels.arraywise.namespace import Array, element_type, integer, in
 Entry = tuple[Array, ...]
 
 
+def _fits(got: Any, wanted: Any) -> bool:
+    """Whether a shape is a stated one, whose open sizes take any."""
+    known = [w if isinstance(w, int) and w >= 0 else None for w in wanted]
+    return len(got) == len(known) and all(w is None or g == w for g, w in zip(got, known, strict=True))
+
+
 class Queue:
     """Entries of several tensors each, first in, first out."""
 
@@ -39,14 +45,10 @@ class Queue:
                     f"components[{index}]", wanted=f"be of type {dtype}", got=element_type(part).name, code="VG011"
                 )
             shape = self.shapes[index] if self.shapes else None
-            if shape is not None and not self.fits(part.shape, shape):
+            if shape is not None and not _fits(part.shape, shape):
                 run.fail(
                     f"components[{index}]", wanted=f"have the shape {list(shape)}", got=list(part.shape), code="VG012"
                 )
-
-    def fits(self, got: Any, wanted: Any) -> bool:
-        """Whether an entry's shape is the one of the queue."""
-        return len(got) == len(wanted) and all(w in (None, -1) or g == w for g, w in zip(got, wanted, strict=True))
 
     def put(self, run: Run, entry: Entry) -> None:
         """Add an entry."""
@@ -91,7 +93,8 @@ class PaddingQueue(Queue):
         run.room("handle", (len(arrays), *shape), arrays[0])
         made = np.full((len(arrays), *shape), b"" if arrays[0].dtype == object else 0, arrays[0].dtype)
         for index, array in enumerate(arrays):
-            made[index][tuple(slice(0, size) for size in array.shape)] = array
+            inside: tuple[Any, ...] = (index, *(slice(0, size) for size in array.shape))
+            made[inside] = array if array.ndim else array[()]
         return moved_to(made, parts[0])
 
 
@@ -190,7 +193,15 @@ def _as_array(part: Any) -> Any:
 @kernel()
 def dequeue(run: Run, handle: Queue) -> Any:
     """Take an entry."""
+    _check_types(run, handle)
     return handle.take(run)
+
+
+def _check_types(run: Run, handle: Queue) -> None:
+    """What leaves a queue is named by the types that it was made for."""
+    if tuple(run.attrs["component_types"]) != tuple(handle.types):
+        wanted, got = (", ".join(map(str, types)) for types in (handle.types, run.attrs["component_types"]))
+        run.fail("component_types", wanted=f"be those of the queue, {wanted}", got=got, code="VG011")
 
 
 def _counted(run: Run, argument: str, n: Array) -> int:
@@ -201,17 +212,19 @@ def _counted(run: Run, argument: str, n: Array) -> int:
 
 
 def _several(run: Run, handle: Queue, count: int) -> Any:
+    if not handle.shapes:
+        run.fail("handle", wanted="be a queue made with shapes", got="one without", code="VG012")
     entries = [handle.take(run) for _ in range(count)]
     if not entries:
         shapes = [[0, *(0 if size in (None, -1) else size for size in shape or ())] for shape in handle.shapes]
-        pairs = zip(handle.types, shapes or [[0]] * len(handle.types), strict=True)
-        return tuple(run.make(np.zeros(shape), dtype) for dtype, shape in pairs)
+        return tuple(run.make(np.zeros(shape), dtype) for dtype, shape in zip(handle.types, shapes, strict=True))
     return tuple(handle.stacked(run, list(parts)) for parts in zip(*entries, strict=True))
 
 
 @kernel()
 def dequeue_many(run: Run, handle: Queue, n: Array) -> Any:
     """Take n entries, stacked."""
+    _check_types(run, handle)
     count = _counted(run, "n", n)
     if len(handle) < count:
         run.fail("handle", wanted=f"have {count} entries", got=len(handle), code="VG042")
@@ -221,6 +234,7 @@ def dequeue_many(run: Run, handle: Queue, n: Array) -> Any:
 @kernel()
 def dequeue_up_to(run: Run, handle: Queue, n: Array) -> Any:
     """Take n entries, or what a closed queue has left."""
+    _check_types(run, handle)
     count = _counted(run, "n", n)
     if len(handle) < count and (not handle.closed or not len(handle)):
         run.fail("handle", wanted=f"have {count} entries, or be closed", got=len(handle), code="VG042")
@@ -258,6 +272,8 @@ class TensorArray:
         self.read: set[int] = set()
         self.shapes: dict[int, tuple[int, ...]] = {}
         self.gradients: dict[str, TensorArray] = {}
+        self.element: Any = None
+        self.alike = False
 
     def write(self, run: Run, index: int, value: Array) -> None:
         """Store a tensor."""
@@ -265,11 +281,20 @@ class TensorArray:
             run.fail("value", wanted=f"be of type {self.dtype}", got=element_type(value).name, code="VG011")
         if index < 0 or (index >= self.size and not self.grows):
             run.fail("index", wanted=f"be in [0, {self.size})", got=index)
+        if self.element is not None and not _fits(tuple(value.shape), self.element):
+            run.fail("value", wanted=f"have the shape {list(self.element)}", got=list(value.shape), code="VG012")
+        if self.alike:
+            self.element = tuple(value.shape)
         if index in self.tensors and not self.adds:
             run.fail("index", wanted="be a place that was not written before", got=index)
         self.size = max(self.size, index + 1)
         self.shapes[index] = tuple(value.shape)
         self.tensors[index] = self.tensors[index] + value if index in self.tensors else value
+
+    def check(self, run: Run) -> None:
+        """A reader names the type that the array holds."""
+        if run.attrs["dtype"] != self.dtype:
+            run.fail("dtype", wanted=f"be that of the array, {self.dtype}", got=run.attrs["dtype"].name, code="VG011")
 
     def get(self, run: Run, index: int) -> Array:
         """The tensor of a place."""
@@ -303,6 +328,7 @@ def tensor_array(run: Run, size: Array) -> Any:
     """A fresh array for this run."""
     attrs = run.attrs
     made = TensorArray(integer(size), attrs["dtype"], grows=attrs["dynamic_size"], clears=attrs["clear_after_read"])
+    made.element, made.alike = attrs["element_shape"], attrs["identical_element_shapes"]
     return made, _flow(run)
 
 
@@ -316,6 +342,7 @@ def array_write(run: Run, handle: TensorArray, index: Array, value: Array, flow:
 @kernel()
 def array_read(run: Run, handle: TensorArray, index: Array, flow: Array) -> Array:
     """Read a tensor."""
+    handle.check(run)
     return handle.get(run, integer(index))
 
 
@@ -330,6 +357,7 @@ def _stack(run: Run, tensors: list[Array], handle: TensorArray) -> Array:
 @kernel()
 def array_gather(run: Run, handle: TensorArray, indices: Array, flow: Array) -> Array:
     """Read several tensors, stacked."""
+    handle.check(run)
     return _stack(run, [handle.get(run, index) for index in integers(indices)], handle)
 
 
@@ -344,6 +372,7 @@ def array_scatter(run: Run, handle: TensorArray, indices: Array, value: Array, f
 @kernel()
 def array_concat(run: Run, handle: TensorArray, flow: Array) -> Any:
     """All tensors one behind the other."""
+    handle.check(run)
     tensors = [handle.get(run, index) for index in range(handle.size)]
     lengths = [tensor.shape[0] for tensor in tensors]
     joined = np.concatenate([to_numpy(tensor) for tensor in tensors]) if tensors else np.zeros((0,))

@@ -128,6 +128,10 @@ _RECORDS: dict[str, Callable[[Run, Any, str], Iterator[Record]]] = {
 }  # fmt: skip
 
 
+_ONE_RECORD = ("WholeFileReaderV2", "IdentityReaderV2")
+"""Readers that have finished a file with its only record."""
+
+
 class Reader:
     """Takes names from a queue and gives the records of their files."""
 
@@ -155,6 +159,9 @@ class Reader:
                 self.finished += 1
             if found:
                 self.produced += len(found)
+                if self.records is not None and self.kind in _ONE_RECORD:
+                    self.records = None
+                    self.finished += 1
                 return found
 
 
@@ -238,10 +245,10 @@ def write_file(run: Run, filename: Array, contents: Array) -> tuple[()]:
 
 @kernel()
 def matching_files(run: Run, pattern: Array) -> Array:
-    """The files that match."""
+    """The files that match; one that matches two patterns comes twice."""
     patterns = [one.decode() if isinstance(one, bytes) else str(one) for one in to_numpy(pattern).ravel().tolist()]
     with _allowed(run, "pattern", "listed") as files:
-        found = {name for one in patterns for name in files.matching(one)}
+        found = [name for one in patterns for name in files.matching(one)]
     return text_array(np.array(sorted(found), dtype=object))
 
 

@@ -129,7 +129,7 @@ def multiply_no_nan(run: Run, x: Array, y: Array) -> Array:
 @kernel(widen=True)
 def power(run: Run, x: Array, y: Array) -> Array:
     """x ** y."""
-    if is_integer(y) and bool(run.xp.any(y < 0)):
+    if is_integer(y) and 0 not in x.shape and bool(run.xp.any(y < 0)):
         run.fail("y", wanted="have no negative powers of integers", got="a negative power")
     return run.xp.pow(x, y)
 
@@ -184,7 +184,10 @@ def rsqrt(run: Run, x: Array) -> Array:
 def sigmoid(run: Run, x: Array) -> Array:
     """1 / (1 + exp(-x)), without overflow on either side."""
     if element_type(x).kind == "complex":
-        return 1 / (1 + run.xp.exp(-x))
+        # exp of what has no positive real part stays small.
+        left = run.xp.real(x) < 0
+        small = run.xp.exp(run.xp.where(left, x, -x))
+        return run.xp.where(left, small, run.xp.ones_like(x)) / (1 + small)
     small = run.xp.exp(-run.xp.abs(x))
     return where(run, x >= 0, 1 / (1 + small), small / (1 + small))
 
@@ -319,8 +322,11 @@ def add_n(run: Run, inputs: list[Array]) -> Array:
 
 @kernel(widen=True)
 def clip_by_value(run: Run, t: Array, low: Array, high: Array) -> Array:
-    """t between two bounds."""
-    return run.xp.maximum(run.xp.minimum(t, high), low)
+    """t between two bounds; one that is NaN does not bind."""
+    if element_type(t).kind == "complex":
+        return run.xp.maximum(run.xp.minimum(t, high), low)
+    made = run.xp.where(t > high, high, t)
+    return run.xp.where(made < low, low, made)
 
 
 @kernel(widen=True)

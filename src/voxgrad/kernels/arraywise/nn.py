@@ -24,8 +24,8 @@ def relu(run: Run, x: Array) -> Array:
 
 @kernel(widen=True)
 def relu_grad(run: Run, dy: Array, x: Array) -> Array:
-    """dy where x is above 0."""
-    return where(run, x > 0, dy, 0)
+    """dy where x is above 0; a product, as in TensorFlow: an infinite dy gives NaN elsewhere."""
+    return dy * (x > 0)
 
 
 @kernel(widen=True)
@@ -37,7 +37,7 @@ def relu6(run: Run, x: Array) -> Array:
 @kernel(widen=True)
 def relu6_grad(run: Run, dy: Array, x: Array) -> Array:
     """dy where x lies between 0 and 6."""
-    return where(run, (x > 0) & (x < 6), dy, 0)
+    return dy * ((x > 0) & (x < 6))
 
 
 def _alpha(run: Run) -> float:

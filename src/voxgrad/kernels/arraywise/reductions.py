@@ -57,7 +57,9 @@ def mean(run: Run, x: Array, axis: Array) -> Array:
     count = math.prod(x.shape[one] for one in over)
     if not is_integer(x):
         total = _total("sum")(run, x, axis)
-        return total / count if count else total * math.nan
+        if count:
+            return total / count
+        return total if element_type(x).kind == "complex" else total * math.nan
     # The sum of bytes is no byte: it is kept in 64 bits.
     wide = UINT64 if element_type(x) is UINT64 else INT64
     total = _total("sum")(run, cast(x, wide), axis)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,28 @@ _TORCH = {"erf": "erf", "erfc": "erfc", "erfinv": "erfinv", "ndtri": "ndtri", "l
           "igamma": "gammainc", "igammac": "gammaincc", "zeta": "zeta"}  # fmt: skip
 
 
-_POINTS = {"lgamma": (-np.inf, np.inf), "digamma": (0, np.nan)}
-"""Where TensorFlow's value at a pole differs from SciPy's and torch's."""
+def _edges_of_zeta(xp: Any, x: Array, q: Array) -> list[tuple[Array, float]]:
+    pole = (q <= 0) & (q == xp.floor(q))
+    return [(pole & (xp.fmod(x, xp.full_like(x, 2)) != 0), np.nan), ((x > 1e3) & (q > 1) & ~pole, 0.0)]
+
+
+def _edges_of_igamma(xp: Any, a: Array, x: Array) -> list[tuple[Array, float]]:
+    return [(xp.isinf(a) & xp.isinf(x), 0.0), (a <= 0, np.nan), (x == 0, 0.0)]
+
+
+def _edges_of_igammac(xp: Any, a: Array, x: Array) -> list[tuple[Array, float]]:
+    return [(xp.isinf(a) & xp.isinf(x), 0.0), (a <= 0, np.nan)]
+
+
+def _edges_of_betainc(xp: Any, a: Array, b: Array, x: Array) -> list[tuple[Array, float]]:
+    return [((a <= 0) | (b <= 0) | xp.isinf(a) | xp.isinf(b), np.nan)]
+
+
+_EDGES: dict[str, Callable[..., list[tuple[Array, float]]]] = {
+    "lgamma": lambda xp, x: [(x == -np.inf, np.inf)], "digamma": lambda xp, x: [(x == 0, np.nan)],
+    "zeta": _edges_of_zeta, "igamma": _edges_of_igamma, "igammac": _edges_of_igammac, "betainc": _edges_of_betainc,
+}  # fmt: skip
+"""Where TensorFlow's value at a pole or outside the domain differs from SciPy's and torch's."""
 
 
 def _scipy(run: Run) -> Any:
@@ -33,11 +54,10 @@ def _scipy(run: Run) -> Any:
     return scipy.special
 
 
-def _with_point(run: Run, name: str, x: Array, made: Array) -> Array:
-    if name not in _POINTS:
-        return made
-    at, value = _POINTS[name]
-    return run.xp.where(x == at, run.xp.full_like(made, value), made)
+def _with_edges(run: Run, name: str, inputs: tuple[Array, ...], made: Array) -> Array:
+    for where, value in _EDGES[name](run.xp, *inputs) if name in _EDGES else ():
+        made = run.xp.where(where, run.xp.full_like(made, value), made)
+    return made
 
 
 def _function(name: str) -> Any:
@@ -45,10 +65,12 @@ def _function(name: str) -> Any:
         first = inputs[0]
         if is_torch(first) and name in _TORCH:
             made = getattr(run.xp.special, _TORCH[name])(*inputs)
-            return _with_point(run, name, first, made)
+            return _with_edges(run, name, inputs, made)
         arrays = [to_numpy(one) for one in inputs]
-        made = getattr(_scipy(run), _SCIPY[name])(*arrays)
-        return _with_point(run, name, first, moved_to(np.asarray(made, dtype=arrays[0].dtype), first))
+        # SciPy's single precision loses digits in the tails of functions of several numbers.
+        wide = [one.astype(np.float64) for one in arrays] if len(arrays) > 1 else arrays
+        made = getattr(_scipy(run), _SCIPY[name])(*wide)
+        return _with_edges(run, name, inputs, moved_to(np.asarray(made, dtype=arrays[0].dtype), first))
 
     return function
 
@@ -68,7 +90,7 @@ def _igamma_grad_a(run: Run, a: Array, x: Array) -> Array:
     """The derivative of the series of Igamma, or of the continued fraction of Igammac where x is the larger one."""
     special = _scipy(run)
     order, at = np.broadcast_arrays(*(to_numpy(one).astype(np.float64) for one in (a, x)))
-    made = np.where((at < 0) | (order <= 0) | np.isnan(order + at), np.nan, 0.0)
+    made = np.where(((at < 0) | (order <= 0) | np.isnan(order + at)) & (at != 0), np.nan, 0.0)
     inside = np.isfinite(order + at) & (order > 0) & (at > 0)
     for chosen, terms in (
         (inside & (at <= np.maximum(1, order)), _series),

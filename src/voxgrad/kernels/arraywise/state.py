@@ -77,6 +77,8 @@ def temporary_variable(run: Run) -> Ref:
 @kernel()
 def destroy_temporary_variable(run: Run, ref: Ref) -> Array:
     """Its last value; the variable is gone."""
+    if ref.name != f"temporary/{run.attrs['var_name']}":
+        run.fail("var_name", wanted=f"be {ref.name.removeprefix('temporary/')!r}", got=repr(run.attrs["var_name"]))
     value = ref.value
     del run.context.state.variables[ref.name]
     return value
@@ -88,6 +90,10 @@ def _updated(operate: Callable[[Any, Any, Any], None], *, nd: bool) -> Any:
     def function(run: Run, ref: Ref, indices: Array, updates: Array) -> Ref:
         old = ref.value
         out, where = to_numpy(old).copy(), to_numpy(indices)
+        if not out.ndim:
+            if where.size:
+                run.fail("indices", wanted="be empty for a variable without rows", got=list(where.shape), code="VG012")
+            return ref
         depth = where.shape[-1] if nd else 1
         places = where.reshape(-1, depth) if nd else where.reshape(-1, 1)
         check_positions(run, places, out.shape)

@@ -123,10 +123,12 @@ def _written(run: Run, dtype: DType) -> Callable[[Any], bytes]:
         if dtype.kind == "bool":
             return b"true" if value else b"false"
         if dtype.kind == "string":
-            return bytes(value).ljust(int(width or 0)) if fill == "-" else bytes(value).rjust(int(width or 0))
+            shown = bytes(value)[: attrs["precision"]] if attrs["precision"] >= 0 else bytes(value)
+            return shown.ljust(int(width or 0)) if fill == "-" else shown.rjust(int(width or 0))
         if dtype.kind == "complex":
             return f"({real(value.real)},{real(value.imag)})".encode()
-        text: str = real(value) if dtype.kind == "float" else f"%{fill}{width}d" % value
+        sign = "" if dtype.kind == "uint" and fill in (" ", "+") else fill  # a number without a sign shows none
+        text: str = real(value) if dtype.kind == "float" else f"%{sign}{width}d" % value
         return text.encode()
 
     return write
@@ -155,7 +157,7 @@ def as_string(run: Run, values: Array) -> Array:
 def join(run: Run, inputs: list[Array]) -> Array:
     """Texts joined, element by element."""
     arrays = np.broadcast_arrays(*(to_numpy(one) for one in inputs))
-    made = np.empty(arrays[0].shape, dtype=object)
+    made = np.empty(arrays[0].shape if arrays else (), dtype=object)
     separator = run.attrs["separator"].encode()
     for index in np.ndindex(made.shape):
         made[index] = separator.join(array[index] for array in arrays)

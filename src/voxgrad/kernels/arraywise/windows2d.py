@@ -11,6 +11,7 @@ import numpy as np
 
 from voxgrad.catalog.dtypes import FLOAT64, DType
 from voxgrad.catalog.registry import FAMILY
+from voxgrad.catalog.semantics import semantics
 from voxgrad.catalog.windows2d import explicit_paddings, spatial_axes
 from voxgrad.errors import VoxgradError
 from voxgrad.kernels.arraywise.evaluation import Run, kernel
@@ -46,9 +47,10 @@ def _attrs(run: Run) -> dict[str, Any]:
 
 
 def _windowed(run: Run, name: str, **inputs: Any) -> Array:
-    """Run a 3-D op, whose kernels know floats only."""
+    """Run a 3-D op, whose kernels know floats only. The quirks of tf_cpu are those of TensorFlow's 3-D kernels."""
     try:
-        return run.context.run_windowed(_BY_NAME[name], {**inputs, **_attrs(run)})
+        with semantics("documented"):
+            return run.context.run_windowed(_BY_NAME[name], {**inputs, **_attrs(run)})
     except VoxgradError as error:
         # The caller knows the 2-D op only.
         raise type(error)([replace(fault, op=run.op.name) for fault in error.faults]) from None

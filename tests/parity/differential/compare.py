@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether two answers agree, and in which way they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tests.catalogue.tolerance import allowed, distance
+from voxgrad.catalog.registry import OPS
+
+from . import ours as here
+from .values import Array
+
+_SUMS = ("reductions", "matrix", "windows2d", "sparse", "conv3d", "avg_pool", "max_pool", "batch_norm", "nn", "slicing")
+"""Kernels that add up: their error is that of the terms."""
+_EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52,
+            "complex64": 2.0**-23, "complex128": 2.0**-52}  # fmt: skip
+_LOW = ("float16", "bfloat16")
+NO_KERNEL = ("NotFoundError", "UnimplementedError")
+"""TensorFlow declares a type or a layout and its CPU does not have it."""
+
+
+def difference(job: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any], ask: Callable[..., Any]) -> str:
+    """What differs, in words; empty where nothing does. `ask` puts another question to TensorFlow."""
+    if "error" in ours or "error" in theirs:
+        return _acceptance(job, ours, theirs, ask)
+    if len(ours["outputs"]) != len(theirs["outputs"]):
+        return f"outputs: {len(ours['outputs'])}, TensorFlow {len(theirs['outputs'])}"
+    left, right = _flat(ours["outputs"]), _flat(theirs["outputs"])
+    if len(left) != len(right):
+        return f"entries: {len(left)}, TensorFlow {len(right)}"
+    for index, (one, two) in enumerate(zip(left, right, strict=True)):
+        if one is None or two is None:
+            if one is not two:
+                return f"branch {index}: dead in one of both"
+            continue
+        one, two = np.asarray(one), np.asarray(two)
+        if one.dtype != two.dtype or one.shape != two.shape:
+            return f"type: {one.dtype}{one.shape}, TensorFlow {two.dtype}{two.shape}"
+        if distance(one, two, job["op"]) > allowed(job["op"]) and not _excused(job, index, one, two, ask):
+            return f"value of output {index}: {apart(job, one, two)}"
+    return ""
+
+
+def apart(job: dict[str, Any], ours: Array, theirs: Array) -> str:
+    """Some of the elements that differ, with the inputs at their place."""
+    lines = []
+    for place in np.ndindex(ours.shape):
+        one, two = ours[place], theirs[place]
+        if distance(np.asarray(one, ours.dtype), np.asarray(two, theirs.dtype), job["op"]) > allowed(job["op"]):
+            there = [value[place] for value in job["call"].values() if np.shape(value) == ours.shape]
+            lines.append(f"{ours.dtype}{list(place)} {one!r}, TensorFlow {two!r}" + (f" of {there}" if there else ""))
+    return "; ".join(lines[:3]) + (f" and {len(lines) - 3} more" if len(lines) > 3 else "")
+
+
+def _flat(entries: list[Any]) -> list[Any]:
+    return [one for entry in entries for one in (entry if isinstance(entry, (list, tuple)) else [entry])]
+
+
+def _acceptance(job: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any], ask: Callable[..., Any]) -> str:
+    if "error" in ours and "error" in theirs:
+        return ""
+    if "error" in theirs:
+        if any(words in theirs["error"] for words in NO_KERNEL):
+            return ""
+        return f"accepted, TensorFlow refuses: {theirs['error']}"
+    # What TensorFlow takes at once and refuses in a graph is refused here in both.
+    if "error" in ask({**job, "kind": "graph"}):
+        return ""
+    return f"refused: {ours['error']}\nTensorFlow: {theirs['outputs']!r:.300}"
+
+
+def _excused(job: dict[str, Any], index: int, ours: Array, theirs: Array, ask: Callable[..., Any]) -> bool:
+    """Roundings: within the error of the terms of a sum, or closer to TensorFlow in float64 than TensorFlow itself."""
+    if ours.dtype.name not in _EPSILON:
+        return False
+    if OPS[job["op"]].kernel.startswith(_SUMS) and _near(ours, theirs, _terms(job, index)):
+        return True
+    if ours.dtype.name in ("float64", "complex128"):
+        return False
+    wide = ask({**job, "kind": "wide"})
+    if "error" in wide:
+        return ours.dtype.name in _LOW and _near(ours, theirs, np.abs(theirs.astype(np.float64)))
+    truth = np.asarray(_flat(wide["outputs"])[index])
+    if truth.dtype.kind not in "fc" or truth.shape != ours.shape:
+        return False
+    with np.errstate(all="ignore"):
+        rounded = truth.astype(ours.dtype)
+    if distance(ours, rounded, job["op"]) <= max(2, allowed(job["op"])):
+        return True
+    return OPS[job["op"]].kernel.startswith(_SUMS) and _near(ours, rounded, _terms(job, index))
+
+
+def _terms(job: dict[str, Any], index: int) -> Any:
+    """The size of what a sum adds up: the op on absolute values, in float64."""
+
+    def positive(value: Any) -> Any:
+        if isinstance(value, list):
+            return [positive(one) for one in value]
+        if not isinstance(value, np.ndarray) or value.dtype.name not in _EPSILON:
+            return value
+        return np.abs(value).astype(np.complex128 if value.dtype.kind == "c" else np.float64)
+
+    made = here.answer({**job, "call": {name: positive(value) for name, value in job["call"].items()}})
+    if "error" in made:
+        return None
+    with np.errstate(all="ignore"):
+        return np.abs(np.asarray(_flat(made["outputs"])[index]))
+
+
+def _near(ours: Array, theirs: Array, size: Any) -> bool:
+    if size is None or np.shape(size) != ours.shape:
+        return False
+    wide = np.complex128 if ours.dtype.kind == "c" else np.float64
+    unit = (16 if ours.dtype.name in _LOW else 8) * _EPSILON[ours.dtype.name]
+    with np.errstate(all="ignore"):
+        left, right = ours.astype(wide), theirs.astype(wide)
+        same = (left == right) | (np.isnan(left) & np.isnan(right)) | (np.abs(left - right) <= unit * size)
+    return bool(same.all())

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs calls of ops here and in TensorFlow and collects what differs."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import tempfile
+import warnings
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import voxgrad as vg
+from voxgrad.catalog.registry import OPS
+
+from . import ours as here
+from .child import TensorFlow
+from .compare import difference
+from .draw import Draw, as_arrays
+from .hints import HINTS
+from .known import explain
+from .scripts import FAMILIES
+from .session import run_script, script_job, steps_differ
+from .slopes import against_differences, differentiable, gradient_jobs, slopes_differ
+from .spoil import spoiled
+
+SEED = int(os.environ.get("VOXGRAD_SEED", datetime.date.today().toordinal()))
+CALLS = int(os.environ.get("VOXGRAD_PARITY_CALLS", "30"))
+
+
+def pure_ops() -> list[str]:
+    """The ops that need no session."""
+    return list(vg.raw_ops.__all__)
+
+
+@dataclass
+class Report:
+    """What a run found."""
+
+    calls: int = 0
+    accepted: int = 0
+    found: list[str] = field(default_factory=list)
+    explained: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Report) -> None:
+        """Join another report."""
+        self.calls, self.accepted = self.calls + other.calls, self.accepted + other.accepted
+        self.found += other.found
+        self.explained += other.explained
+
+
+def jobs_of(name: str, seed: int, calls: int) -> list[dict[str, Any]]:
+    """Calls of an op; a third of them broken."""
+    made = []
+    for number in range(calls):
+        label = f"{name}/{seed}/{number}"
+        call = Draw(OPS[name], label, HINTS.get(name, {})).call()
+        if number % 3 == 2:
+            call = spoiled(OPS[name], call, label)
+        made.append({"op": name, "call": as_arrays(call), "kind": "run", "label": label})
+    return made
+
+
+def run_op(tensorflow: TensorFlow, name: str, seed: int, calls: int) -> Report:
+    """Results and refusals of an op."""
+    jobs, report = jobs_of(name, seed, calls), Report()
+    tensorflow.send(jobs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mine = [here.answer(job) for job in jobs]
+        for job, ours, theirs in zip(jobs, mine, tensorflow.answers(), strict=True):
+            report.calls += 1
+            report.accepted += "error" not in theirs
+            found = difference(job, ours, theirs, lambda job: tensorflow.ask(job)[0])
+            if found:
+                reason = explain(job, ours, theirs, found)
+                if reason:
+                    report.explained[reason] += 1
+                else:
+                    report.found.append(f"{job['label']}\n{show(job['call'])}\n{found}")
+    return report
+
+
+def run_slopes(tensorflow: TensorFlow, name: str, seed: int, calls: int) -> Report:
+    """Derivatives of an op."""
+    jobs, report = gradient_jobs(name, seed, calls), Report()
+    tensorflow.send(jobs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mine = [here.answer(job) for job in jobs]
+        for job, ours, theirs in zip(jobs, mine, tensorflow.answers(), strict=True):
+            report.calls += 1
+            report.accepted += "error" not in theirs
+            for found in (slopes_differ(job, ours, theirs), against_differences(job, theirs)):
+                reason = explain(job, ours, theirs, found) if found else ""
+                if reason:
+                    report.explained[reason] += 1
+                elif found:
+                    report.found.append(f"{job['label']}\n{show(job['call'])}\n{found}")
+    return report
+
+
+def run_scripts(tensorflow: TensorFlow, name: str, seed: int, calls: int) -> Report:
+    """Scripts around an op that needs a session, step by step."""
+    report = Report()
+    for number in range(calls):
+        label = f"{name}/{seed}/s{number}"
+        job = script_job(name, label)
+        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tensorflow.send([{**job, "folder": one}])
+            ours = run_script({**job, "folder": other})
+            theirs = tensorflow.answers()[0]
+        report.calls += 1
+        report.accepted += "steps" in theirs and not any("error" in step for step in theirs["steps"])
+        found = steps_differ(job, ours, theirs)
+        if found:
+            reason = explain(job, ours, theirs, found)
+            if reason:
+                report.explained[reason] += 1
+            else:
+                report.found.append(f"{label}\n" + "\n".join(f"  {step}" for step in job["steps"]) + f"\n{found}")
+    return report
+
+
+PARTS: dict[str, tuple[Any, list[str], int]] = {
+    "values": (run_op, pure_ops(), 1),
+    "slopes": (run_slopes, [name for name in pure_ops() if differentiable(name)], 6),
+    "scripts": (run_scripts, list(FAMILIES), 3),
+}
+"""What can be run, on which ops, and how many calls there are to one of it."""
+
+
+def show(call: dict[str, Any]) -> str:
+    """A call, to be read."""
+    return "  " + ", ".join(f"{name}={value!r}" for name, value in call.items()).replace("\n", "\n  ")

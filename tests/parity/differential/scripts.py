@@ -1,0 +1,391 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ops that need a session: short programs, drawn at random, that both sides run step by step.
+
+A script is a list of steps; an input of a step is an array, or a Wire from an earlier step.
+"""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from voxgrad.catalog import dtypes
+from voxgrad.catalog.registry import OPS
+
+from .draw import Draw
+from .hints import HINTS
+from .values import text_array
+
+
+@dataclass(frozen=True)
+class Wire:
+    """An output of an earlier step."""
+
+    step: str
+    index: int = 0
+
+
+@dataclass(frozen=True)
+class Step:
+    """A use of an op. `shown`: its results are compared."""
+
+    op: str
+    name: str
+    inputs: dict[str, Any] = field(default_factory=dict)
+    attrs: dict[str, Any] = field(default_factory=dict)
+    shown: bool = True
+
+
+Script = list[Step]
+
+
+def _attrs(d: Draw) -> dict[str, Any]:
+    return {attr.name: d[attr.name] for attr in d.op.attrs}
+
+
+# Variables
+
+_RATES = {"alpha": 0.1, "lr": 0.1, "momentum": 0.9, "beta1_power": 0.9, "beta2_power": 0.999, "beta1": 0.9,
+          "beta2": 0.999, "epsilon": 1e-3, "rho": 0.8, "l1": 0.05, "l2": 0.02, "lr_power": -0.5}  # fmt: skip
+
+
+def variables(d: Draw) -> Script:
+    """Variables of the op's `ref` inputs, given values; the op twice; what they hold then."""
+    refs, steps, shape = [item for item in d.op.inputs if item.ref], Script(), d.shape(0 if d.chance(0.5) else 1, 3)
+    if d.op.name == "CountUpTo":
+        shape = ()
+    made: dict[str, Any] = {}
+    kind = d.type(refs[0])
+    for index, item in enumerate(refs):
+        value = d.array(kind, shape, "" if d.op.group == "state" else "positive")
+        if item.name == "mg":
+            value = (value * 0.1).astype(value.dtype)  # its square must stay below ms
+        wider = shape if d.chance(0.95) else (*shape, 2)
+        attrs = {"shape": list(shape), "dtype": kind, "container": "", "shared_name": ""}
+        steps.append(Step(d.pick("VariableV2", "Variable"), f"v{index}", {}, attrs, shown=False))
+        if index or d.chance(0.95):
+            value = value if wider == shape else np.broadcast_to(value[..., None], wider).copy()
+            given = {"ref": Wire(f"v{index}"), "value": value}
+            steps.append(Step("Assign", f"a{index}", given, {"validate_shape": True, "use_locking": True}))
+        made[item.name] = Wire(f"v{index}")
+    for item in d.op.inputs:
+        if not item.ref:
+            made[item.name] = _beside(d, item, kind, shape)
+    steps += [Step(d.op.name, f"s{index}", made, _attrs(d)) for index in range(2)]
+    return steps + [Step("Identity", f"r{index}", {"input": Wire(f"v{index}")}) for index in range(len(refs))]
+
+
+def _beside(d: Draw, item: Any, kind: Any, shape: tuple[int, ...]) -> Any:
+    name = item.name
+    if name in _RATES:
+        return d.number(_RATES[name] if d.chance(0.9) else -1.0, kind)
+    if name == "global_step":
+        return d.number(d.integer(1, 5), dtypes.INT64)
+    if name == "indices" and "Nd" not in d.op.name:
+        d.made["indices"] = d.ints(0 if d.chance(0.9) else -1, (shape or (1,))[0] - 1, d.shape(0, 2), "Tindices")
+        return d.made["indices"]
+    if name == "indices":
+        depth = d.integer(1, max(1, len(shape)))
+        columns = [d.ints(0, (shape[i] if i < len(shape) else 1) - 1, (3, 1), "Tindices") for i in range(depth)]
+        d.made["indices"] = np.concatenate(columns, axis=-1)
+        return d.made["indices"]
+    if name == "updates":
+        ids = d.made["indices"].shape
+        inner = (*ids[:-1], *shape[ids[-1] :]) if "Nd" in d.op.name else (*ids, *shape[1:])
+        inner = inner if d.chance(0.9) else d.pick((), (*inner, 1))
+        return d.array(kind, inner, "positive" if d.op.name == "ScatterDiv" and d.chance(0.9) else "")
+    if name == "pred":
+        return d.array(dtypes.BOOL, ())
+    return d.array(kind, shape if d.chance(0.9) else (*shape, 1))
+
+
+def temporary(d: Draw) -> Script:
+    """A variable of one run: made, given a value, destroyed."""
+    kind, shape = d.pick(dtypes.FLOAT32, dtypes.INT32, dtypes.FLOAT64), d.shape(0, 2)
+    name = d.pick("t", "t", "other")
+    return [
+        Step("TemporaryVariable", "t", {}, {"shape": list(shape), "dtype": kind, "var_name": "t"}, shown=False),
+        Step("Assign", "a", {"ref": Wire("t"), "value": d.array(kind, shape)},
+             {"validate_shape": True, "use_locking": True}, shown=False),
+        Step("DestroyTemporaryVariable", "d", {"ref": Wire("a")}, {"var_name": name}),
+    ]  # fmt: skip
+
+
+# Queues
+
+
+def queues(d: Draw) -> Script:
+    """A queue and a few things done to it."""
+    kinds = ("FIFOQueueV2", "PaddingFIFOQueueV2", "PriorityQueueV2", "RandomShuffleQueueV2")
+    kind = d.op.name if d.op.name in kinds else d.pick(*kinds)
+    types = [d.pick(dtypes.INT32, dtypes.FLOAT32, dtypes.STRING) for _ in range(d.integer(1, 2))]
+    shape: list[Any] = [d.integer(1, 2)] if d.chance(0.5) else []
+    attrs = {"component_types": types, "shapes": [shape for _ in types], "capacity": d.pick(-1, 4, 3),
+             "container": "", "shared_name": ""}  # fmt: skip
+    full = list(types)
+    if kind == "PriorityQueueV2":
+        full = [dtypes.INT64, *types]
+    if kind == "RandomShuffleQueueV2":
+        # One entry at a time leaves no choice.
+        attrs |= {"capacity": 1, "min_after_dequeue": 0, "seed": d.integer(0, 3), "seed2": 0}
+    if kind == "PaddingFIFOQueueV2" and shape and d.chance(0.5):
+        attrs["shapes"] = [[None] for _ in types]
+    if kind == "FIFOQueueV2" and d.chance(0.2):
+        attrs["shapes"] = []
+    steps, held = [Step(kind, "q", {}, attrs, shown=False)], 0
+    room = attrs["capacity"] if attrs["capacity"] > 0 else 99
+    for index in range(d.integer(3, 8)):
+        step, change = _queue_step(d, index, full, shape, attrs["shapes"], kind)
+        # What would wait for ever costs time on one side: a few of them are enough.
+        if not 0 <= held + change <= room and d.chance(0.85):
+            continue
+        held = min(room, max(0, held + change))
+        steps.append(step)
+    if d.op.name.startswith("Queue") and d.op.name not in {step.op for step in steps}:
+        steps.append(_queue_step(d, 99, full, shape, attrs["shapes"], kind, d.op.name)[0])
+    return [
+        *steps,
+        Step("QueueSizeV2", "size", {"handle": Wire("q")}),
+        Step("QueueIsClosedV2", "end", {"handle": Wire("q")}),
+    ]
+
+
+def _queue_step(
+    d: Draw, index: int, types: list[Any], shape: list[Any], stated: list[Any], kind: str, op: str = ""
+) -> tuple[Step, int]:
+    many = kind != "RandomShuffleQueueV2"
+    op = op or d.pick("QueueEnqueueV2", "QueueEnqueueV2", "QueueDequeueV2", "QueueSizeV2", "QueueIsClosedV2",
+                      *(("QueueEnqueueManyV2", "QueueDequeueManyV2", "QueueDequeueUpToV2") if many else ()),
+                      *(("QueueCloseV2",) if d.chance(0.3) else ()))  # fmt: skip
+    handle, name = {"handle": Wire("q")}, f"s{index}"
+    inner = [d.integer(0, 3)] if stated and stated[0] == [None] else shape
+    if op.startswith("QueueEnqueue"):
+        outer = [d.integer(0, 2)] if "Many" in op else []
+        wrong = d.chance(0.08)
+        parts = [
+            d.array(one, (*outer, *(() if one == dtypes.INT64 else inner), *((1,) if wrong else ())), "integers")
+            for one in types
+        ]
+        return Step(op, name, {**handle, "components": parts}, {"timeout_ms": -1}), outer[0] if outer else 1
+    if op.startswith("QueueDequeue"):
+        count = d.integer(0, 2) if d.chance(0.9) else -1
+        given = {"n": d.number(count)} if op != "QueueDequeueV2" else {}
+        wrong_types = [dtypes.FLOAT64, *types[1:]] if d.chance(0.05) else types
+        attrs = {"component_types": wrong_types, "timeout_ms": -1}
+        return Step(op, name, {**handle, **given}, attrs), -count if given else -1
+    return Step(op, name, handle, {"cancel_pending_enqueues": d.chance(0.3)} if op == "QueueCloseV2" else {}), 0
+
+
+# Arrays of tensors, all in one run
+
+
+def tensor_arrays(d: Draw) -> Script:
+    """An array of tensors, filled and read; each step waits for the one before."""
+    kind, inner, size = d.pick(dtypes.FLOAT32, dtypes.FLOAT64, dtypes.INT32), list(d.shape(1, 2)), d.integer(1, 3)
+    element = d.pick(None, None, inner)
+    attrs = {"dtype": kind, "element_shape": element, "dynamic_size": d.chance(0.3), "identical_element_shapes":
+             d.chance(0.3), "clear_after_read": d.chance(0.5), "tensor_array_name": ""}  # fmt: skip
+    steps = [Step("TensorArrayV3", "ta", {"size": d.number(size)}, attrs, shown=False)]
+    flow, handle = Wire("ta", 1), Wire("ta")
+
+    def add(op: str, name: str, more: dict[str, Any], extra: dict[str, Any], moves: bool) -> None:
+        nonlocal flow
+        steps.append(Step(op, name, {"handle": handle, **more, "flow_in": flow}, extra, shown=not moves))
+        flow = Wire(name) if moves else flow
+
+    fill = d.pick("write", "scatter", "split")
+    if fill == "write":
+        for index in range(size if d.chance(0.9) else size + 1):
+            value = d.array(kind, tuple(inner), "integers")
+            add("TensorArrayWriteV3", f"w{index}", {"index": d.number(index), "value": value}, {}, True)
+    elif fill == "scatter":
+        value = d.array(kind, (size, *inner), "integers")
+        add("TensorArrayScatterV3", "w", {"indices": d.vector(range(size)), "value": value}, {}, True)
+    else:
+        lengths = [d.integer(0, 2) for _ in range(size)]
+        value = d.array(kind, (sum(lengths), *inner[1:]), "integers")
+        add("TensorArraySplitV3", "w", {"value": value, "lengths": d.vector(lengths, dtypes.INT64)}, {}, True)
+    wanted = kind if d.chance(0.95) else dtypes.INT64
+    add("TensorArraySizeV3", "n", {}, {}, False)
+    read = d.pick("read", "gather", "concat")
+    if read == "read":
+        for index in range(size):
+            add("TensorArrayReadV3", f"r{index}", {"index": d.number(index)}, {"dtype": wanted}, False)
+    elif read == "gather":
+        ids = d.vector(d.random.sample(range(size), size))
+        add("TensorArrayGatherV3", "r", {"indices": ids}, {"dtype": wanted, "element_shape": None}, False)
+    else:
+        add("TensorArrayConcatV3", "r", {}, {"dtype": wanted, "element_shape_except0": None}, False)
+    if d.op.name == "TensorArrayGradV3" and kind != dtypes.INT32:
+        steps.append(Step("TensorArrayGradV3", "g", {"handle": handle, "flow_in": flow}, {"source": "g"}, shown=False))
+        steps.append(Step("TensorArraySizeV3", "gn", {"handle": Wire("g"), "flow_in": Wire("g", 1)}))
+    if d.op.name == "TensorArrayCloseV3":
+        steps.append(Step("TensorArrayCloseV3", "c", {"handle": handle}))
+    return steps
+
+
+# Files
+
+
+def _tfrecord(*records: bytes) -> bytes:
+    def masked(data: bytes) -> bytes:
+        crc = _crc32c(data)
+        return struct.pack("<I", (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF)
+
+    parts = []
+    for record in records:
+        head = struct.pack("<Q", len(record))
+        parts += [head, masked(head), record, masked(record)]
+    return b"".join(parts)
+
+
+def _crc32c(data: bytes) -> int:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+FILES = {
+    "a.txt": b"head\nx\r\n\nlast", "b.txt": b"one\ntwo\n", "empty": b"", "a.bin": b"HHaabbccF", "b.bin": b"HHddF",
+    "r.tfrecord": _tfrecord(b"data", b"", b"more"), "z.tfrecord": zlib.compress(_tfrecord(b"packed")),
+    "g.bin": gzip.compress(b"HHaabbF", mtime=0), "cut.tfrecord": _tfrecord(b"data")[:-2],
+}  # fmt: skip
+"""The files that scripts find in their folder."""
+
+_OF_READER = {
+    "FixedLengthRecordReaderV2": (("a.bin", "b.bin", "empty", "a.txt"), lambda d: {
+        "record_bytes": d.integer(1, 3), "header_bytes": d.integer(0, 2), "footer_bytes": d.integer(0, 1),
+        "hop_bytes": d.pick(0, 0, 1, 2), "encoding": ""}),
+    "TextLineReaderV2": (("a.txt", "b.txt", "empty"), lambda d: {"skip_header_lines": d.integer(0, 2)}),
+    "WholeFileReaderV2": (("a.txt", "b.bin", "empty"), lambda d: {}),
+    "IdentityReaderV2": (("a.txt", "nothing"), lambda d: {}),
+    "TFRecordReaderV2": (("r.tfrecord", "z.tfrecord"), lambda d: {"compression_type": d.pick("", "", "ZLIB")}),
+}  # fmt: skip
+
+
+def readers(d: Draw) -> Script:
+    """A queue of names, a reader, and what it gives."""
+    kind = d.op.name if d.op.name in _OF_READER else d.pick(*_OF_READER)
+    names, attrs = _OF_READER[kind]
+    listed = [d.pick(*names).encode() for _ in range(d.integer(1, 3))]
+    queue = {"component_types": [dtypes.STRING], "shapes": [[]], "capacity": 9, "container": "", "shared_name": ""}
+    wires = {"reader_handle": Wire("r"), "queue_handle": Wire("q")}
+    steps = [
+        Step("FIFOQueueV2", "q", {}, queue, shown=False),
+        Step("QueueEnqueueManyV2", "e", {"handle": Wire("q"), "components": [text_array(listed, (len(listed),))]},
+             {"timeout_ms": -1}),
+        Step("QueueCloseV2", "c", {"handle": Wire("q")}, {"cancel_pending_enqueues": False}),
+        Step(kind, "r", {}, {**attrs(d), "container": "", "shared_name": ""}, shown=False),
+    ]  # fmt: skip
+    for index in range(d.integer(2, 5)):
+        op = d.pick("ReaderReadV2", "ReaderReadUpToV2", "ReaderReadV2", "ReaderNumRecordsProducedV2",
+                    "ReaderNumWorkUnitsCompletedV2", *(("ReaderResetV2",) if d.chance(0.3) else ()))  # fmt: skip
+        given: dict[str, Any] = dict(wires) if "Read" in op[6:] else {"reader_handle": Wire("r")}
+        if op == "ReaderReadUpToV2":
+            given["num_records"] = d.number(d.integer(0, 4) if d.chance(0.9) else -1, dtypes.INT64)
+        steps.append(Step(op, f"s{index}", given))
+    for op in ("ReaderNumRecordsProducedV2", "ReaderNumWorkUnitsCompletedV2"):
+        steps.append(Step(op, op, {"reader_handle": Wire("r")}))
+    return steps
+
+
+def _one(text: bytes) -> Any:
+    return text_array([text], ())
+
+
+def whole_files(d: Draw) -> Script:
+    """Files written, read and found."""
+    name = d.pick(b"new.txt", b"sub/new.txt", b"a.txt")
+    return [
+        Step("WriteFile", "w", {"filename": _one(name), "contents": d.texts(shape=() if d.chance(0.9) else (1,))}),
+        Step("ReadFile", "r", {"filename": _one(d.pick(name, b"a.bin", b"none", b"empty"))}),
+        Step("MatchingFiles", "m", {"pattern": d.texts(b"*.txt", b"a.*", b"none", b"?.bin", shape=d.pick((), (2,)))}),
+    ]
+
+
+def saved(d: Draw) -> Script:
+    """Tensors saved and restored; the files differ, what comes back does not."""
+    kinds = [d.pick(dtypes.FLOAT32, dtypes.INT64, dtypes.STRING, dtypes.BOOL, dtypes.HALF) for _ in range(2)]
+    names, tensors = text_array([b"w", b"scope/n"], (2,)), [d.array(one, d.shape(0, 2), "normal") for one in kinds]
+    blank = text_array([b"", b""], (2,))
+    ask = [kinds[0] if d.chance(0.9) else dtypes.INT8, kinds[1]]
+    if d.op.name in ("SaveV2", "RestoreV2"):
+        return [
+            Step("SaveV2", "s", {"prefix": _one(b"kept"), "tensor_names": names, "shape_and_slices": blank,
+                                 "tensors": tensors}),
+            Step("RestoreV2", "r", {"prefix": _one(d.pick(b"kept", b"kept", b"lost")), "tensor_names": names,
+                                    "shape_and_slices": blank}, {"dtypes": ask}),
+        ]  # fmt: skip
+    return [
+        Step("Save", "s", {"filename": _one(b"kept"), "tensor_names": names, "data": tensors}),
+        Step("Restore", "r", {"file_pattern": _one(b"kept"), "tensor_name": _one(d.pick(b"w", b"w", b"x"))},
+             {"dt": ask[0], "preferred_shard": -1}),
+    ]  # fmt: skip
+
+
+def messages(d: Draw) -> Script:
+    """Print, Assert and Abort."""
+    data = [d.array(d.pick(dtypes.FLOAT32, dtypes.STRING, dtypes.BOOL), d.shape(0, 2)) for _ in range(d.integer(0, 2))]
+    if d.op.name == "Print":
+        attrs = {"message": "m", "first_n": d.pick(-1, 1), "summarize": 3}
+        return [Step("Print", "p", {"input": d.array(dtypes.FLOAT32, d.shape()), "data": data}, attrs)]
+    if d.op.name == "Assert":
+        condition = d.array(dtypes.BOOL, d.pick((), (), (1,), (2,)))
+        return [Step("Assert", "p", {"condition": condition, "data": data}, {"summarize": 3})]
+    return [Step("Abort", "p", {}, {"error_msg": "stop", "exit_without_error": False})]
+
+
+def numbers(d: Draw) -> Script:
+    """Random numbers: only their type, shape, range and moments can be compared."""
+    inputs: dict[str, Any] = {}
+    for item in d.op.inputs:
+        if item.name == "shape":
+            inputs[item.name] = d.vector(d.shape(0, 3) if d.chance(0.6) else (40, 50), "T")
+        elif item.name == "value":
+            inputs[item.name] = d.array(d.type(item), d.shape(0, 3), "normal")
+        else:
+            low = d.integer(-5, 5)
+            inputs |= {"minval": d.number(low, "Tout"), "maxval": d.number(low + d.pick(1, 7, 1, 0), "Tout")}
+    attrs = _attrs(d) | {"seed": d.integer(1, 9), "seed2": d.integer(1, 9)}
+    return [Step(d.op.name, "x", inputs, attrs)]
+
+
+_VARIABLES = ("Assign", "AssignAdd", "AssignSub", "IsVariableInitialized", "CountUpTo", "RefSwitch",
+              "VariableV2", "Variable")  # fmt: skip
+FAMILIES: dict[str, Callable[[Draw], Script]] = {}
+for _name, _op in OPS.items():
+    if _op.group == "training" or (_name.startswith("Scatter") and _op.stateful) or _name in _VARIABLES:
+        FAMILIES[_name] = variables
+    elif _name.startswith("Queue") or _name.endswith("QueueV2"):
+        FAMILIES[_name] = queues
+    elif _name.startswith("TensorArray"):
+        FAMILIES[_name] = tensor_arrays
+    elif _name.startswith("Reader") or _name.endswith("ReaderV2"):
+        FAMILIES[_name] = readers
+    elif _op.group == "random":
+        FAMILIES[_name] = numbers
+FAMILIES |= {"TemporaryVariable": temporary, "DestroyTemporaryVariable": temporary, "ReadFile": whole_files,
+             "WriteFile": whole_files, "MatchingFiles": whole_files, "Save": saved, "Restore": saved,
+             "SaveV2": saved, "RestoreV2": saved, "Print": messages, "Assert": messages, "Abort": messages,
+             "Placeholder": lambda d: [Step("Placeholder", "p", {}, {"dtype": dtypes.FLOAT32, "shape": None})],
+             }  # fmt: skip
+ONE_RUN = (tensor_arrays, temporary)
+"""Families whose resources live as long as a run: all steps are asked for at once."""
+
+
+def script_of(name: str, label: str) -> Script:
+    """A random script around an op."""
+    op = OPS["Assign"] if name in ("VariableV2", "Variable") else OPS[name]
+    return FAMILIES[name](Draw(op, label, {**HINTS.get(name, {}), "limit": lambda d: d.integer(0, 4)}))
+
+
+__all__ = ["FAMILIES", "FILES", "ONE_RUN", "Script", "Step", "Wire", "script_of"]

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers a job with TensorFlow. A job is a dict: `op`, `call`, and what is asked of it.
+
+`kind` is "run" (results), "graph" (would a graph take it?), "wide" (results with floats in float64) or "gradient"
+(of the weighted sum of the results, and of the weighted sum of that).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+import numpy as np
+import tensorflow as tf
+
+from tests.vectors.catalogue.tensorflow_run import _numpy, weighted
+from voxgrad.catalog.dtypes import DType
+from voxgrad.catalog.registry import OPS
+
+from .scripts import Wire
+from .session import write_files
+
+tf.config.threading.set_intra_op_parallelism_threads(1)
+tf.config.threading.set_inter_op_parallelism_threads(2)
+
+_WIDE = {"float16": np.float64, "bfloat16": np.float64, "float32": np.float64, "complex64": np.complex128}
+
+
+def answer(job: dict[str, Any]) -> dict[str, Any]:
+    """The answer, or the class and the words of the error."""
+    try:
+        return KINDS[job["kind"]](job)
+    except Exception as error:
+        return {"error": _words(error)}
+
+
+def _words(error: Exception) -> str:
+    """The class and what it says, without where in its own sources."""
+    lines = [
+        line for line in str(error).splitlines() if not re.match(r"\s*(File|Node:|Detected at|Graph exec|$)", line)
+    ]
+    return f"{type(error).__name__}: " + re.sub(r"\{\{.*?\}\} ?", "", " ".join(lines))[:400]
+
+
+def _attr(value: Any) -> Any:
+    if isinstance(value, DType):
+        return tf.dtypes.as_dtype(value.enum)
+    return [_attr(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def _tensor(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_tensor(one) for one in value]
+    return tf.constant(value.tolist(), tf.string, shape=value.shape) if value.dtype == object else tf.constant(value)
+
+
+GRAPH_ONLY = ("Const", "NoOp", "ControlTrigger", "Switch", "Merge", "NextIteration", "LoopCond")
+"""Ops that TensorFlow does not run at once."""
+
+
+def arguments(op: str, call: dict[str, Any]) -> dict[str, Any]:
+    """Tensors and attributes as tf.raw_ops takes them."""
+    inputs = {item.name for item in OPS[op].inputs}
+    return {name: _tensor(value) if name in inputs else _attr(value) for name, value in call.items()}
+
+
+def _listed(outputs: Any) -> list[Any]:
+    if outputs is None:
+        return []
+    if isinstance(outputs, list):
+        return [outputs]
+    return list(outputs) if isinstance(outputs, tuple) else [outputs]
+
+
+def _run(job: dict[str, Any]) -> dict[str, Any]:
+    if job["op"] == "TopK":
+        # Removed from TensorFlow; TopKV2 is the same op with k as a tensor.
+        call = {name: np.asarray(value, np.int32) if name == "k" else value for name, value in job["call"].items()}
+        job = {**job, "op": "TopKV2", "call": call}
+    if job["op"] in GRAPH_ONLY:
+        return _graph(job)
+    made = getattr(tf.raw_ops, job["op"])(**arguments(job["op"], job["call"]))
+    return {"outputs": [_numpy(one) for one in _listed(made)]}
+
+
+def _widened(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_widened(one) for one in value]
+    return value.astype(_WIDE.get(value.dtype.name, value.dtype)) if isinstance(value, np.ndarray) else value
+
+
+def _wide(job: dict[str, Any]) -> dict[str, Any]:
+    types = {"half": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128"}
+    call = {name: _widened(value) for name, value in job["call"].items()}
+    for name, value in call.items():
+        if isinstance(value, DType) and value.name in types:
+            call[name] = types[value.name]
+    return _run({**job, "call": call})
+
+
+def _graph(job: dict[str, Any]) -> dict[str, Any]:
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        given = arguments(job["op"], job["call"])
+        if job["op"] == "Const":
+            given["value"] = tf.make_tensor_proto(job["call"]["value"], given["dtype"])
+        made = getattr(tf.raw_ops, job["op"])(**given)
+        if isinstance(made, tf.Operation):
+            return {"outputs": session.run([made])[:0]}
+        # One by one: what a Switch does not send cannot be fetched.
+        found = [[_fetched(session, one) for one in entry] if isinstance(entry, list) else _fetched(session, entry)
+                 for entry in _listed(made)]  # fmt: skip
+        return {"outputs": found}
+
+
+def _fetched(session: Any, tensor: Any) -> Any:
+    try:
+        value = session.run(tensor)
+    except tf.errors.InvalidArgumentError as error:
+        if "Retval[0] does not have value" in str(error):
+            return None
+        raise
+    return np.asarray(value, object) if tensor.dtype == tf.string else np.asarray(value)
+
+
+def _flat(entries: list[Any]) -> list[Any]:
+    return [one for entry in entries for one in (entry if isinstance(entry, list) else [entry])]
+
+
+def _differentiable(tensor: Any) -> bool:
+    return bool(tensor.dtype.is_floating or tensor.dtype.is_complex)
+
+
+def _gradient(job: dict[str, Any]) -> dict[str, Any]:
+    given = arguments(job["op"], job["call"])
+    sources = [one for one in _flat([given[item.name] for item in OPS[job["op"]].inputs]) if _differentiable(one)]
+    with tf.GradientTape() as second:
+        second.watch(sources)
+        with tf.GradientTape() as first:
+            first.watch(sources)
+            outputs = _flat(_listed(getattr(tf.raw_ops, job["op"])(**given)))
+            chosen = [one for one in outputs[: job["outputs"]] if _differentiable(one)]
+            total = sum(weighted(one) for one in chosen)
+        found = [None if one is None else tf.convert_to_tensor(one) for one in first.gradient(total, sources)]
+        kept = [one for one in found if one is not None]
+        again = sum(weighted(one) for one in kept) if job["order"] > 1 and kept else None
+    made = {"first": [None if one is None else _numpy(one) for one in found]}
+    if again is not None:
+        try:
+            deeper = second.gradient(again, sources)
+            made["second"] = [None if one is None else _numpy(tf.convert_to_tensor(one)) for one in deeper]
+        except Exception as error:
+            made["second_error"] = _words(error)  # type: ignore[assignment]
+    return made
+
+
+def _wired(value: Any, made: dict[str, Any]) -> Any:
+    if isinstance(value, Wire):
+        return made[value.step][value.index]
+    return [_wired(one, made) for one in value] if isinstance(value, list) else _tensor(value)
+
+
+def _script(job: dict[str, Any]) -> dict[str, Any]:
+    """The steps of a script in one session, one after the other, or all in one run."""
+    write_files(job["folder"])
+    os.chdir(job["folder"])
+    answers: list[dict[str, Any]] = []
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        made: dict[str, Any] = {}
+        before: list[Any] = []
+        shown: list[Any] = []
+        for step in job["steps"]:
+            try:
+                with tf.control_dependencies(before if job["one_run"] else []):
+                    inputs = {name: _wired(value, made) for name, value in step.inputs.items()}
+                    attrs = {name: _attr(value) for name, value in step.attrs.items()}
+                    outputs = getattr(tf.raw_ops, step.op)(**inputs, **attrs, name=step.name)
+                flat = _flat(_listed(outputs)) if not isinstance(outputs, tf.Operation) else [outputs]
+                made[step.name] = flat
+                before = [flat[0] if isinstance(flat[0], tf.Operation) else flat[0].op]
+                if step.shown and job["one_run"]:
+                    shown.append(flat)
+                elif step.shown:
+                    answers.append({"outputs": _session_run(session, flat)})
+            except Exception as error:
+                answers.append({"error": _words(error)})
+                if job["one_run"]:
+                    return {"steps": answers}
+        if job["one_run"]:
+            found = session.run(shown)
+            answers = [{"outputs": [np.asarray(one) for one in flat if one is not None]} for flat in found]
+    return {"steps": answers}
+
+
+def _session_run(session: Any, tensors: list[Any]) -> list[Any]:
+    options = tf.compat.v1.RunOptions(timeout_in_ms=300)
+    if isinstance(tensors[0], tf.Operation):
+        session.run(tensors, options=options)
+        return []
+    made = []
+    if any(one.op.type == "RefSwitch" for one in tensors):
+        return [_fetched(session, one) for one in tensors]
+    for tensor, value in zip(tensors, session.run(tensors, options=options), strict=True):
+        made.append(np.asarray(value, object) if tensor.dtype.base_dtype == tf.string else np.asarray(value))
+    if tensors[0].op.type == "MatchingFiles":
+        made = [np.array([name.removeprefix(b"./") for name in made[0]], object)]
+    return made
+
+
+KINDS: dict[str, Any] = {"run": _run, "wide": _wide, "graph": _graph, "gradient": _gradient, "script": _script}

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random calls of every op here and in TensorFlow: results, refusals, first and second derivatives, sessions.
+
+A new seed every day; VOXGRAD_SEED repeats one, VOXGRAD_PARITY_CALLS asks for more calls per op. For a long run:
+`python -m tests.parity.differential --calls 100 --seeds 1 2 3`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from voxgrad.catalog.registry import OPS
+
+from .differential.child import TensorFlow
+from .differential.run import CALLS, PARTS, SEED
+from .differential.scripts import FAMILIES
+
+pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.fixture(scope="module")
+def tensorflow() -> Iterator[TensorFlow]:
+    pytest.importorskip("tensorflow")
+    print(f"seed {SEED}: VOXGRAD_SEED={SEED} repeats it")
+    made = TensorFlow()
+    yield made
+    made.close()
+
+
+def test_every_op_takes_part() -> None:
+    """Volume is this package's own, Abort and Placeholder only end a run."""
+    covered = {name for _, ops, _ in PARTS.values() for name in ops} | set(FAMILIES)
+    assert set(OPS) - covered == {"Volume"}
+
+
+@pytest.mark.parametrize(("part", "op"), [(part, op) for part, (_, ops, _) in PARTS.items() for op in ops])
+def test_the_same_as_tensorflow(tensorflow: TensorFlow, part: str, op: str) -> None:
+    run, _, share = PARTS[part]
+    report = run(tensorflow, op, SEED, max(1, CALLS // share))
+    assert not report.found, f"seed {SEED}: {len(report.found)} of {report.calls} differ\n" + "\n\n".join(report.found)
