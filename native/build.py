@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the native library with nothing but a C++20 compiler and the standard library.
 
-    python3 native/build.py [--sanitize] [--output PATH]
+    python3 native/build.py [--sanitize [address | thread]] [--output PATH]
 
 Objects are kept under build/native/ by the hash of what went into them, so a rebuild compiles only what
 reads a file that changed; VOXGRAD_BUILD_CACHE names another folder than build/, for builds of copies.
@@ -53,7 +53,12 @@ ISA = {
 }
 VECTOR_BYTES = {"baseline": 16, "avx2": 32, "avx512": 64}
 _INCLUDE = re.compile(rb'^[ \t]*#include "([^"]+)"', re.MULTILINE)
-SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-g", "-O1"]
+_SEEN = ["-fno-omit-frame-pointer", "-g", "-O1"]
+SANITIZE = {
+    "": [],
+    "address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", *_SEEN],
+    "thread": ["-fsanitize=thread", *_SEEN],
+}
 
 
 def compiler() -> str | None:
@@ -117,15 +122,15 @@ def by_length(made: tuple[Path, str, list[str]]) -> int:
     return -sum(map(len, read_with_headers(made[0]).values()))
 
 
-def build(output: Path = PLACE, sanitize: bool = False) -> Path:
-    """Compile and link the library to `output`; raises RuntimeError where no compiler does it."""
+def build(output: Path = PLACE, sanitize: str = "") -> Path:
+    """Compile and link the library to `output`, with a sanitizer; raises RuntimeError where no compiler does it."""
     cxx = compiler()
     if cxx is None:
         raise RuntimeError("no C++ compiler found (looked for $CXX, g++, clang++, c++)")
     kept = Path(os.environ.get("VOXGRAD_BUILD_CACHE") or ROOT.parent / "build")
-    cache = kept / ("native-sanitize" if sanitize else "native")
+    cache = kept / (f"native-{sanitize}" if sanitize else "native")
     cache.mkdir(parents=True, exist_ok=True)
-    extra = SANITIZE if sanitize else []
+    extra = SANITIZE[sanitize]
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         jobs = {
             name: pool.submit(compile_one, cxx, path, name, COMMON + extra + flags, cache)
@@ -145,7 +150,10 @@ def build(output: Path = PLACE, sanitize: bool = False) -> Path:
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description="Build the native kernels.")
-    parser.add_argument("--sanitize", action="store_true", help="with AddressSanitizer and UBSan")
+    parser.add_argument(
+        "--sanitize", nargs="?", choices=SANITIZE, default="", const="address",
+        help="with AddressSanitizer and UBSan, or with ThreadSanitizer",
+    )  # fmt: skip
     parser.add_argument("--output", type=Path, default=PLACE, help="where to put the library")
     options = parser.parse_args()
     print(build(options.output, options.sanitize))

@@ -2,9 +2,12 @@
 """Calls that cannot hurt each other: one inside another, from a collector, in a forked child, interrupted."""
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -15,7 +18,7 @@ import pytest
 
 import voxgrad as vg
 from voxgrad.arrays import fast, memory
-from voxgrad.kernels import cpu
+from voxgrad.kernels import cpu, interrupt
 
 POOL: dict[str, Any] = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 1, 1, 1, 1], "padding": "SAME"}
 X = np.random.default_rng(0).standard_normal((1, 5, 6, 7, 3)).astype(np.float32)
@@ -177,3 +180,169 @@ def test_a_child_runs_a_session_that_another_thread_was_running() -> None:
             assert os.waitpid(child, 0)[1] == 0
         go_on.set(); thread.join()
     """)
+
+
+# Interrupts
+
+BIG = np.zeros((1, 48, 96, 96, 32), np.float32)
+WIDE = np.zeros((7, 7, 7, 32, 64), np.float32)
+STEPS: dict[str, Any] = {"strides": [1] * 5, "padding": "SAME"}
+
+
+def convolve() -> Any:
+    """Many seconds of one kernel."""
+    return vg.raw_ops.Conv3D(input=BIG, filter=WIDE, **STEPS)
+
+
+def session_of(op: str, *values: Any, **attrs: Any) -> Callable[[], Any]:
+    """A run of one block."""
+    page = vg.Page("long")
+    inputs = [
+        vg.ops.Placeholder(page, dtype=str(value.dtype), shape=value.shape, name=f"x{at}")
+        for at, value in enumerate(values)
+    ]
+    getattr(vg.ops, op)(page, *inputs, **attrs, name="y")
+    session = vg.ClientSession(page, cache=False)
+    return lambda: session.run("y", {f"x{at}": value for at, value in enumerate(values)})
+
+
+def matmul() -> Callable[[], Any]:
+    """Seconds of one call of NumPy."""
+    return session_of("MatMul", *[np.zeros((4096, 4096), np.float64)] * 2)
+
+
+class StopError(Exception):
+    """What a handler of somebody's own raises."""
+
+
+def seconds_to_stop(call: Callable[[], Any], error: type[BaseException], after: float = 0.2) -> float:
+    """How long a call goes on after a signal whose handler raises."""
+    sent = [0.0]
+
+    def handler(number: int, frame: Any) -> None:
+        sent[0] = time.perf_counter()
+        raise error
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, after)
+    try:
+        with pytest.raises(error):
+            call()
+        return time.perf_counter() - sent[0]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, StopError])
+@pytest.mark.parametrize("what", ["raw op", "out op", "session", "block"])
+def test_a_signal_stops_what_takes_long(what: str, error: type[BaseException]) -> None:
+    out = np.empty((1, 48, 96, 96, 64), np.float32)
+    calls: dict[str, Callable[[], Any]] = {
+        "raw op": convolve,
+        "out op": lambda: vg.out_ops.__dict__["Conv3D"](out=out, input=BIG, filter=WIDE, **STEPS),
+        "session": session_of("Conv3D", BIG, WIDE, **STEPS),
+        "block": matmul(),
+    }
+    started = time.perf_counter()
+    # The bar is 0.1 s (python -m tools.soak --kind interrupts); a machine that does something else as well gets more.
+    assert seconds_to_stop(calls[what], error) < 0.7
+    assert time.perf_counter() - started < 4, "it was not interrupted, it ended"
+    if what == "out op":
+        now = out.copy()
+        time.sleep(0.1)
+        assert np.array_equal(out, now), "a kernel writes to memory that is the caller's again"
+
+
+def test_a_handler_that_does_not_raise_changes_nothing() -> None:
+    seen: list[int] = []
+    x = np.random.default_rng(0).standard_normal((1, 24, 40, 40, 8)).astype(np.float32)
+    w = np.random.default_rng(1).standard_normal((5, 5, 5, 8, 16)).astype(np.float32)
+
+    def handler(number: int, frame: Any) -> None:
+        seen.append(number)
+        vg.raw_ops.MaxPool3D(input=X, **POOL)
+
+    wanted = vg.raw_ops.Conv3D(input=x, filter=w, **STEPS)
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.001, 0.002)
+    try:
+        for _ in range(5):
+            assert np.array_equal(vg.raw_ops.Conv3D(input=x, filter=w, **STEPS), wanted)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert seen
+
+
+def test_no_variable_is_written_after_an_interrupt() -> None:
+    page = vg.Page("variables")
+    variable = vg.ops.Variable(page, shape=[], dtype="float64", name="v")
+    vg.ops.Assign(page, variable, 1.0, name="start")
+    slow = vg.ops.Sum(page, vg.ops.MatMul(page, *[vg.ops.Placeholder(page, dtype="float64", name="x")] * 2), [0, 1])
+    vg.ops.AssignAdd(page, variable, slow, name="more")
+    session = vg.ClientSession(page)
+    session.run(targets=["start"])
+    x = np.ones((3072, 3072))
+    seconds_to_stop(lambda: session.run("more", {"x": x}), KeyboardInterrupt)
+    assert session.run("v") == 1.0
+    assert session.run("more", {"x": np.ones((2, 2))}) == 1 + 8
+
+
+def test_other_threads_compute_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the main thread takes signals: elsewhere nothing is handed to another thread."""
+    monkeypatch.setattr(interrupt, "watched", None)
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(vg.raw_ops.AvgPool3D(input=BIG, **POOL)))
+    thread.start()
+    thread.join()
+    assert found and not found[0].any()
+
+
+# Limits
+
+
+def test_limits_count_copies_of_inputs() -> None:
+    x = np.broadcast_to(np.float32(1), (1, 500, 500, 500, 12))
+    pool: dict[str, Any] = {"ksize": [1, 100, 100, 100, 1], "strides": [1, 100, 100, 100, 1], "padding": "VALID"}
+    with vg.limits(bytes=10**6), pytest.raises(vg.ResourceExhaustedError, match="copies of inputs of 6,000,000,000"):
+        vg.raw_ops.MaxPool3D(input=x, **pool)
+    small = np.ones((1, 8, 8, 8, 2), np.float64)[..., ::2]
+    with vg.limits(bytes=small.size * 8 - 1), pytest.raises(vg.ResourceExhaustedError, match="copies of inputs"):
+        vg.raw_ops.AvgPool3D(input=small, **POOL | {"strides": [1, 8, 8, 8, 1]})
+
+
+def test_a_repeated_call_without_memory_raises_our_error() -> None:
+    script("""
+        import resource
+        x = np.ones((1, 32, 64, 64, 8), np.float32)
+        pool = dict(ksize=[1, 2, 2, 2, 1], strides=[1, 1, 1, 1, 1], padding="SAME")
+        for _ in range(3): vg.raw_ops.MaxPool3D(input=x, **pool)
+        used = int(open("/proc/self/statm").read().split()[0]) * 4096
+        held = []
+        resource.setrlimit(resource.RLIMIT_AS, (used + 2**20, -1))
+        try:
+            for _ in range(50): held.append(vg.raw_ops.MaxPool3D(input=x, **pool))
+        except vg.ResourceExhaustedError as error:
+            assert "VG020" in str(error)
+        else:
+            raise SystemExit("there was memory")
+    """)
+
+
+def test_tables_of_long_axes_do_not_pile_up() -> None:
+    cpu._prepared.clear()
+    fast.forget()
+    for size in range(400_000, 412_000, 1_000):
+        vg.raw_ops.MaxPool3D(input=np.zeros((1, 1, 1, size, 1), np.float16), ksize=[1, 1, 1, 3, 1], **STEPS)
+    assert sum(one.bytes for one in cpu._prepared.values()) <= cpu.KEPT_BYTES
+    kept = {id(ready.prepared): ready.prepared.bytes for named in fast._known["MaxPool3D"].values()
+            for ready in named.ready.values()}  # fmt: skip
+    assert 0 < sum(kept.values()) <= cpu.KEPT_BYTES
+
+
+@pytest.mark.parametrize("value", ["4294967296", "0", "-1", "two", "1e3", "1025"])
+def test_nonsense_in_the_number_of_threads_is_told(value: str) -> None:
+    done = script("vg.raw_ops.MaxPool3D(input=np.ones((1, 4, 4, 4, 1)), ksize=[1, 2, 2, 2, 1], strides=[1] * 5, "
+                  "padding='SAME'); assert vg.get_num_threads() >= 1", VOXGRAD_NUM_THREADS=value)  # fmt: skip
+    assert "VOXGRAD_NUM_THREADS must be an integer from 1 to 1024" in done.stderr and value in done.stderr

@@ -82,6 +82,8 @@ def forget() -> None:
     """Drop every signature."""
     global _table_bytes
     for calls in tuple(_known.values()):
+        for named in tuple(calls.values()):
+            named.ready.clear()  # whoever is about to add to it has it in hand
         calls.clear()
     _table_bytes = 0
 
@@ -136,7 +138,7 @@ def remember(plan: Plan, arguments: Mapping[str, Any]) -> None:
     if key is None:
         return
     if len(calls) >= _LARGEST or len(named.ready) >= _LARGEST:
-        calls.clear()
+        forget()
     empty = np.empty if problem.output_bytes < memory.SMALLEST else memory.empty
     finite = nonfinite.must_be_finite(problem)
     _make_room(prepared.bytes)

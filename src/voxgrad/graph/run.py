@@ -248,11 +248,7 @@ class Run:
         self.context.block = step.name
         result = self._watched(step, inputs)
         try:
-            if result is not None:
-                return result()
-            if step.windowed:
-                return self._compute_windowed(step, inputs)
-            return evaluate(step.op, inputs, step.attrs, self.context)
+            return _evaluated(step, inputs, self.context) if result is None else result()
         except CancelledError:
             raise
         except Exception as error:
@@ -262,27 +258,21 @@ class Run:
     def _watched(self, step: Step, inputs: list[Any]) -> Callable[[], tuple[Any, ...]] | None:
         """What gives the result of a block that may take long; None for others, which are computed here.
 
-        A signal can interrupt a long one. Kernels of the 3-D family see to that themselves; tensors on another device
-        stay with the thread that knows its streams; what writes lines stays with the one that runs.
+        A signal can interrupt a long one. Tensors on another device stay with the thread that knows its streams, what
+        writes lines with the one that runs.
         """
-        if step.windowed or self.context.place is not None or step.op.name in _TALKS or not interrupt.is_possible():
+        if self.context.place is not None or step.op.name in _TALKS or not interrupt.is_possible():
             return None
         memory, size = self.host.memory, _size(step.op, inputs)
-        seconds, largest = memory.lengths.get(step.name, (0.0, -1))
+        seconds, largest = memory.lengths.get(step.name, (0.0, _SURELY_SHORT))
         if seconds < interrupt.LONG and size <= largest:
             return None
         context = replace(self.context)  # of its own: the blocks behind it may run before it has ended
         before = context.state.copy() if step.stateful else context.state
         start = time.perf_counter()
-        found = interrupt.watched(
-            lambda: evaluate(step.op, inputs, step.attrs, context), lambda: self.host.leave(before)
-        )
+        found = interrupt.watched(lambda: _evaluated(step, inputs, context), lambda: self.host.leave(before))
         memory.lengths[step.name] = time.perf_counter() - start, size
         return found
-
-    def _compute_windowed(self, step: Step, inputs: list[Any]) -> tuple[Any, ...]:
-        arguments = {item.name: value_of(value) for item, value in zip(step.op.inputs, inputs, strict=True)}
-        return (self.context.run_windowed(step.op, {**arguments, **step.attrs}),)
 
     def _fail(self, index: int, step: Step, error: Exception) -> None:
         """Tell which block failed; errors of ours get the block's name, others become ours."""
@@ -354,6 +344,13 @@ class Run:
         return states.DEAD, why
 
 
+def _evaluated(step: Step, inputs: list[Any], context: Context) -> tuple[Any, ...]:
+    if not step.windowed:
+        return evaluate(step.op, inputs, step.attrs, context)
+    arguments = {item.name: value_of(value) for item, value in zip(step.op.inputs, inputs, strict=True)}
+    return (context.run_windowed(step.op, {**arguments, **step.attrs}),)
+
+
 def _size(op: Op, inputs: list[Any]) -> int:
     """How many elements come in, and about how many the numbers among them ask for."""
     found = 0
@@ -374,6 +371,8 @@ def _size_of(value: Any) -> int:
 
 
 _FEW = 16
+_SURELY_SHORT = 2**13
+"""Elements with which no block takes long; whether it does with more is found out."""
 
 
 def _spread_list(values: list[Any], slots: Slots, results: Any, step: Step) -> None:
