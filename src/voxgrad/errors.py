@@ -208,10 +208,20 @@ class Faults:
             raise self.error()
 
 
-def show(value: object) -> str:
-    """A value as messages show it: shapes without blanks, long things cut."""
+def show(value: object, depth: int = 0) -> str:
+    """A value as messages show it: shapes without blanks, long things cut, whatever it is."""
     if isinstance(value, (tuple, list)):
-        items = [show(item) for item in value[:12]] + (["..."] if len(value) > 12 else [])
+        if depth > 4:
+            return "[...]"
+        items = [show(item, depth + 1) for item in value[:12]] + (["..."] if len(value) > 12 else [])
         return f"[{','.join(items)}]"
-    text = value if isinstance(value, str) else repr(value)
+    text = value if isinstance(value, str) else safe_repr(value)
     return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def safe_repr(value: object) -> str:
+    """The repr of anything: a foreign class may fail when it is asked for it."""
+    try:
+        return repr(value)
+    except Exception as error:
+        return f"<{type(value).__name__} without a repr: {type(error).__name__}>"

@@ -215,7 +215,7 @@ def test_titles() -> None:
     page.name = "another"
     assert page.name == "another" and page.to_dict()["name"] == "another"
     for wrong in ("", "a\nb", 3):
-        with pytest.raises(InvalidArgumentError, match="VG061"):
+        with pytest.raises(InvalidArgumentError, match=r"VG061|VG002"):
             page.name = wrong  # type: ignore[assignment]
 
 

@@ -23,6 +23,7 @@ PACKAGE = ROOT / "src" / "voxgrad"
 # Rooms from left to right; a room knows those on its left. The last line may import everything.
 ROOMS = [
     ["errors", "_version", "doors"],
+    ["arguments"],
     ["catalog"],
     ["reference", "kernels"],
     ["arrays"],
@@ -62,7 +63,8 @@ def test_imports_point_one_way(path: Path) -> None:
         return
     assert room in RANK, f"{room} is no room of the house"
     for other in imported_rooms(path) - {room}:
-        assert RANK[other] < RANK[room] or (RANK[other] == RANK[room] == 4), f"{room} must not know {other}"
+        beside = RANK[other] == RANK[room] == RANK["raw_ops"]
+        assert RANK[other] < RANK[room] or beside, f"{room} must not know {other}"
 
 
 def calls_of(path: Path, *names: str) -> list[ast.Call]:

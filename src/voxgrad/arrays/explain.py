@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from voxgrad.arguments import checked
 from voxgrad.arrays.deferred import planner
 from voxgrad.arrays.functions import bind
 from voxgrad.arrays.gpu import GpuPlan, is_for_gpu, plan_on_gpu
@@ -31,6 +32,7 @@ class LazyPlan:
         return f"{head}\n  kernel:    one task for each of {made.npartitions} chunks"
 
 
+@checked
 def explain(op: str | Callable[..., Any], **arguments: Any) -> Plan | GpuPlan | OrdinaryPlan | LazyPlan:
     """What a call would do, without doing it: kernel, semantics, windows, copies; of ordinary ops types and shapes.
 

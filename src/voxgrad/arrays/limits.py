@@ -9,6 +9,7 @@ from contextvars import ContextVar, Token
 from pathlib import Path
 from types import TracebackType
 
+from voxgrad.arguments import checked
 from voxgrad.errors import Fault, Faults, InvalidArgumentError
 
 UNCHECKED = 64 * 2**20
@@ -19,6 +20,7 @@ limit_in_force = _limit.get
 """The limit of the innermost `limits` block, or None. The variable's own method: every call of an op asks for it."""
 
 
+@checked
 class limits:  # noqa: N801 - used like a function, as a context manager
     """Refuse calls whose result, with the copies that inputs need, is larger than `bytes` in a block of code.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.model import REQUIRED, Attr, Op
-from voxgrad.errors import Faults
+from voxgrad.errors import Faults, safe_repr
 
 INT32_MAX = 2**31 - 1
 _BAD = object()
@@ -59,7 +59,11 @@ def _boolean(value: Any) -> Any:
 def _dtype(value: Any) -> Any:
     if isinstance(value, dtypes.DType):
         return value
-    name = value if isinstance(value, str) else getattr(value, "__name__", None) or str(getattr(value, "name", value))
+    name = (
+        value
+        if isinstance(value, str)
+        else getattr(value, "__name__", None) or str(getattr(value, "name", None) or safe_repr(value))
+    )
     return dtypes.named(name.removeprefix("torch.")) or _BAD
 
 
@@ -119,7 +123,7 @@ def _parse(attr: Attr, value: Any, faults: Faults) -> Any:
     wanted, parse = KINDS[attr.kind]
     parsed = parse(value)
     if parsed is _BAD:
-        faults.add("VG002", attr.name, wanted=f"be {wanted}", got=f"{type(value).__name__} {value!r}")
+        faults.add("VG002", attr.name, wanted=f"be {wanted}", got=f"{type(value).__name__} {safe_repr(value)}")
         return _BAD
     if attr.choices and parsed not in attr.choices:
         listed = " or ".join(repr(choice) for choice in attr.choices)

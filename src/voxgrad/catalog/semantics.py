@@ -6,6 +6,7 @@ from __future__ import annotations
 from contextvars import ContextVar, Token
 from types import TracebackType
 
+from voxgrad.arguments import checked
 from voxgrad.errors import Fault, InvalidArgumentError
 
 SEMANTICS = {
@@ -19,6 +20,7 @@ current_semantics = _current.get
 """The semantics in force for this thread or task. The variable's own method: every call of an op asks for it."""
 
 
+@checked
 class semantics:  # noqa: N801 - used like a function, as a context manager
     """Select the semantics for a block of code; safe with threads and asyncio.
 

@@ -9,7 +9,7 @@ from typing import Any
 from voxgrad.catalog.describe import shown_default
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Attr, Input, Op
-from voxgrad.errors import Faults
+from voxgrad.errors import Faults, show
 from voxgrad.graph.block import Block, Output, Value
 from voxgrad.graph.page import Page
 from voxgrad.graph.values import literal, spec_of, type_of
@@ -34,6 +34,10 @@ def _follows(op: Op, attr: Attr) -> bool:
 
 def add_block(page: Page, op: Op, arguments: tuple[Any, ...], named: dict[str, Any], name: str | None) -> Any:
     """Put an op on a page and return its outputs."""
+    if not isinstance(page, Page):
+        faults = Faults(op.name)
+        faults.add("VG002", "page", wanted="be a Page", got=f"{type(page).__name__} {show(page)}")
+        raise faults.error()
     given = _bound(op, arguments, named)
     attrs = {attr.name: given[attr.name] for attr in op.attrs if given.get(attr.name) is not None}
     _complete_constant(op, attrs)

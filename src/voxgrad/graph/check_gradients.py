@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from voxgrad.arguments import checked
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.dtypes import DType
 from voxgrad.errors import Faults
@@ -21,6 +22,7 @@ from voxgrad.graph.session import ClientSession
 from voxgrad.graph.values import Array, literal, spec_of
 
 STEPS = tuple(10.0**-power for power in range(1, 9))
+MOST_DIRECTIONS = 1000
 TOLERANCE = {dtypes.FLOAT64: 1e-6, dtypes.FLOAT32: 5e-3, dtypes.HALF: 0.2, dtypes.BFLOAT16: 0.5}
 """The relative error at the best step up to which a gradient is right. Blocks are checked in float64 where they can."""
 
@@ -55,10 +57,11 @@ class GradientCheck:
         return f"{mark} {self.block}.{self.pin} ({self.op}): relative error {self.error:.2g} at step {self.step:g}"
 
 
+@checked
 def check_gradients(
     page: Page,
-    ys: Sequence[Output | str] | None = None,
-    xs: Sequence[Output | str] | None = None,
+    ys: Sequence[Output | Block | str] | None = None,
+    xs: Sequence[Output | Block | str] | None = None,
     *,
     feeds: Mapping[Any, Any] | None = None,
     steps: Sequence[float] = STEPS,
@@ -70,6 +73,14 @@ def check_gradients(
     Each block is taken out of the page with the values that reach it there, cast to float64 where its op takes that;
     the gradient that its declaration builds is compared with central differences along random directions.
     """
+    faults = Faults("check_gradients")
+    if not 1 <= directions <= MOST_DIRECTIONS:
+        faults.add("VG003", "directions", wanted=f"be from 1 to {MOST_DIRECTIONS}", got=directions)
+    if seed < 0:
+        faults.add("VG003", "seed", wanted="be 0 or more", got=seed)
+    if len(steps) == 0 or not all(math.isfinite(step) and step > 0 for step in steps):
+        faults.add("VG003", "steps", wanted="be sizes above 0", got=list(steps))
+    faults.raise_if_any()
     roots = [page.output(y).block for y in ys] if ys is not None else page.blocks
     blocks = order(roots).blocks
     if xs is not None:

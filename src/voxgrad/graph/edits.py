@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from voxgrad.arguments import checked
 from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.graph.block import Output, Source, Value
 from voxgrad.graph.page import Page
@@ -28,6 +29,7 @@ Edit = Mapping[str, Any]
 _Names = dict[str, str]
 
 
+@checked
 def apply(page: Page, fix: Fix | Edit | Sequence[Edit]) -> None:
     """Carry out a fix, one edit, or several."""
     if isinstance(fix, Mapping):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from voxgrad.arguments import checked
 from voxgrad.catalog import registry
 from voxgrad.errors import Fault, Faults, InvalidArgumentError, UnimplementedError
 from voxgrad.graph.block import Block, Output
@@ -18,6 +19,7 @@ DIFFERENTIABLE = ("float", "complex")
 """Kinds of element types that carry a gradient; integers stop it."""
 
 
+@checked
 def gradients(ys: Output | Sequence[Output], xs: Output | Sequence[Output], grad_ys: Any = None) -> list[Output | None]:
     """Add the blocks that compute the sum over ys of d(ys)/d(xs), one output per x; None where no path leads there.
 
@@ -35,7 +37,8 @@ def gradients(ys: Output | Sequence[Output], xs: Output | Sequence[Output], grad
     page = targets[0].block.page
     for output in (*targets, *sources):
         page.output(output)
-    seeds = [grad_ys] if isinstance(grad_ys, Output) else list(grad_ys or [None] * len(targets))
+    given = [None] * len(targets) if grad_ys is None else grad_ys
+    seeds = list(given) if isinstance(given, (list, tuple)) else [given]
     if len(seeds) != len(targets):
         raise InvalidArgumentError(
             Fault("VG004", "gradients", "grad_ys", f"have {len(targets)} entries, as ys", str(len(seeds)))

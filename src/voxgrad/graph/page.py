@@ -38,12 +38,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from voxgrad.arguments import checked
 from voxgrad.arrays.locks import make_lock
 from voxgrad.catalog import registry
 from voxgrad.catalog.model import Op
 from voxgrad.catalog.semantics import SEMANTICS
 from voxgrad.doors import through
-from voxgrad.errors import Fault, InvalidArgumentError
+from voxgrad.errors import Fault, InvalidArgumentError, show
 from voxgrad.graph.block import Block, Output, Source, Value, Wire
 from voxgrad.graph.values import kept
 from voxgrad.kernels.arraywise.files import Files
@@ -99,6 +100,7 @@ class Store:
             del readers[reader]
 
 
+@checked
 class Page:
     """A scope of blocks. `page.sub("name")` is a scope inside it: the same page, with a prefix before new names.
 
@@ -185,7 +187,11 @@ class Page:
 
     def allow_files(self, *places: str | PathLike[str]) -> None:
         """Let the blocks of the page read and write files of some folders besides."""
-        self.files = self.files.allowing(*places)
+        try:
+            self.files = self.files.allowing(*places)
+        except (OSError, ValueError) as error:
+            fault = Fault("VG051", "Page", "allow_files", "be folders", f"{show(list(places))}: {error}")
+            raise InvalidArgumentError(fault) from None
 
     @property
     def revision(self) -> int:

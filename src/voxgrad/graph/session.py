@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from voxgrad.arguments import checked
 from voxgrad.arrays.execute import execute
 from voxgrad.arrays.limits import limit_in_force
+from voxgrad.arrays.literals import Unfit
 from voxgrad.arrays.locks import make_lock
 from voxgrad.arrays.positions import GRADIENTS, Positions
 from voxgrad.catalog.model import Op, Spec
@@ -40,6 +42,7 @@ Fetch = Output | Block | str
 _MAX_PLANS = 64
 
 
+@checked
 class ClientSession:
     """Runs a page, as often as wanted.
 
@@ -113,7 +116,11 @@ class ClientSession:
         if call is None or not call.op.outputs or not call.op.outputs[0].ref or call.op.inputs:
             faults.add("VG067", output.block.name, wanted="be a variable", got=output.block.op_name)
             raise faults.error()
-        array = to_array(value, inference.spec(output).dtype)
+        try:
+            array = to_array(value, inference.spec(output).dtype)
+        except Unfit as error:
+            error.tell(faults, output.block.name)
+            raise faults.error() from None
         check_feed(output, array, inference.spec(output), {}, faults)
         faults.raise_if_any()
         with self._lock:

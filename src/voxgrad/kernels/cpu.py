@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from voxgrad.arguments import checked
 from voxgrad.catalog import geometry
 from voxgrad.catalog.dtypes import BFLOAT16, FLOAT32, FLOAT64, HALF, DType
 from voxgrad.catalog.problem import Problem
@@ -185,6 +186,7 @@ def use_isa(name: str) -> None:
     _setting = _setting_of(_setting.threads, name)
 
 
+@checked
 def set_num_threads(count: int) -> None:
     """Use at most `count` threads from now on. Results do not depend on it.
 

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any
 
+from voxgrad.arguments import checked
 from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.volumes.chunk import last_reads
 from voxgrad.volumes.layout import Piece
@@ -58,6 +59,7 @@ class Cost:
         )
 
 
+@checked
 def cost(plan: PagePlan) -> Cost:
     """The cost of a plan."""
     layout = plan.layout
@@ -188,6 +190,7 @@ class Advice:
         return f"{self.cost}\nfits:     --chunks {cut} in workers of {_bytes(self.memory)}"
 
 
+@checked
 def advise(plan: PagePlan, memory: int | str, align: Sequence[int] | None = None) -> Advice:
     """The largest chunks whose tasks fit into `memory` (bytes, or text as "1.5 GiB") per worker.
 

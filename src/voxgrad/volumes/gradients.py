@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from voxgrad.arguments import checked
 from voxgrad.errors import Faults
 from voxgrad.graph.block import Output
 from voxgrad.graph.gradients import gradients
@@ -25,6 +26,7 @@ from voxgrad.volumes.run import CHUNKS, Progress, page_of, run_page
 Array = np.ndarray[Any, Any]
 
 
+@checked
 def value_and_gradients(
     page: Page | str | Path,
     loss: Output | str,

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from voxgrad.arguments import checked
 from voxgrad.catalog.model import Input, Op
 from voxgrad.catalog.registry import find
 from voxgrad.catalog.semantics import current_semantics
@@ -40,6 +41,7 @@ CHUNKS = (128, 128, 128)
 _SYNC_SECONDS = 1.0
 
 
+@checked
 def apply(
     op: str,
     inputs: Mapping[str, Any],
@@ -100,11 +102,13 @@ def _placeholder(page: Page, op: Op, item: Input, store: Store, dtype: str | Non
     return made
 
 
+@checked
 def plan_op(op: str, inputs: Mapping[str, Any], *, chunks: Sequence[int] = CHUNKS, **more: Any) -> PagePlan:
     """The plan of `apply`, without running it: `vg.volumes.cost(plan)` says what it takes."""
     return op_job(op, inputs, "", chunks=chunks, **more).plan()
 
 
+@checked
 def plan_page(
     page: Page | str | Path,
     volumes: Mapping[str, Any],
@@ -122,6 +126,7 @@ def page_of(page: Page | str | Path) -> Page:
     return page if isinstance(page, Page) else Page.load(page)
 
 
+@checked
 def run_page(
     page: Page | str | Path,
     volumes: Mapping[str, Any] | None = None,

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from os.path import exists
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from voxgrad.arguments import checked
 from voxgrad.catalog.model import Input, Op
 from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
 from voxgrad.formats.tensor_files import bad_file, is_array_file, read_array, write_array, write_npz
@@ -35,6 +37,7 @@ SUFFIXES = tuple(_FORMATS)
 _ZARR_MARKS = ("zarr.json", ".zarray", ".zgroup")
 
 
+@checked
 def open_volume(path: str | Path, *, axes: str | None = None, write: bool = False) -> Store:
     """Open a volume without reading it: `vg.open_volume("scan.nii.gz")[0, 20:40]`.
 
@@ -42,8 +45,13 @@ def open_volume(path: str | Path, *, axes: str | None = None, write: bool = Fals
     "NDHWC". With `write`, boxes of the file can be replaced.
     """
     place, member = split_name(path)
-    format_ = _format(place, member)
-    if not place.exists():
+    try:
+        format_ = _format(place, member)
+    except (OSError, ValueError) as error:
+        if isinstance(error, VoxgradError):
+            raise
+        raise bad_file(place, "be the name of a file", str(error)[:60]) from None
+    if not exists(place):
         raise bad_file(place, "exist", "no such file")
     with reading(path, format_):
         return _module(format_).open_store(place, member, axes, write)  # type: ignore[no-any-return]
@@ -60,6 +68,7 @@ def headers(asked: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
     return found
 
 
+@checked
 def create_volume(
     path: str | Path,
     shape: Sequence[int],
@@ -87,6 +96,7 @@ def create_volume(
     return open_volume(path, axes=axes, write=True)
 
 
+@checked
 def save_volume(
     path: str | Path,
     array: Any,
