@@ -77,12 +77,12 @@ def test_the_sweep_finds_what_is_wrong() -> None:
     memory.clear()
     assert not memory.is_right()
     memory.array[...] = want
-    assert memory.is_right() and memory.is_near(1e-6)
+    assert memory.is_right() and memory.is_near(want, 1e-6)
     memory.array[1, 3] += 1
-    assert not memory.is_right() and not memory.is_near(1e-3)
+    assert not memory.is_right() and not memory.is_near(want, 1e-3)
     memory.array[...] = want
     memory._part[-1] = 0
-    assert not memory.is_right() and not memory.is_near(1e-3)
+    assert not memory.is_right() and not memory.is_near(want, 1e-3)
 
 
 def test_cases_of_a_seed_are_always_the_same() -> None:
