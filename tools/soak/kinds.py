@@ -186,6 +186,101 @@ def forks(chance: random.Random, folder: Path) -> Counts:
     return {"forks": done}
 
 
+def many_forks(chance: random.Random, folder: Path) -> Counts:
+    """A thousand children of a process that computes in three threads; each computes one result and ends."""
+    x = np.random.default_rng(chance.randrange(2**31)).standard_normal((1, 33, 32, 32, 8)).astype(np.float32)
+    pool = POOL | {"strides": [1] * 5}
+    wanted, stop = vg.raw_ops.MaxPool3D(input=x, **pool), threading.Event()
+
+    def load() -> None:
+        while not stop.is_set():
+            cycle: list[Any] = [vg.raw_ops.MaxPool3D(input=x, **pool)]
+            cycle.append(cycle)
+
+    running = [threading.Thread(target=load) for _ in range(3)]
+    for thread in running:
+        thread.start()
+    try:
+        for number in range(1000):
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if np.array_equal(vg.raw_ops.MaxPool3D(input=x, **pool), wanted) else 3)
+            _await(child, number)
+    finally:
+        stop.set()
+        for thread in running:
+            thread.join()
+    return {"forks": 1000}
+
+
+def collections(chance: random.Random, folder: Path) -> Counts:
+    """A hundred thousand collections while results that lie in cycles are made, large and small, in two threads."""
+    large = np.zeros((1, 33, 64, 64, 2), np.float32)  # a result of a megabyte and more, which is recycled
+    most = 50_000
+
+    def work() -> None:
+        for number in range(most):
+            cycle: list[Any] = [vg.raw_ops.MaxPool3D(input=large if number % 50 == 0 else large[:, :2, :4, :4], **POOL)]
+            cycle.append(cycle)
+            gc.collect(0)
+
+    running = [threading.Thread(target=work) for _ in range(2)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    return {"collections": 2 * most}
+
+
+def interrupts(chance: random.Random, folder: Path) -> Counts:
+    """Ctrl-C inside every kernel of the family and in a block of NumPy: the longest that one took to stop."""
+    x = np.zeros((1, 64, 160, 160, 16), np.float32)
+    window: dict[str, Any] = {"ksize": [1, 9, 9, 9, 1], "strides": [1] * 5, "padding": "SAME"}
+    conv: dict[str, Any] = {"filter": np.zeros((7, 7, 7, 16, 16), np.float32), "strides": [1] * 5, "padding": "SAME"}
+    page = vg.Page("long")
+    a = vg.ops.Placeholder(page, dtype="float64", name="a")
+    vg.ops.MatMul(page, a, a, name="y")
+    session = vg.ClientSession(page, cache=False)
+    calls: list[Callable[[], Any]] = [
+        lambda: vg.raw_ops.Conv3D(input=x, **conv),
+        lambda: vg.raw_ops.Conv3DBackpropInputV2(input_sizes=x.shape, out_backprop=x, **conv),
+        lambda: vg.raw_ops.Conv3DBackpropFilterV2(
+            input=x, filter_sizes=[7, 7, 7, 16, 16], out_backprop=x, strides=[1] * 5, padding="SAME"
+        ),
+        lambda: vg.raw_ops.AvgPool3D(input=x, **window),
+        lambda: vg.raw_ops.AvgPool3DGrad(orig_input_shape=x.shape, grad=x, **window),
+        lambda: vg.raw_ops.MaxPool3D(input=x, **window),
+        lambda: vg.raw_ops.MaxPool3DGrad(orig_input=x, orig_output=x, grad=x, **window),
+        lambda: vg.raw_ops.MaxPool3DGradGrad(orig_input=x, orig_output=x, grad=x, **window),
+        lambda: session.run("y", {"a": np.zeros((4096, 4096))}),
+    ]
+    stopped, longest = 0, 0.0
+    for call in calls:
+        took = _seconds_to_stop(call, chance.uniform(0.02, 0.3))
+        stopped += took is not None
+        longest = max(longest, took or 0.0)
+    assert longest < 1, f"an interrupt took {longest:.2f} s"
+    return {"interrupts": stopped, "ms for the longest": round(1000 * longest)}
+
+
+def _seconds_to_stop(call: Callable[[], Any], after: float) -> float | None:
+    """How long a call goes on after Ctrl-C; None where it had ended before."""
+    sent: list[float] = []
+
+    def interrupt(number: int, frame: Any) -> None:
+        sent.append(time.perf_counter())
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, after)
+    try:
+        call()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        return time.perf_counter() - sent[0]
+    return None
+
+
 def _in_child(seed: int) -> int:
     """What a forked child does: a few calls and a collection; 0 where all of it was right."""
     try:
@@ -300,6 +395,9 @@ KINDS: dict[str, Kind] = {
     "edits": edits,
     "threads": threads,
     "forks": forks,
+    "many_forks": many_forks,
+    "collections": collections,
+    "interrupts": interrupts,
     "kills": kills,
     "studio": studio,
     "disks": full_disks,
