@@ -141,3 +141,8 @@ def test_a_part_of_a_part_counts_all_that_is_left_out() -> None:
     axis: Any = geometry.axis(20, 3, 2, 1, SAME)
     once = geometry.part(axis, (4, 18), (2, 9))
     assert geometry.part(once, (3, 10), (2, 5)) == geometry.part(axis, (7, 14), (4, 7))
+
+
+def test_an_axis_without_padding_starts_at_its_first_cell() -> None:
+    axis = geometry.Axis(5, 3, 3)
+    assert (axis.stride, axis.dilation, axis.start(0), axis.start(2)) == (1, 1, 0, 2)

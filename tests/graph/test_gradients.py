@@ -162,3 +162,11 @@ def test_the_family_passes_its_check_on_both_sides() -> None:
         "Conv3DBackpropFilterV2",
     }  # fmt: skip
     assert [str(one) for one in checks if not one.passed] == []
+
+
+def test_typed_values_are_no_sources() -> None:
+    page = Page("typed")
+    x = ops.Const(page, np.float32([1, 2, 3]), name="x")
+    twice = page.add("Mul", {"x": 2.0, "y": x}, name="twice")
+    (dx,) = vg.gradients([twice.output(0)], [x])
+    assert vg.ClientSession(page).run(dx).tolist() == [2, 2, 2]

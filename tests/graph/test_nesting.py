@@ -53,7 +53,7 @@ def test_folding_changes_no_result(chosen: list[str], inputs: list[str], outputs
             np.testing.assert_array_equal(one, other)
     assert str(page.outputs["pooled"].shape) == str(plain.outputs["pooled"].shape)
     page.inline("part")
-    assert "part/pool" in page
+    assert "part/pool" in page and len(page.blocks) == len(plain.blocks)
     for one, other in zip(run(page), wanted, strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -70,6 +70,15 @@ def test_what_cannot_be_folded_is_told() -> None:
     with pytest.raises(vg.InvalidArgumentError, match="stand for a page"):
         page.inline("pool")
     assert len(run(page)) == 2, "and nothing has changed"
+
+
+def test_what_stands_for_a_page_that_is_gone_cannot_be_put_back() -> None:
+    page = network()
+    page.fold(["pool"], "part")
+    data = page.to_dict()
+    del data["pages"]
+    with pytest.raises(vg.InvalidArgumentError, match=r"must stand for a page; got .*part"):
+        Page.from_dict(data).inline("part")
 
 
 def test_control_edges_follow_the_fold() -> None:

@@ -452,7 +452,8 @@ class Sweep:
         loaded = cpu.library()
         assert loaded is not None, "the sweep needs the native library"
         self._use_isa = loaded.vg_use_isa
-        self.isas = list(isas or cpu.ISA_NAMES[: loaded.vg_best_isa() + 1])
+        named = os.environ.get("VOXGRAD_ISA")
+        self.isas = list(isas or ([named] if named else cpu.ISA_NAMES[: loaded.vg_best_isa() + 1]))
         self.seed, self.report = seed, Report()
         self._masks: Counter[tuple[str, str, tuple[int, ...]]] = Counter()
 

@@ -12,9 +12,9 @@ in tools/mutants/excused.json and are not counted. The same seed makes the same 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import queue
-import random
 import sys
 import threading
 import time
@@ -65,19 +65,30 @@ Pick = Callable[[str, Path], list[Change]]
 
 
 def sample(count: int, seed: int) -> Pick:
-    """Changes from all over the lines: one of each, so that lines with many operators do not rule."""
+    """Changes from all over the lines: one of each, so that lines with many operators do not rule.
+
+    Each is drawn by its own text, so that an edit of one line leaves the changes of the others as they are.
+    """
     whole = sum(area.share for area in AREAS.values())
 
+    def draw(change: Change) -> bytes:
+        return hashlib.sha256(repr((seed, change.path, change.lines)).encode()).digest()
+
     def pick(name: str, tree: Path) -> list[Change]:
-        chance = random.Random(seed)
         lines: dict[tuple[str, int], list[Change]] = {}
         for change in AREAS[name].changes(tree):
             lines.setdefault((change.path, change.line), []).append(change)
-        places = list(lines.values())
-        chance.shuffle(places)
-        return [chance.choice(changes) for changes in places[: -(-count * AREAS[name].share // whole)]]
+        drawn = sorted((min(changes, key=draw) for changes in lines.values()), key=lambda one: draw(one)[::-1])
+        return drawn[: -(-count * AREAS[name].share // whole)]
 
     return pick
+
+
+def same(name: str, tree: Path) -> list[Change]:
+    """Those that were tried the last time, as far as the lines are still there."""
+    wanted = {one.key for one in known(name)}
+    found = {(change.path, *change.lines): change for change in AREAS[name].changes(tree)}
+    return [change for key, change in found.items() if key in wanted]
 
 
 def known(name: str) -> list[Result]:
@@ -206,7 +217,7 @@ def options() -> argparse.Namespace:
 def main() -> int:
     """The command."""
     given = options()
-    pick = sample(given.count, given.seed)
+    pick = same if given.again else sample(given.count, given.seed)
     results = []
     for name in given.area or AREAS:
         if given.list:

@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ISA = os.environ.get("VOXGRAD_ISA") or "avx2"
 """The instruction set whose kernels are changed and tested."""
 _OTHERS = " or ".join(sorted({"baseline", "avx2", "avx512"} - {ISA}))
+_KERNEL_TESTS = ("paths", "edges_of_paths", "kernels", "second_gradient", "rounding", "determinism", "properties")
 
 
 def _builds_gradients(function: ast.FunctionDef) -> bool:
@@ -54,7 +55,18 @@ class Area:
 AREAS = {
     "native": Area(
         ("native/src/kernels/*.hpp",),
-        ("tests/kernels",),
+        tuple(
+            f"tests/kernels/test_{name}.py"
+            for name in (
+                "paths",
+                "edges_of_paths",
+                "kernels",
+                "second_gradient",
+                "rounding",
+                "determinism",
+                "properties",
+            )
+        ),
         share=30,
         bar=95,
         variables=(("VOXGRAD_ISA", ISA),),
@@ -85,7 +97,14 @@ AREAS = {
     ),
     "gradients": Area(
         ("src/voxgrad/catalog/*.py", "src/voxgrad/graph/gradients.py"),
-        ("tests/graph/test_gradients.py", "tests/catalogue/test_gradients.py", "tests/kernels/test_derivatives.py"),
+        (
+            "tests/graph/test_gradients.py",
+            "tests/catalogue/test_gradients.py",
+            "tests/kernels/test_derivatives.py",
+            "tests/catalogue/test_batch_norm.py",
+            "tests/catalogue/test_sessions.py",
+            "tests/catalogue/test_vectors.py",
+        ),
         share=15,
         bar=95,
         only=_builds_gradients,
@@ -115,9 +134,9 @@ AREAS = {
         ),
         (
             "tests/volumes/test_plan.py",
+            "tests/volumes/test_costs.py",
             "tests/arrays/test_arrays.py",
             "tests/volumes/test_pages.py",
-            "tests/volumes/test_run.py",
         ),
         share=12,
         bar=90,

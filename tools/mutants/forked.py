@@ -24,6 +24,9 @@ from typing import Any
 
 import pytest
 
+UNSURE, UNCHANGED = 76, 77
+"""How children end where a function's new code does not fit it, and where the change is in no function."""
+
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
     yield code
@@ -60,7 +63,8 @@ class Forks:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """In place of running the tests once."""
         for line in self.requests:
-            answer = self._fork(session, json.loads(line))
+            request = json.loads(line)
+            answer = {} if "nothing" in request else self._fork(session, request)
             self.answers.write(json.dumps(answer) + "\n")
             self.answers.flush()
         return True
@@ -85,11 +89,11 @@ class Forks:
             by = said.read()
         code = os.waitstatus_to_exitcode(status)
         used = usage.ru_utime + usage.ru_stime if usage else 0.0
-        return {"stalled": not done, "hung": code == -signal.SIGXCPU, "passed": code == 0, "unchanged": code == 77,
-                "by": by or f"status {code}", "used": used}  # fmt: skip
+        return {"stalled": not done, "hung": code == -signal.SIGXCPU, "passed": code == 0,
+                "unchanged": code in (UNSURE, UNCHANGED), "by": by or f"status {code}", "used": used}  # fmt: skip
 
     def _in_child(self, session: pytest.Session, request: dict[str, Any], writing: int) -> None:
-        status = 3
+        status = UNSURE
         try:
             os.setsid()
             limit = int(request["limit"]) + 1
@@ -104,7 +108,7 @@ class Forks:
                 changed = renew(str(path), bytes.fromhex(request["before"]), path.read_bytes())
                 loaded = any(getattr(one, "__file__", None) == str(path) for one in list(sys.modules.values()))
                 if loaded and not changed and not request["lazily"]:
-                    os._exit(77)
+                    os._exit(UNCHANGED)
             first = {name: at for at, name in enumerate(request["first"])}
             items = sorted(session.items, key=lambda item: first.get(item.nodeid, len(first)))
             for at, item in enumerate(items):

@@ -85,22 +85,22 @@ class Lane:
         arguments, variables = self._command()
         return run([sys.executable, "-m", "pytest", *arguments], self.folder, variables, 10 * self.limit)
 
+    def load(self) -> None:
+        """Start the process that loads the tests, from sources without a change."""
+        arguments, variables = self._command()
+        ours, theirs = os.pipe(), os.pipe()
+        command = [sys.executable, "-m", "tools.mutants.forked", str(ours[0]), str(theirs[1]), *arguments]
+        self.forks = subprocess.Popen(
+            command, cwd=self.folder, env=os.environ | variables, stdout=subprocess.DEVNULL,
+            pass_fds=(ours[0], theirs[1]),
+        )  # fmt: skip
+        os.close(ours[0])
+        os.close(theirs[1])
+        self.requests, self.answers = os.fdopen(ours[1], "w"), os.fdopen(theirs[0])
+        self.ask(nothing=True)
+
     def ask(self, **request: Any) -> dict[str, Any]:
         """Run the tests in a child of the process that has loaded them."""
-        if self.forks is None or self.forks.poll() is not None:
-            arguments, variables = self._command()
-            ours, theirs = os.pipe(), os.pipe()
-            command = [sys.executable, "-m", "tools.mutants.forked", str(ours[0]), str(theirs[1]), *arguments]
-            self.forks = subprocess.Popen(
-                command,
-                cwd=self.folder,
-                env=os.environ | variables,
-                stdout=subprocess.DEVNULL,
-                pass_fds=(ours[0], theirs[1]),
-            )
-            os.close(ours[0])
-            os.close(theirs[1])
-            self.requests, self.answers = os.fdopen(ours[1], "w"), os.fdopen(theirs[0])
         self.requests.write(json.dumps({"limit": self.limit, "first": []} | request) + "\n")
         self.requests.flush()
         line = self.answers.readline()
@@ -111,6 +111,7 @@ class Lane:
 
     def begin(self, taken: float) -> float:
         """The tests without a change must pass; a change gets their processor time, once known, several times over."""
+        self.load()
         if not taken:
             answer = self.ask()
             if not answer["passed"]:
@@ -121,6 +122,7 @@ class Lane:
 
     def adopt(self, other: Lane) -> None:
         """Take over what the first lane found out."""
+        self.load()
         self.limit = other.limit
 
     def end(self) -> None:
