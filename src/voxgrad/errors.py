@@ -162,6 +162,9 @@ _CLASS_OF_CODE: dict[str, type[VoxgradError]] = {
 }
 
 
+_MOST_LETTERS = 1000
+
+
 class Faults:
     """Collects the faults of one call, so that all of them are reported together."""
 
@@ -184,7 +187,7 @@ class Faults:
         expected: Any = None,
     ) -> None:
         """Note a fault; `unimplemented` marks one that is a missing feature rather than a mistake."""
-        fault = Fault(code, self.op, argument, wanted, show(got), remedy)
+        fault = Fault(code, self.op, argument, _cut(wanted), show(got), remedy)
         self.found.append(fault)
         if expected is not None:
             self.expected[fault] = expected
@@ -206,6 +209,11 @@ class Faults:
         """Raise everything found so far, if there is anything."""
         if self.found:
             raise self.error()
+
+
+def _cut(text: str) -> str:
+    """What is wanted may name sizes and values of others, as many as there are."""
+    return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 3]}..."
 
 
 def show(value: object, depth: int = 0) -> str:

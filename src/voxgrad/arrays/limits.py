@@ -3,17 +3,22 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from contextvars import ContextVar, Token
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from voxgrad.arguments import checked
 from voxgrad.errors import Fault, Faults, InvalidArgumentError
 
 UNCHECKED = 64 * 2**20
 """Results up to this size are not worth a look at the machine's free memory."""
+
+_COPIED = 2**16
+"""Views up to this size are not worth a look at what they would be as copies."""
 
 _limit: ContextVar[int | None] = ContextVar("voxgrad_limit_bytes", default=None)
 limit_in_force = _limit.get
@@ -70,18 +75,41 @@ def free_memory() -> int:
     return max(0, min(free, default=2**63 - 1))
 
 
-def check_size(op: str, wanted: int, faults: Faults, free: Callable[[], int] | None = None, *, copied: int = 0) -> None:
-    """Note a fault if a result of `wanted` bytes, and copies of inputs, pass the limit. `free`: see `current_limit`."""
-    if wanted + copied <= UNCHECKED and limit_in_force() is None:
-        return
+def passed_limit(wanted: int, free: Callable[[], int] | None = None) -> int | None:
+    """The limit that `wanted` bytes pass, None where they may be taken. `free` is as in `current_limit`."""
+    if wanted <= UNCHECKED and limit_in_force() is None:
+        return None
     limit = current_limit(free)
-    if wanted + copied > limit:
+    return limit if wanted > limit else None
+
+
+def check_size(
+    op: str,
+    wanted: int,
+    faults: Faults,
+    free: Callable[[], int] | None = None,
+    *,
+    copied: int = 0,
+    argument: str = "output",
+) -> None:
+    """Note a fault if a result of `wanted` bytes, and copies of inputs, pass the limit. `free`: see `current_limit`."""
+    limit = passed_limit(wanted + copied, free)
+    if limit is not None:
+        what = "a result" if argument == "output" else "an array"
         copies = f" and copies of inputs of {copied:,} bytes" if copied else ""
         remedy = "Check the sizes for a typo, or raise the limit with vg.limits(bytes=...)."
-        faults.add(
-            "VG020",
-            "output",
-            wanted=f"need at most {limit:,} bytes",
-            got=f"a result of {wanted:,} bytes{copies}",
-            remedy=remedy,
-        )
+        got = f"{what} of {wanted:,} bytes{copies}"
+        faults.add("VG020", argument, wanted=f"need at most {limit:,} bytes", got=got, remedy=remedy)
+
+
+def check_repeated(op: str, argument: str, value: Any, faults: Faults) -> None:
+    """Note a fault for an array that is more than it holds, where what it stands for passes the limit.
+
+    That is a view that repeats its elements, and an empty array with endless rows.
+    """
+    for array in value if isinstance(value, (list, tuple)) else (value,):
+        size = getattr(array, "nbytes", _COPIED)
+        if size > _COPIED and 0 in (array.strides if hasattr(array, "strides") else array.stride()):
+            check_size(op, size, faults, argument=argument)
+        elif not size:
+            check_size(op, math.prod(size or 1 for size in array.shape) * array.itemsize, faults, argument=argument)

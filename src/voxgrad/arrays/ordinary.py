@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -14,15 +14,15 @@ import numpy as np
 from voxgrad.arrays import deferred
 from voxgrad.arrays import execute as windowed
 from voxgrad.arrays.kinds import NUMPY, TORCH, Kind, kind_of
-from voxgrad.arrays.limits import check_size
+from voxgrad.arrays.limits import check_repeated, check_size, passed_limit
 from voxgrad.arrays.literals import Unfit, make_arrays, refuses, to_array, type_of, written
-from voxgrad.catalog import attributes
+from voxgrad.catalog import attributes, dtypes
 from voxgrad.catalog.dims import all_known
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Call, Input, Op, Spec
 from voxgrad.catalog.problem import check_types
 from voxgrad.catalog.semantics import current_semantics
-from voxgrad.catalog.shapes import FOLDED, size_of
+from voxgrad.catalog.shapes import FOLDED, memory_of, size_of
 from voxgrad.errors import Faults, show
 
 _NATIVE = (NUMPY, TORCH)
@@ -70,7 +70,7 @@ def execute(op: Op, arguments: Mapping[str, Any]) -> Any:
     from voxgrad.kernels.arraywise import Context, evaluate
 
     inputs = [_beside(value, like) for value in plan.values]
-    results = evaluate(op, inputs, plan.attrs, Context(windowed=windowed.execute))
+    results = evaluate(op, inputs, plan.attrs, Context(windowed=windowed.execute, passed_limit=passed_limit))
     wrapped = [_wrapped(result, kind, like) for result in own(results, [*plan.values, *plan.attrs.values()])]
     if len(wrapped) < 2:
         return wrapped[0] if wrapped else None
@@ -85,10 +85,7 @@ def make_plan(op: Op, arguments: Mapping[str, Any]) -> OrdinaryPlan:
     kind, like = _common_kind(op, arguments, faults)
     faults.raise_if_any()
     values = _taken(op, arguments, faults)
-    specs = {item.name: _spec(item, value) for item, value in zip(op.inputs, values, strict=True)}
-    check_types(op, specs, faults)
-    faults.raise_if_any()
-    results = _check_results(op, Call(op, specs, attrs, current_semantics()), faults)
+    results = check_call(op, values, attrs, faults)
     return OrdinaryPlan(op, values, attrs, kind, like, results)
 
 
@@ -137,13 +134,17 @@ def _copied(array: Any) -> Any:
     return array.copy() if isinstance(array, np.ndarray) else array.clone()
 
 
-def _check_results(op: Op, call: Call, faults: Faults) -> tuple[Spec, ...]:
-    """Shapes fit and results fit into memory, before anything is computed."""
-    made = op.infer(call, faults) if op.infer is not None else ()
+def check_call(op: Op, values: Sequence[Any], attrs: Mapping[str, Any], faults: Faults) -> tuple[Spec, ...]:
+    """Types and shapes fit, and results fit into memory, as the values themselves say before anything is computed."""
+    specs = {item.name: _spec(item, value) for item, value in zip(op.inputs, values, strict=True)}
+    check_types(op, specs, faults)
+    for item, value in zip(op.inputs, values, strict=True):
+        check_repeated(op.name, item.name, value, faults)
+    faults.raise_if_any()
+    made = op.infer(Call(op, specs, attrs, current_semantics()), faults) if op.infer is not None else ()
     faults.raise_if_any()
     flat = [spec for entry in made or () for spec in (entry if isinstance(entry, tuple) else (entry,))]
-    sizes = [size_of(spec.shape or ()) * spec.dtype.itemsize for spec in flat if spec.dtype and all_known(spec.shape)]
-    check_size(op.name, sum(sizes), faults)
+    check_size(op.name, sum(memory_of(spec) for spec in flat if spec.dtype and all_known(spec.shape)), faults)
     faults.raise_if_any()
     return tuple(flat)
 
@@ -212,6 +213,8 @@ def _spec(item: Input, value: Any) -> Any:
 
 
 def _one_spec(item: Input, array: Any) -> Spec:
+    if item.type is dtypes.RESOURCE:
+        return Spec(dtypes.RESOURCE)
     shape = tuple(int(size) for size in array.shape)
     values = None
     if item.host and size_of(shape) <= FOLDED:

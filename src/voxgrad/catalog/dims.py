@@ -12,6 +12,7 @@ Arithmetic whose result is a plain number gives an `int`.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,12 +43,13 @@ _Terms = dict[_Product, int]
 class Dim:
     """A symbolic size: a sum of integer multiples of products of names and quotients, kept in one normal form."""
 
-    __slots__ = ("_hash", "_terms", "_text")
+    __slots__ = ("_extent", "_hash", "_terms", "_text")
 
     def __init__(self, name: str):
-        self._terms: _Terms = {(name,): 1}
+        self._terms: _Terms = {(name if len(name) <= MOST_LETTERS else _shortened(name),): 1}
         self._text = ""
         self._hash = 0
+        self._extent: tuple[int, int] | None = None
 
     @property
     def constant(self) -> int:
@@ -191,13 +193,48 @@ def symbolic(shape: Sequence[Any] | None, owner: str) -> tuple[Size, ...] | None
 
 def _made(terms: _Terms) -> Dim:
     dim = Dim.__new__(Dim)
-    dim._terms, dim._text, dim._hash = terms, "", 0
+    dim._terms, dim._text, dim._hash, dim._extent = terms, "", 0, None
     return dim
+
+
+MOST_LETTERS = 200
+MOST_FACTORS, MOST_DEPTH = 400, 32
+"""An expression of more factors, or of deeper quotients, becomes a symbol of its own: on a page that multiplies sums,
+expressions would double with every block."""
+
+
+def _shortened(text: str) -> str:
+    """A name for a long expression, the same for the same one."""
+    return f"{text[:24]}...{hashlib.blake2b(text.encode(errors='replace'), digest_size=8).hexdigest()}"
+
+
+def _extent_of(dim: Dim) -> tuple[int, int]:
+    """How many factors an expression has, those inside of quotients too, and how deep they are."""
+    if dim._extent is None:
+        inner = [
+            _extent_of(part)
+            for product in dim._terms
+            for factor in product
+            if not isinstance(factor, str)
+            for part in (factor.top, factor.bottom)
+            if isinstance(part, Dim)
+        ]
+        own = sum(1 + len(product) for product in dim._terms)
+        dim._extent = own + sum(count for count, _ in inner), 1 + max((depth for _, depth in inner), default=0)
+    return dim._extent
+
+
+def _bounded(dim: Dim) -> Dim:
+    """The expression, or a symbol in its place where it is too long."""
+    factors, depth = _extent_of(dim)
+    if factors <= MOST_FACTORS and depth <= MOST_DEPTH and all(abs(count) < 2**63 for count in dim._terms.values()):
+        return dim
+    return Dim(_shortened(str(dim)))
 
 
 def _simplified(terms: _Terms) -> Size:
     kept = {product: count for product, count in terms.items() if count}
-    return kept.get((), 0) if not any(kept) else _made(kept)
+    return kept.get((), 0) if not any(kept) else _bounded(_made(kept))
 
 
 def _terms(value: Size) -> _Terms | None:
@@ -222,7 +259,7 @@ def _divided(top: Size, bottom: Size) -> Size:
     exact = _exactly_divided(top, bottom)
     if exact is not None:
         return exact
-    return _made({(_Quotient(top if isinstance(top, Dim) else _made({(): top}), bottom),): 1})
+    return _bounded(_made({(_Quotient(top if isinstance(top, Dim) else _made({(): top}), bottom),): 1}))
 
 
 def _exactly_divided(top: Size, bottom: Dim) -> Size | None:
@@ -260,7 +297,7 @@ def _divided_by_number(top: Dim, bottom: int) -> Size:
     remainder = _simplified(rest)
     if not isinstance(remainder, Dim):
         return _simplified(whole)
-    return _simplified(whole) + _made({(_flattened(remainder, bottom),): 1})
+    return _simplified(whole) + _bounded(_made({(_flattened(remainder, bottom),): 1}))
 
 
 def _flattened(top: Dim, bottom: int) -> _Quotient:

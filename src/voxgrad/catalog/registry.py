@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from dataclasses import replace
+from functools import cache
 
 from voxgrad.catalog import (
     array,
@@ -33,7 +35,7 @@ from voxgrad.catalog import (
 )  # fmt: skip
 from voxgrad.catalog.model import Op
 from voxgrad.catalog.shapes import checked
-from voxgrad.errors import Fault, InvalidArgumentError
+from voxgrad.errors import Fault, InvalidArgumentError, show
 
 FAMILY: tuple[Op, ...] = (*conv3d.OPS, *avg_pool3d.OPS, *max_pool3d.OPS)
 """The 3-D windowed family, closed under differentiation."""
@@ -61,6 +63,26 @@ def find(name: str) -> Op:
         return OPS[name]
     if name in ALIASES:
         return OPS[ALIASES[name]]
-    near = difflib.get_close_matches(name, OPS, n=3, cutoff=0.5)
-    remedy = f"Did you mean {' or '.join(near)}?" if near else "`voxgrad ops` lists them."
-    raise InvalidArgumentError(Fault("VG050", "catalog", "op", "be the name of an op", repr(name), remedy))
+    raise InvalidArgumentError(Fault("VG050", "catalog", "op", "be the name of an op", show(repr(name)), nearest(name)))
+
+
+def nearest(name: str) -> str:
+    """What to say of a name that no op has. Looks only at ops that share runs of three letters with it."""
+    counts = Counter(op for part in _triples(name[:80]) for op in _with_triples().get(part, ()))
+    likely = [op for op, _ in counts.most_common(8)]
+    near = difflib.get_close_matches(name[:80], likely, n=3, cutoff=0.5)
+    return f"Did you mean {' or '.join(near)}?" if near else "`voxgrad ops` lists the ops that exist."
+
+
+def _triples(name: str) -> set[str]:
+    folded = f"^{name.lower()}"
+    return {folded[at : at + 3] for at in range(len(folded) - 2)}
+
+
+@cache
+def _with_triples() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name in OPS:
+        for part in _triples(name):
+            found.setdefault(part, []).append(name)
+    return found

@@ -10,8 +10,12 @@ from typing import Any
 from voxgrad.catalog.dims import Dim, all_known, differ, known
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Call, Op, Shape, Spec
-from voxgrad.errors import Faults
+from voxgrad.errors import Faults, show
 
+POINTER = 8
+"""Bytes of a text in a tensor, without its letters."""
+MOST_OUTPUTS = 2**16
+"""A list of more outputs is a slip of the keyboard, which must not fill the memory."""
 Infer = Callable[[Call, Faults], tuple[Any, ...] | None]
 Rule = Callable[[Call, Faults], Shape | None]
 
@@ -123,6 +127,15 @@ def size_of(shape: Sequence[Any]) -> Any:
     return math.prod(shape) if all_known(shape) else _product(shape)
 
 
+def memory_of(spec: Spec) -> int:
+    """The bytes that a tensor of known shape takes, and an empty one as if it had one cell along its empty axes.
+
+    What is computed beside an empty tensor, such as a number for each of its rows, is not empty.
+    """
+    assert spec.shape is not None and spec.dtype is not None
+    return math.prod(size or 1 for size in spec.shape) * (spec.dtype.itemsize or POINTER)
+
+
 def _product(shape: Sequence[Any]) -> Any:
     total: Any = 1
     for size in shape:
@@ -132,7 +145,7 @@ def _product(shape: Sequence[Any]) -> Any:
 
 def text(shape: Sequence[Any] | None) -> str:
     """A shape as messages show it."""
-    return "an unknown shape" if shape is None else f"[{','.join(map(str, shape))}]"
+    return "an unknown shape" if shape is None else show(tuple(str(size) for size in shape[:40]))
 
 
 def has_rank(call: Call, name: str, rank: int, faults: Faults, *, at_least: bool = False) -> bool:
@@ -153,18 +166,24 @@ def scalar(call: Call, name: str, faults: Faults) -> None:
 
 
 def checked(op: Op) -> Infer | None:
-    """The inference of an op between checks of what its inputs declare.
+    """The inference of an op between checks of what its inputs and outputs declare.
 
     Before it: inputs declared as scalars, [], are such and no list is empty; the rule may read such an input as one
-    number. After it: inputs declared as vectors, such as [n], are such, where the rule had nothing to say.
+    number; no list of outputs is endless. After it: inputs declared as vectors, such as [n], are such, where the rule
+    had nothing to say.
     """
     infer = op.infer
     if infer is None:
         return None
     vectors = [item.name for item in op.inputs if not item.many and _is_vector(item.shape)]
+    counts = [item.count for item in op.outputs if item.many]
 
     def inferred(call: Call, faults: Faults) -> tuple[Any, ...] | None:
         before = len(faults.found)
+        for name in counts:
+            count = call.attrs.get(name)
+            if isinstance(count, int) and count > MOST_OUTPUTS:
+                faults.add("VG003", name, wanted=f"be at most {MOST_OUTPUTS}", got=count)
         for item in call.op.inputs:
             if item.shape == "[]" and not item.many:
                 has_rank(call, item.name, 0, faults)

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from voxgrad.errors import Fault, VoxgradError
+from voxgrad.errors import Fault, VoxgradError, show
 from voxgrad.formats.text.reader import point_at
 
 WIDTH = 120
@@ -25,11 +25,14 @@ def pointer(path: Path) -> str:
     return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path)
 
 
-def broken(source: str, wanted: str, got: object, *, path: Path = (), text: str = "", remedy: str = "") -> Fault:
+def broken(
+    source: str, wanted: str, got: object, *, path: Path = (), text: str | Places = "", remedy: str = ""
+) -> Fault:
     """A fault of a document. With its text, the message shows the line."""
-    at = locate(text, path) if text else None
-    line = "" if at is None else f":{text.count(chr(10), 0, at) + 1}"
-    where = "" if at is None else point_at(text, at)
+    places = text if isinstance(text, Places) else Places(text)
+    at = places.of(path) if places.text else None
+    line = "" if at is None else f":{places.text.count(chr(10), 0, at) + 1}"
+    where = "" if at is None else point_at(places.text, at)
     return Fault("VG053", f"{source}{line}", pointer(path) or "the document", wanted, str(got), remedy, where)
 
 
@@ -58,7 +61,7 @@ def _syntax(source: str, text: str, at: int, reason: str) -> Fault:
 def _check_depth(text: str, source: str) -> None:
     """Refuse deep nesting before the parser recurses into it."""
     depth = 0
-    for match in re.finditer(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', text):
+    for match in re.finditer(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]', text):
         mark = match[0]
         if mark in "[{":
             depth += 1
@@ -71,9 +74,10 @@ def _check_depth(text: str, source: str) -> None:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice!r} twice in one object")
+        seen: set[str] = set()
+        # A set's add gives None: the first name that was seen before.
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise ValueError(f"the key {show(repr(twice))} twice in one object")
     return found
 
 
@@ -85,36 +89,48 @@ _BLANK = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
 
 
-def locate(text: str, path: Path) -> int | None:
-    """The index in a valid JSON text of the value at a path, or of the nearest value around it."""
-    at = _skip(text, 0)
-    for part in path:
-        entry = _entry(text, at, part)
-        if entry is None:
-            break
-        at = entry
-    return at
+class Places:
+    """Where the values of a valid JSON text stand. Each object and list is looked through once, however many ask."""
+
+    def __init__(self, text: str):
+        self.text = text
+        self._inside: dict[int, dict[str | int, int]] = {}
+
+    def of(self, path: Path) -> int:
+        """The index in the text of the value at a path, or of the nearest value around it."""
+        at = _skip(self.text, 0)
+        for part in path:
+            if at not in self._inside:
+                self._inside[at] = dict(_entries(self.text, at))
+            if part not in self._inside[at]:
+                break
+            at = self._inside[at][part]
+        return at
 
 
-def _entry(text: str, at: int, part: str | int) -> int | None:
-    """Where the value of a key or an index starts, in the object or list that starts at `at`."""
-    if text[at : at + 1] != ("[" if isinstance(part, int) else "{"):
-        return None
+def locate(text: str, path: Path) -> int:
+    """As `Places.of`, for one path."""
+    return Places(text).of(path)
+
+
+def _entries(text: str, at: int) -> Iterator[tuple[str | int, int]]:
+    """Keys or indices, and where their values start, of the object or list that starts at `at`."""
+    named = text[at : at + 1] == "{"
+    if not named and text[at : at + 1] != "[":
+        return
     at = _skip(text, at + 1)
     index = 0
     while at < len(text) and text[at] not in "]}":
         name: str | int = index
-        if isinstance(part, str):
+        if named:
             name, at = _DECODER.raw_decode(text, at)
             at = _skip(text, _skip(text, at) + 1)
-        if name == part:
-            return at
+        yield name, at
         _, at = _DECODER.raw_decode(text, at)
         at = _skip(text, at)
         if text[at : at + 1] == ",":
             at = _skip(text, at + 1)
         index += 1
-    return None
 
 
 def _skip(text: str, at: int) -> int:

@@ -24,6 +24,7 @@ from voxgrad.formats.constants import Arrays, Reader, Writer
 from voxgrad.formats.json_text import broken
 from voxgrad.formats.migrations import STEPS, VERSION, migrate
 from voxgrad.formats.tensor_files import bad_file, replace_file
+from voxgrad.graph.data import MOST_FAULTS
 from voxgrad.graph.page import Page
 from voxgrad.kernels.arraywise.files import Files
 
@@ -156,15 +157,16 @@ def from_data(
     value: Any, source: str = "page", folder: Path | None = None, text: str = "", known: Arrays | None = None
 ) -> Page:
     """The page in JSON data that was read already. With its text, errors show the line."""
+    places = json_text.Places(text)
     current = migrate(_checked_head(value, text, source))
-    decoder = _Decoder(text, source, folder, known)
+    decoder = _Decoder(places, source, folder, known)
     plain = decoder.page({key: item for key, item in current.items() if key not in ("format", "version")}, ())
     if decoder.faults:
         raise VoxgradError(decoder.faults)
     try:
         return Page.from_dict(plain)
     except VoxgradError as error:
-        raise VoxgradError([_placed(fault, text, source) for fault in error.faults]) from None
+        raise VoxgradError([_placed(fault, places, source) for fault in error.faults]) from None
 
 
 def _checked_head(value: Any, text: str, source: str) -> dict[str, Any]:
@@ -186,15 +188,15 @@ def _checked_head(value: Any, text: str, source: str) -> dict[str, Any]:
 class _Decoder:
     """Decodes the values of a page and its inner pages, and leaves the rest of the structure as it is."""
 
-    def __init__(self, text: str, source: str, folder: Path | None, known: Arrays | None):
+    def __init__(self, text: json_text.Places, source: str, folder: Path | None, known: Arrays | None):
         self.text = text
         self.source = source
         self.faults: list[Fault] = []
         self.values = Reader(folder, self.note, known)
 
     def note(self, path: json_text.Path, wanted: str, got: object) -> None:
-        """Remember a fault with its place; a hundred are enough."""
-        if len(self.faults) < 100:
+        """Remember a fault with its place; some are enough."""
+        if len(self.faults) < MOST_FAULTS:
             self.faults.append(broken(self.source, wanted, got, path=path, text=self.text))
 
     def page(self, data: dict[str, Any], path: json_text.Path) -> dict[str, Any]:
@@ -236,7 +238,7 @@ class _Decoder:
         ]
 
 
-def _placed(fault: Fault, text: str, source: str) -> Fault:
+def _placed(fault: Fault, text: json_text.Places, source: str) -> Fault:
     """A fault of the structure, whose argument is a place such as `blocks[3].inputs.x[0]`, with its line."""
     path = tuple(
         int(index) if index else key for key, index in re.findall(r"([^.\[\]]+)(?![^\[]*\])|\[(\d+)\]", fault.argument)

@@ -30,11 +30,13 @@ class Report:
     """Everything to tell about one import, in the order of the document."""
 
     remarks: list[Remark] = field(default_factory=list)
+    _told: set[Remark] = field(default_factory=set)
 
     def add(self, kind: str, place: str, text: str) -> None:
         """Remember something; the same is told once."""
         remark = Remark(kind, place, text)
-        if remark not in self.remarks:
+        if remark not in self._told:
+            self._told.add(remark)
             self.remarks.append(remark)
 
     @property

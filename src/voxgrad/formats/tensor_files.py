@@ -20,6 +20,8 @@ from voxgrad.arrays.limits import current_limit
 from voxgrad.errors import Fault, VoxgradError
 
 Array = np.ndarray[Any, Any]
+_MAX_HEADER = 10_000
+"""As NumPy has it."""
 
 
 def bad_file(path: str | Path, wanted: str, got: object, remedy: str = "", code: str = "VG051") -> VoxgradError:
@@ -67,8 +69,11 @@ def read_header(stream: IO[bytes], size: int, name: str) -> tuple[tuple[int, ...
     header_error = None
     try:
         version = np.lib.format.read_magic(stream)
-        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-        shape, fortran, dtype = read[version](stream)
+        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
+        length = stream.read(2 if version == (1, 0) else 4)
+        # NumPy reads as much as is told here, and complains afterwards.
+        head = stream.read(min(int.from_bytes(length, "little"), _MAX_HEADER + 1))
+        shape, fortran, dtype = read(io.BytesIO(length + head), max_header_size=_MAX_HEADER)
     except (ValueError, KeyError, EOFError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
         header_error = str(error) or type(error).__name__
     if header_error is not None:

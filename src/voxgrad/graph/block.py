@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from voxgrad.catalog import model
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Op, Spec
-from voxgrad.errors import Fault, InvalidArgumentError
+from voxgrad.errors import Fault, InvalidArgumentError, show
 
 if TYPE_CHECKING:
     from voxgrad.graph.page import Page, Store
@@ -124,7 +124,7 @@ class Block:
         self.sources: dict[str, list[Source]] = {}
         self.control: list[Block] = []
         self.position: tuple[float, float] | None = None
-        self._extra_outputs: list[str] = []
+        self._extra_outputs: dict[str, int] = {}
 
     @property
     def page(self) -> Page:
@@ -168,6 +168,11 @@ class Block:
             return tuple(item.name for item in self.op.outputs)
         return tuple(name for item in self.op.outputs for name in self._names_of(item))
 
+    @property
+    def output_count(self) -> int:
+        """How many outputs it has."""
+        return len(self.output_names) if self.op is None else sum(map(self.count_of, self.op.outputs))
+
     def _names_of(self, item: model.Output) -> Sequence[str]:
         return [f"{item.name}[{index}]" for index in range(self.count_of(item))] if item.many else [item.name]
 
@@ -187,48 +192,56 @@ class Block:
 
     def output_name(self, index: int) -> str:
         """The name of an output pin; one that the block does not have any more is an entry of its list, or numbered."""
-        names = self.output_names
-        if 0 <= index < len(names):
-            return names[index]
-        last = self.op.outputs[-1] if self.op is not None and self.op.outputs else None
-        if last is not None and last.many:
-            return f"{last.name}[{index - len(names) + self.count_of(last)}]"
+        if self.op is None:
+            names = self.output_names
+            return names[index] if 0 <= index < len(names) else str(index)
+        at = index
+        for item in self.op.outputs:
+            count = self.count_of(item)
+            if item.many and at >= 0 and (at < count or item is self.op.outputs[-1]):
+                return f"{item.name}[{at}]"
+            if at == 0 and not item.many:
+                return item.name
+            at -= count
         return str(index)
 
     @property
     def outputs(self) -> tuple[Output, ...]:
         """The outputs."""
-        return tuple(Output(self, index) for index in range(len(self.output_names)))
+        return tuple(Output(self, index) for index in range(self.output_count))
 
     def output(self, which: int | str = 0) -> Output:
         """An output by number or by name; a block of an unknown op has whatever output is asked for."""
         if isinstance(which, int):
             return Output(self, which)
-        names = self.output_names
-        if which in names:
-            return Output(self, names.index(which))
-        if which.isdecimal():
-            return Output(self, int(which))
-        member = self._member(which)
-        if member is not None:
-            return Output(self, member)
-        if self.op is None and self.used_page is None:
-            self._extra_outputs.append(which)
-            return Output(self, len(self._extra_outputs) - 1)
-        listed = ", ".join(names) or "none"
+        at = self._place(which)
+        if at is None and which.isdecimal() and len(which) < _DIGITS:
+            at = int(which)
+        if at is None and self.op is None and self.used_page is None:
+            at = self._extra_outputs.setdefault(which, len(self._extra_outputs))
+        if at is not None:
+            return Output(self, at)
+        listed = ", ".join(self.output_names[:_LISTED]) or "none"
         remedy = f"{self.op_name} has {listed}."
         raise InvalidArgumentError(
-            Fault("VG050", self.op_name, self.name, "have an output of this name", repr(which), remedy)
+            Fault("VG050", self.op_name, self.name, "have an output of this name", show(repr(which)), remedy)
         )
 
-    def _member(self, which: str) -> int | None:
-        """The number of an entry of a list of outputs, `output[2]`, also where the list is not that long yet."""
+    def _place(self, which: str) -> int | None:
+        """The number of the output of a name; of an entry of a list, `output[2]`, also where that is too short yet."""
+        if self.op is None:
+            used = self.used_page
+            if used is None:
+                return self._extra_outputs.get(which)
+            return list(used.outputs).index(which) if which in used.outputs else None
         name, _, entry = which.partition("[")
-        offset = 0
-        for item in self.op.outputs if self.op is not None else ():
-            if item.many and item.name == name and entry[:-1].isdecimal() and int(entry[:-1]) < MAX_LIST:
-                return offset + int(entry[:-1])
-            offset += self.count_of(item)
+        at = 0
+        for item in self.op.outputs:
+            if item.many and item.name == name and entry[:-1].isdecimal() and len(entry) < _DIGITS:
+                return at + int(entry[:-1]) if int(entry[:-1]) < MAX_LIST else None
+            if item.name == which and not item.many:
+                return at
+            at += self.count_of(item)
         return None
 
     @property
@@ -248,3 +261,6 @@ def is_variable(source: Output) -> bool:
 
 MAX_LIST = 4096
 """More outputs than this are a typing error, not a page."""
+_DIGITS = 10
+_LISTED = 40
+"""As many names as an error shows."""

@@ -16,6 +16,9 @@ from voxgrad.graph.page import Page
 MAX_DEPTH = 16
 """Pages inside pages; deeper nesting is an attack or a mistake."""
 
+MOST_FAULTS = 100
+"""A person reads fewer; a file can have millions."""
+
 _PAGE_KEYS = {"name", "semantics", "blocks", "inputs", "outputs", "targets", "initializers", "pages", "notes"}
 _BLOCK_KEYS = {"name", "op", "page", "attrs", "inputs", "control", "position"}
 
@@ -77,11 +80,20 @@ def plain(value: Any) -> Any:
 
 def from_dict(data: Mapping[str, Any]) -> Page:
     """The page that `to_dict` described; one error lists everything that is malformed, with its place."""
-    faults = Faults("Page")
+    faults = _Few("Page")
     page = _page(data, "", 0, faults)
     faults.raise_if_any()
     assert page is not None
     return page
+
+
+class _Few(Faults):
+    """The first faults; of the others, that there are more."""
+
+    def add(self, code: str, argument: str, *, wanted: str, got: object, **more: Any) -> None:
+        """Note a fault."""
+        if len(self.found) < MOST_FAULTS:
+            super().add(code, argument, wanted=wanted, got=got, **more)
 
 
 class _Reader:
@@ -124,7 +136,7 @@ def _page(data: Any, place: str, depth: int, faults: Faults) -> Page | None:
     try:
         page = Page(reader.get("name", str, "page", "text"), reader.get("semantics", str, "documented", "text"))
     except InvalidArgumentError as error:
-        faults.found.extend(error.faults)
+        faults.found.extend(error.faults[: MOST_FAULTS - len(faults.found)])
         page = Page()
     for name, inner in reader.get("pages", Mapping, {}, "an object").items():
         made = _page(inner, reader.at(f"pages.{name}"), depth + 1, faults)
@@ -145,7 +157,7 @@ def _guarded(faults: Faults, function: Any, *arguments: Any, **named: Any) -> An
     try:
         return function(*arguments, **named)
     except InvalidArgumentError as error:
-        faults.found.extend(error.faults)
+        faults.found.extend(error.faults[: MOST_FAULTS - len(faults.found)])
         return None
 
 
@@ -194,10 +206,10 @@ def _wires(page: Page, block: Block, entry: Mapping[str, Any], place: str, fault
             made = _source(page, source, f"{where}[{index}]", faults)
             if made is not None:
                 page.attach(block, str(pin), made)
-    for index, other in enumerate(reader.get("control", list, [], "a list of block names")):
-        if isinstance(other, str) and other in page:
-            page.run_after(block, other)
-        else:
+    others = reader.get("control", list, [], "a list of block names")
+    page.run_after(block, *(other for other in others if isinstance(other, str) and other in page))
+    for index, other in enumerate(others):
+        if not isinstance(other, str) or other not in page:
             faults.add("VG050", reader.at(f"control[{index}]"), wanted="be a block of this page", got=_kind(other))
 
 

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from voxgrad.arrays.limits import check_size
+from voxgrad.arrays.limits import check_repeated, check_size
 from voxgrad.arrays.literals import Unfit
-from voxgrad.catalog.dims import Dim, shapes_differ
+from voxgrad.catalog.dims import Dim, all_known, shapes_differ
 from voxgrad.catalog.model import Spec
+from voxgrad.catalog.shapes import memory_of
 from voxgrad.errors import Fault, Faults, InvalidArgumentError, show
 from voxgrad.graph.block import Block, Output
-from voxgrad.graph.estimate import bytes_of
 from voxgrad.graph.infer import Inference
 from voxgrad.graph.page import Page
 from voxgrad.graph.values import Array, to_array
@@ -39,6 +39,7 @@ def feed_arrays(page: Page, feeds: Feeds) -> dict[Output, Array]:
                 faults.add("VG067", output.block.name, wanted=error.wanted, got=error.got, remedy=error.remedy)
                 continue
             values[output] = array
+            check_repeated("ClientSession", output.block.name, array, faults)
             check_feed(output, array, spec, sizes, faults)
     faults.raise_if_any()
     return values
@@ -48,11 +49,10 @@ def too_large(blocks: Sequence[Block], inference: Inference) -> list[Fault]:
     """Results that the machine cannot hold, seen before anything is allocated."""
     found: list[Fault] = []
     for block in blocks:
-        amount = bytes_of(inference.specs.get(block, ()))
-        if isinstance(amount, int):
-            faults = Faults(block.op_name or block.uses)
-            check_size(block.op_name, amount, faults)
-            found.extend(replace(fault, argument=block.name) for fault in faults.found)
+        specs = [spec for spec in inference.specs.get(block, ()) if spec.dtype and all_known(spec.shape)]
+        faults = Faults(block.op_name or block.uses)
+        check_size(block.op_name, sum(map(memory_of, specs)), faults)
+        found.extend(replace(fault, argument=block.name) for fault in faults.found)
     return found
 
 

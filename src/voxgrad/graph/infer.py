@@ -6,7 +6,6 @@ After an edit only the changed blocks are looked at again, and those behind them
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any
@@ -23,6 +22,9 @@ from voxgrad.graph.rules import check_pins, given_attributes, host_values, infer
 from voxgrad.graph.values import literal, spec_of, type_of
 from voxgrad.graph.volume_files import Stamp, header, stamp
 
+MOST_BLOCKS = 20_000
+"""Blocks of a page with every page that its blocks stand for in their place. A few lines of pages that use each other
+could state any number of them."""
 UNKNOWN = Spec()
 Bound = Mapping[Output, Spec]
 """What is known of outputs from outside: feeds, or the wires into a page that is used as a block."""
@@ -51,6 +53,8 @@ class Inference:
         self._revisions: tuple[int, ...] = ()
         self._problems: list[PinProblem] | None = None
         self._cycles: list[list[Block]] = []
+        self._refused: set[Block] = set()
+        """Blocks that stand for pages of too many blocks."""
         self._looked: dict[Block, tuple[str, Stamp]] = {}
         """Blocks whose shapes come from files, with what was seen of the files."""
 
@@ -72,7 +76,7 @@ class Inference:
         return {
             block.name: {
                 "inputs": {pin: [_shown(one) for one in self.input_specs(block, pin)] for pin in block.input_names},
-                "outputs": {name: _shown(self.spec(block.output(name))) for name in block.output_names},
+                "outputs": {name: _shown(self.spec(Output(block, at))) for at, name in enumerate(block.output_names)},
             }
             for block in self.store.blocks.values()
         }
@@ -84,6 +88,8 @@ class Inference:
         stale = self._stale()
         if self._revisions == revisions and not stale:
             return
+        if len(self._path) == 1:
+            self._refused = _too_many(store)
         if not self._revisions:
             self._work(dict.fromkeys(store.blocks.values()), set(store.blocks.values()))
         else:
@@ -108,7 +114,7 @@ class Inference:
         made = Inference(self.store, bound, self._path[:-1])
         made.specs, made.calls, made.inner = dict(self.specs), dict(self.calls), dict(self.inner)
         made._faults, made._cycles, made._revisions = dict(self._faults), list(self._cycles), self._revisions
-        made._looked = dict(self._looked)
+        made._looked, made._refused = dict(self._looked), set(self._refused)
         dirty = {block for output in bound for block in (output.block, *output.block.readers)}
         made._work(downstream(dirty), dirty)
         return made
@@ -145,19 +151,18 @@ class Inference:
     def _infer(self, block: Block) -> tuple[Spec, ...]:
         faults = self._faults[block] = Faults(block.op_name or block.uses)
         self.calls.pop(block, None)
-        outputs = block.output_names
+        count = block.output_count
         if self.bound:
-            fed = [self.bound.get(Output(block, index)) for index in range(len(outputs))]
+            fed = [self.bound.get(Output(block, index)) for index in range(count)]
             if fed and all(spec is not None for spec in fed):
                 return tuple(spec or UNKNOWN for spec in fed)
         if block.op is not None:
-            return self._infer_op(block, block.op, len(outputs), faults)
+            return self._infer_op(block, block.op, count, faults)
         if block.uses:
             return self._infer_use(block, faults)
-        near = difflib.get_close_matches(block.op_name, registry.OPS, n=3, cutoff=0.6)
-        remedy = f"Did you mean {' or '.join(near)}?" if near else "`voxgrad ops` lists the ops that exist."
+        remedy = registry.nearest(block.op_name)
         faults.add("VG050", "", wanted="be an op of the catalogue", got=repr(block.op_name), remedy=remedy)
-        return (UNKNOWN,) * len(outputs)
+        return (UNKNOWN,) * count
 
     def _infer_op(self, block: Block, op: Op, count: int, faults: Faults) -> tuple[Spec, ...]:
         attrs = given_attributes(block, op, faults)
@@ -229,10 +234,15 @@ class Inference:
         page = block.used_page
         if page is None:
             faults.add("VG050", "", wanted="be a page inside this page", got=repr(block.uses))
-            return (UNKNOWN,) * len(block.output_names)
+            return (UNKNOWN,) * block.output_count
         if page.store in self._path:
             faults.add("VG062", "", wanted="not contain itself", got=repr(block.uses))
-            return (UNKNOWN,) * len(block.output_names)
+            return (UNKNOWN,) * block.output_count
+        self.inner.pop(block, None)
+        if block in self._refused:
+            wanted = f"stand for a page that makes this one {MOST_BLOCKS:,} blocks at most, all pages unfolded"
+            faults.add("VG021", "", wanted=wanted, got=f"{_unfolded(page.store, {}):,} in {block.uses!r}")
+            return (UNKNOWN,) * block.output_count
         bound = {}
         for name, inner in zip(page.input_names, page.input_blocks, strict=True):
             sources = block.sources.get(name, ())
@@ -283,6 +293,32 @@ class Inference:
             if block in self.inner:
                 found.extend(self.inner[block].problems(f"{block.name}/"))
         return found
+
+
+def _unfolded(store: Store, known: dict[Store, int]) -> int:
+    """How many blocks a page has with all others in their places; no more are counted than are too many."""
+    if store not in known:
+        # A page that contains itself is told elsewhere.
+        known[store] = len(store.blocks)
+        inner = sum(_unfolded(user.used_page.store, known) for user in store.users if user.used_page is not None)
+        known[store] = len(store.blocks) + inner
+    return known[store]
+
+
+def _too_many(store: Store) -> set[Block]:
+    """The blocks with whose pages a page becomes too large."""
+    known: dict[Store, int] = {}
+    if not store.users or _unfolded(store, known) <= MOST_BLOCKS:
+        return set()
+    total, found = len(store.blocks), set()
+    for block in store.blocks.values():
+        page = block.used_page
+        size = known.get(page.store, 0) if page is not None else 0
+        if total + size > MOST_BLOCKS and size:
+            found.add(block)
+        else:
+            total += size
+    return found
 
 
 def _shown(spec: Spec) -> dict[str, Any]:

@@ -29,14 +29,19 @@ def needs(block: Block, fed: Container[Output] = ()) -> list[Block]:
 
 
 def order(roots: Iterable[Block], fed: Container[Output] = (), within: Container[Block] | None = None) -> Order:
-    """The roots and all that they need (`within` some blocks), in the order of the page as far as wires allow."""
+    """The roots and all that they need (`within` some blocks), in the order of the page as far as wires allow.
+
+    Of rings that share blocks, one is told: there can be as many as there are wires, each as long as the page.
+    """
     done: set[Block] = set()
-    entered: set[Block] = set()
+    entered: dict[Block, int] = {}
+    """Blocks with their places on the path that is walked. `told` are the parts of it that are rings."""
     result = Order([], [])
     for root in roots:
         if root in done:
             continue
-        entered.add(root)
+        entered[root] = 0
+        told: list[tuple[int, int]] = []
         path: list[tuple[Block, Iterator[Block]]] = [(root, iter(needs(root, fed)))]
         while path:
             block, rest = path[-1]
@@ -44,13 +49,17 @@ def order(roots: Iterable[Block], fed: Container[Output] = (), within: Container
                 if other in done or (within is not None and other not in within):
                     continue
                 if other in entered:
-                    result.cycles.append(_ring(path, other))
+                    if not told or min(told[-1][1], len(path)) <= entered[other]:
+                        result.cycles.append([one for one, _ in path[entered[other] :]])
+                        told.append((entered[other], len(path)))
                     continue
-                entered.add(other)
+                entered[other] = len(path)
                 path.append((other, iter(needs(other, fed))))
                 break
             else:
                 path.pop()
+                if told and told[-1][0] >= len(path):
+                    told.pop()
                 done.add(block)
                 result.blocks.append(block)
     return result
@@ -106,11 +115,6 @@ def _queues(block: Block) -> set[Block]:
     """The blocks that a block has its queue from."""
     found = (block.sources.get(pin, ()) for pin in ("handle", "queue_handle"))
     return {one.block for sources in found for one in sources if isinstance(one, Output)}
-
-
-def _ring(path: list[tuple[Block, Iterator[Block]]], start: Block) -> list[Block]:
-    blocks = [block for block, _ in path]
-    return blocks[blocks.index(start) :]
 
 
 def downstream(blocks: Iterable[Block]) -> set[Block]:

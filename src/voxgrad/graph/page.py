@@ -55,6 +55,9 @@ if TYPE_CHECKING:
     from voxgrad.graph.problems import Fix, PinProblem
 
 
+MOST_LETTERS, MOST_SCOPES = 1000, 32
+
+
 class Store:
     """What all scopes of one page share."""
 
@@ -125,9 +128,7 @@ class Page:
 
     def sub(self, name: str, *, unique: bool = False) -> Page:
         """The scope inside this one with this name; with `unique`, one that nobody has used yet."""
-        for part in name.split("/"):
-            _checked(part)
-        full = self.prefix + name
+        full = _checked_path(self.prefix + name)
         return self._view((self.unique_name(full) if unique else full) + "/", "", self._waits)
 
     def with_op_name(self, name: str) -> Page:
@@ -299,8 +300,7 @@ class Page:
         return block
 
     def _free_name(self, name: str) -> str:
-        for part in name.split("/"):
-            _checked(part)
+        _checked_path(self.prefix + name)
         return self.unique_name(self.prefix + name)
 
     def _place(self, block: Block, position: tuple[float, float] | None) -> Block:
@@ -367,16 +367,19 @@ class Page:
     def rename(self, block: Block | str, name: str) -> Block:
         """Give a block another name in this scope; wires stay. A name that is taken is an error."""
         found = self.block(block)
-        full = self.prefix + name
-        for part in full.split("/"):
-            _checked(part)
+        full = _checked_path(self.prefix + name)
         if full == found.name:
             return found
         if full in self.store.blocks:
             raise InvalidArgumentError(Fault("VG060", "Page", "name", "be one that no other block has", repr(full)))
         # The order of blocks is part of the page: rebuilding keeps the block at its place.
         self._count_scopes(found.name, -1)
-        self.store.blocks = {full if one is found else old: one for old, one in self.store.blocks.items()}
+        blocks = self.store.blocks
+        if next(reversed(blocks.values())) is found:
+            blocks.pop(found.name)
+            blocks[full] = found
+        else:
+            self.store.blocks = {full if one is found else old: one for old, one in blocks.items()}
         found.name = full
         self._count_scopes(full, 1)
         self.store.touch(found, *found.readers)
@@ -592,9 +595,10 @@ def inside(store: Store) -> list[Store]:
 
 
 def _title(name: Any) -> str:
-    if isinstance(name, str) and name and name.isprintable():
+    if isinstance(name, str) and 0 < len(name) <= MOST_LETTERS and name.isprintable():
         return name
-    raise InvalidArgumentError(Fault("VG061", "Page", "name", "be printable text", repr(name)[:60]))
+    wanted = f"be printable text of at most {MOST_LETTERS:,} letters"
+    raise InvalidArgumentError(Fault("VG061", "Page", "name", wanted, repr(name)[:60]))
 
 
 def _checked(part: Any) -> str:
@@ -603,6 +607,17 @@ def _checked(part: Any) -> str:
         return part
     wanted = "be printable text without ':', '/', '^' or blanks at its ends"
     raise InvalidArgumentError(Fault("VG061", "Page", "name", wanted, repr(part)[:60]))
+
+
+def _checked_path(name: str) -> str:
+    """A name with its scopes. Every scope is known by its whole name, so that there cannot be any number of them."""
+    parts = name.split("/", MOST_SCOPES + 1)
+    if len(name) > MOST_LETTERS or len(parts) > MOST_SCOPES:
+        wanted = f"have at most {MOST_LETTERS:,} letters in {MOST_SCOPES} scopes"
+        raise InvalidArgumentError(Fault("VG061", "Page", "name", wanted, repr(name[:60])))
+    for part in parts:
+        _checked(part)
+    return name
 
 
 def _semantics(name: Any) -> str:

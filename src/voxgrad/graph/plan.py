@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from voxgrad.catalog.dims import all_known
 from voxgrad.catalog.dtypes import RESOURCE, DType
 from voxgrad.catalog.model import Call, Op
 from voxgrad.errors import Faults
@@ -46,6 +47,8 @@ class Step:
     keeps_inputs: bool = False
     """Puts inputs into a variable, a queue or another thing that outlives the run."""
     windowed: bool = False
+    open: bool = False
+    """The sizes of its results follow from values that only the run has."""
     takes_dead: bool = False
     """Wants to see values of branches that were not taken, as Merge does."""
     reads_variables: bool = False
@@ -126,6 +129,7 @@ def _lay_out_block(plan: Plan, place: _Place, block: Block, device: str) -> None
     step.flat_inputs, step.flat_outputs = _flat(inputs), _flat(outputs)
     step.stateful, step.windowed = op.stateful, op.problem is not None
     step.keeps_inputs = op.stateful and any(item.ref or item.type is RESOURCE for item in op.inputs)
+    step.open = not all(all_known(spec.shape) for spec in place.inference.specs[block])
     step.takes_dead = not step.windowed and find_kernel(op.kernel).dead
     step.reads_variables = not plan.variables.isdisjoint(step.flat_inputs)
     place.steps[block] = [len(plan.steps)]

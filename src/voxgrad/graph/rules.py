@@ -3,13 +3,20 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 from voxgrad.arrays.literals import make_arrays
 from voxgrad.catalog import attributes, problem
+from voxgrad.catalog.dims import all_known
 from voxgrad.catalog.model import Call, Op, Spec
+from voxgrad.catalog.shapes import FOLDED, text
 from voxgrad.errors import Faults
 from voxgrad.graph.block import MAX_LIST, Block
+
+MAX_RANK = 64
+"""Arrays have no more dimensions."""
 
 
 def given_attributes(block: Block, op: Op, faults: Faults) -> dict[str, Any]:
@@ -40,11 +47,27 @@ def infer_call(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
     if not _countable_lists(call, faults):
         return None
     if op.problem is not None:
-        return problem.infer(call, faults)
-    if op.infer is None or not all(attr.name in call.attrs for attr in op.attrs):
+        specs: Any = problem.infer(call, faults)
+    elif op.infer is None or not all(attr.name in call.attrs for attr in op.attrs):
         return None
-    specs = op.infer(call, faults)
-    return None if specs is None else _flat(op, specs)
+    else:
+        specs = op.infer(call, faults)
+        specs = None if specs is None else _flat(op, specs)
+    return None if specs is None else _bounded(call, specs, faults)
+
+
+def _bounded(call: Call, specs: tuple[Spec, ...], faults: Faults) -> tuple[Spec, ...] | None:
+    """The specs, if a tensor can be so: sizes that are made from sizes could grow with every block of a page."""
+    for spec in specs:
+        shape = spec.shape or ()
+        if len(shape) > MAX_RANK or (all_known(shape) and math.prod(shape) >= 2**63):
+            wanted = f"have at most {MAX_RANK} dimensions and fewer than 2**63 elements"
+            got = f"{len(shape)} dimensions" if len(shape) > MAX_RANK else text(shape)
+            faults.add("VG015", "output", wanted=wanted, got=got)
+            return None
+    if any(isinstance(spec.value, tuple) and len(spec.value) > FOLDED for spec in specs):
+        return tuple(replace(spec, value=None) if isinstance(spec.value, tuple) else spec for spec in specs)
+    return specs
 
 
 def _countable_lists(call: Call, faults: Faults) -> bool:

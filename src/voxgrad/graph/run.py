@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from voxgrad.arrays.ordinary import check_call
 from voxgrad.catalog.model import Op
-from voxgrad.errors import CancelledError, Fault, VoxgradError, show
+from voxgrad.errors import CancelledError, Fault, Faults, VoxgradError, show
 from voxgrad.graph import report as states
 from voxgrad.graph.block import Output
 from voxgrad.graph.cache import Cache
@@ -246,8 +247,10 @@ class Run:
         if self.host.on_progress is not None:
             self._tell(index, step, "started", 0.0)
         self.context.block = step.name
-        result = self._watched(step, inputs)
         try:
+            if step.open and not step.windowed:
+                self._check(step, inputs)
+            result = self._watched(step, inputs)
             return _evaluated(step, inputs, self.context) if result is None else result()
         except CancelledError:
             raise
@@ -273,6 +276,13 @@ class Run:
         found = interrupt.watched(lambda: _evaluated(step, inputs, context), lambda: self.host.leave(before))
         memory.lengths[step.name] = time.perf_counter() - start, size
         return found
+
+    @staticmethod
+    def _check(step: Step, inputs: list[Any]) -> None:
+        """What inference could not know before the run, it is asked again: sizes fit, before they are taken."""
+        values = [[value_of(one) for one in value] if isinstance(value, list) else value_of(value) for value in inputs]
+        if not any(value is DEAD for value in flattened(tuple(values))):
+            check_call(step.op, values, step.attrs, Faults(step.op.name))
 
     def _fail(self, index: int, step: Step, error: Exception) -> None:
         """Tell which block failed; errors of ours get the block's name, others become ours."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from voxgrad.arguments import checked
 from voxgrad.arrays.execute import execute
-from voxgrad.arrays.limits import limit_in_force
+from voxgrad.arrays.limits import limit_in_force, passed_limit
 from voxgrad.arrays.literals import Unfit
 from voxgrad.arrays.locks import make_lock
 from voxgrad.arrays.positions import GRADIENTS, Positions
@@ -179,8 +179,7 @@ class ClientSession:
         context = Context(self.state, "", self.page.files, self._flag, self.device.place, self._windowed)
         context.log = self._log or context.log
         context.open_volume = open_in
-        if (limit := limit_in_force()) is not None:
-            context.most_bytes = limit
+        context.passed_limit = passed_limit
         with semantics(self.page.semantics):
             host = Host(
                 self.device, self.cache, self._memory, self.on_progress, self.on_values, self._events, self._leave
@@ -209,8 +208,8 @@ class ClientSession:
         for which in fetches:
             with collected(faults):
                 output = self.page.output(which)
-                if output.index >= len(output.block.output_names):
-                    remedy = "Name it in targets to run it." if not output.block.output_names else ""
+                if output.index >= output.block.output_count:
+                    remedy = "" if output.block.output_count else "Name it in targets to run it."
                     faults.add(
                         "VG067",
                         output.block.name,
@@ -230,7 +229,7 @@ class ClientSession:
         # Small fed integers decide shapes, so they are part of what a plan was checked for.
         specs = {output: spec_of(array) for output, array in feeds.items()}
         signature = tuple((output, spec.dtype, spec.shape, spec.value) for output, spec in specs.items())
-        key = (fetches, targets, signature)
+        key = (fetches, targets, signature, limit_in_force())
         revision = tuple(store.revision for store in inside(self.page.store))
         found = self._plans.get(key)
         if found is not None and found[0] == revision:

@@ -345,13 +345,12 @@ class Converter:
     def _make_notes(self) -> None:
         for text, position in self.sheet.texts:
             self.page.notes.append({"text": text, "position": list(position)})
+        into: dict[str, list[str]] = {}
+        for link in self.sheet.links:
+            into.setdefault(link.to_id, []).append(f"{link.from_id}.{link.from_pin.removeprefix(RESULT)}")
         for node in self.sheet.nodes.values():
             if node.is_gadget:
-                shown = [
-                    f"{link.from_id}.{link.from_pin.removeprefix(RESULT)}"
-                    for link in self.sheet.links
-                    if link.to_id == node.id
-                ]
+                shown = into.get(node.id, [])
                 text = f"{node.symbol}: {', '.join(shown)}" if shown else node.symbol
                 note = {"text": text, "position": list(node.position), "display": node.symbol, "of": shown}
                 self.page.notes.append(note)

@@ -170,7 +170,7 @@ def array_of(pin: PinText, data: bytes, dtype: DType | None = None) -> Array:
         array = _from_data(pin, data, stored, sizes)
     else:
         array = parse_flat(_spelled(pin.value, stored), stored, sizes, pin.name)
-    return array if dtype is None else array.astype(numpy_type(dtype))
+    return array if dtype is None else array.astype(numpy_type(dtype), copy=False)
 
 
 def _texts(pin: PinText, sizes: list[int]) -> Array:
@@ -193,11 +193,12 @@ def _from_data(pin: PinText, data: bytes, dtype: DType, sizes: list[int]) -> Arr
     if dtype == dtypes.STRING:
         raise _no_array(pin, "be a number type to stand in the .dat file", pin.type)
     count = math.prod(sizes)
-    raw = data[pin.binary_at : pin.binary_at + count * dtype.itemsize]
+    # No copy: any number of pins may name the same bytes.
+    raw = memoryview(data)[pin.binary_at : pin.binary_at + count * dtype.itemsize]
     if len(raw) != count * dtype.itemsize:
         raise _no_array(pin, f"find {count * dtype.itemsize} bytes in the .dat file", f"{len(raw)}")
     found: Array = np.frombuffer(raw, dtype=numpy_type(dtype).newbyteorder("<")).reshape(sizes)
-    return found.astype(numpy_type(dtype))
+    return found.astype(numpy_type(dtype), copy=False)
 
 
 def _no_array(pin: PinText, wanted: str, got: str) -> TextError:

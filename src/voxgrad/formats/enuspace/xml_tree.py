@@ -24,7 +24,12 @@ class Element:
     attributes: dict[str, str]
     line: int
     children: list[Element] = field(default_factory=list)
-    text: str = ""
+    parts: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The text between its children."""
+        return "".join(self.parts)
 
     def get(self, name: str, default: str = "") -> str:
         """An attribute."""
@@ -114,4 +119,4 @@ class _Builder:
 
     def _characters(self, text: str) -> None:
         if self.open:
-            self.open[-1].text += text
+            self.open[-1].parts.append(text)

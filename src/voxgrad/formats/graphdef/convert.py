@@ -7,6 +7,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from voxgrad.catalog import registry
 from voxgrad.catalog.model import Op
 from voxgrad.errors import VoxgradError
@@ -18,6 +20,8 @@ from voxgrad.graph.block import Block
 from voxgrad.graph.page import Page
 
 MAX_FILE = 2**31
+MOST_SPREAD = 2**28
+"""Bytes of constants that a file of any size may state."""
 
 
 def import_graph(path: str | PathLike[str]) -> tuple[Page, Report]:
@@ -43,11 +47,16 @@ def convert(data: bytes, source: str, title: str) -> tuple[Page, Report]:
     if graph.message(2).chunks.get(1):
         report.add(LOST, "library", "functions are not read; nodes that call them stay unknown blocks")
     blocks: dict[str, Block] = {}
+    total = 0
     for node in nodes:
         name = node.text(1)
         if not name or name in blocks:
             raise broken(source, f"two nodes with the name {name!r}" if name else "a node without a name")
-        blocks[name] = _block(page, node, name, report)
+        blocks[name] = block = _block(page, node, name, report)
+        total += sum(value.nbytes for value in block.attrs.values() if isinstance(value, np.ndarray))
+        if total > max(MOST_SPREAD, 16 * len(data)):
+            # A value that is given once stands for all elements: a small file could fill the memory.
+            raise broken(source, f"constants of {total:,} bytes or more in a file of {len(data):,}")
     for node in nodes:
         _wire(page, blocks, node, report)
     return page, report
@@ -87,9 +96,7 @@ def _wire(page: Page, blocks: dict[str, Block], node: Message, report: Report) -
     block = blocks[node.text(1)]
     inputs = [chunk.decode("utf-8", "replace") for chunk in node.chunks.get(3, ())]
     data = [text for text in inputs if not text.startswith("^")]
-    for text in inputs:
-        if text.startswith("^") and text[1:] in blocks:
-            page.run_after(block, blocks[text[1:]])
+    page.run_after(block, *(blocks[text[1:]] for text in inputs if text.startswith("^") and text[1:] in blocks))
     pins = _pins(block.op, len(data))
     if len(pins) != len(data):
         report.add(LOST, block.name, f"{block.op_name} takes {len(pins)} inputs, and the node has {len(data)}")
@@ -100,7 +107,7 @@ def _wire(page: Page, blocks: dict[str, Block], node: Message, report: Report) -
             report.add(LOST, f"{block.name}.{pin}", f"there is no output {text}")
             continue
         output = source.output(index or "0") if source.op is None else source.output(int(index[:6] or 0))
-        page.connect(output, block, pin, at=len(block.sources.get(pin, ())))
+        page.attach(block, pin, output)
 
 
 def _pins(op: Op | None, count: int) -> list[str]:

@@ -90,8 +90,8 @@ def tensor(message: Message) -> Array:
         raise broken(message.source, "a constant of open shape")
     known = [size for size in sizes if size is not None]
     count = math.prod(known)
-    if count * max(dtype.itemsize, 1) > MAX_BYTES or len(known) > 32:
-        raise broken(message.source, f"a constant of shape {known}")
+    if count * max(dtype.itemsize, 8) > MAX_BYTES or len(known) > 32:
+        raise broken(message.source, f"a constant of shape {known[:40]}")
     if dtype == dtypes.STRING:
         return _strings(message, count).reshape(known)
     if dtype == dtypes.RESOURCE:
@@ -130,8 +130,11 @@ def _strings(message: Message, count: int) -> Array:
 def _spread(found: Array, count: int, source: str) -> Array:
     if len(found) == count:
         return found
-    if len(found) > count or (len(found) == 0 and found.dtype == object):
+    endless = len(found) > 1 and count > max(2**20, 64 * len(found))
+    if len(found) > count or (len(found) == 0 and found.dtype == object) or endless:
         raise broken(source, f"{len(found)} values for a constant of {count}")
-    # The last value that is given stands for all that follow; none stands for zeros.
-    last = found[-1] if len(found) else np.zeros((), found.dtype)
-    return np.concatenate([found, np.full(count - len(found), last, dtype=found.dtype)])
+    # The last value that is given stands for all that follow; none stands for zeros. Where it is the only one, the
+    # array is a view of it: what is done with it knows its size first.
+    last = found[-1:] if len(found) else np.zeros(1, found.dtype)
+    rest = np.broadcast_to(last, count - len(found))
+    return np.concatenate([found, rest]) if len(found) > 1 else np.broadcast_to(last, count)

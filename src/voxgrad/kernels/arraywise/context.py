@@ -86,7 +86,8 @@ class Context:
 
     `files` are those that may be read and written; none without it. `place` puts a fresh NumPy array
     where the session's arrays live. `windowed` runs the 3-D ops that the 2-D ones stand on. `log` takes the lines that
-    Print writes. `most_bytes` limits results whose size only the data tell.
+    Print writes. `passed_limit(size)` is the limit that so many bytes pass, or None: for
+    results whose size only the data tell.
     `open_volume(files, name, axes)` opens a volume in one of the files.
     """
 
@@ -97,7 +98,7 @@ class Context:
     place: Callable[[Any], Any] | None = None
     windowed: Windowed | None = None
     log: Callable[[str], None] = _to_terminal
-    most_bytes: int = 2**33
+    passed_limit: Callable[[int], int | None] = lambda size: 2**33 if size > 2**33 else None
     open_volume: Callable[[Files, str, str], Any] | None = None
 
     def run_windowed(self, op: Op, arguments: Mapping[str, Any]) -> Any:

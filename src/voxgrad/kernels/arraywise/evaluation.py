@@ -54,8 +54,9 @@ class Run:
     def room(self, argument: str, shape: Sequence[int], like: Any) -> None:
         """Fail before a result whose size the data decide takes more memory than the session allows."""
         size = math.prod(shape) * getattr(like.dtype, "itemsize", 8)
-        if size > self.context.most_bytes:
-            self.fail(argument, wanted=f"need at most {self.context.most_bytes:,} bytes", got=f"{size:,}", code="VG020")
+        limit = self.context.passed_limit(size)
+        if limit is not None:
+            self.fail(argument, wanted=f"need at most {limit:,} bytes", got=f"{size:,}", code="VG020")
 
 
 Function = Callable[..., Any]
@@ -115,6 +116,8 @@ def evaluate(op: Op, inputs: Sequence[Any], attrs: Mapping[str, Any], context: C
         with np.errstate(all="ignore"):
             results = _widened(found, run, values) if widen else found.function(run, *values)
     except MemoryError as error:
+        if isinstance(error, VoxgradError):
+            raise
         run.fail("output", wanted="fit into memory", got=str(error) or "no memory left", code="VG020")
     except (ValueError, TypeError, IndexError, OverflowError) as error:
         if isinstance(error, VoxgradError):

@@ -16,11 +16,21 @@ from voxgrad.kernels.arraywise.namespace import Array, element_type, integer, in
 Words = np.ndarray[Any, np.dtype[np.uint32]]
 _RESERVED = 256
 """Groups that TensorFlow reserves per number, whatever it needs."""
+_AT_ONCE = 2**15
+"""Groups that are worked out at a time: their intermediate words take eight times their memory."""
 
 
-def philox(key: int, stream: int, first: int, count: int) -> Words:
-    """Groups `first` to `first + count - 1` of four words each: [count, 4]."""
-    place = (np.arange(count, dtype=np.uint64) + np.uint64(first % 2**64)).astype(np.uint64)
+def philox(key: int, stream: int, first: int, count: int, apart: int = 1) -> Words:
+    """Groups `first`, `first + apart` and so on of four words each: [count, 4]."""
+    made = np.empty((count, 4), np.uint32)
+    for begin in range(0, count, _AT_ONCE):
+        part = made[begin : begin + _AT_ONCE]
+        part[:] = _philox(key, stream, first + begin * apart, len(part), apart)
+    return made
+
+
+def _philox(key: int, stream: int, first: int, count: int, apart: int) -> Words:
+    place = np.arange(count, dtype=np.uint64) * np.uint64(apart) + np.uint64(first % 2**64)
     low = np.uint64(0xFFFFFFFF)
     words = [place & low, place >> np.uint64(32), np.full(count, stream & 0xFFFFFFFF, np.uint64),
              np.full(count, stream >> 32 & 0xFFFFFFFF, np.uint64)]  # fmt: skip
@@ -136,7 +146,7 @@ def truncated_normal(run: Run, shape: Array) -> Array:
     filled = np.zeros(groups, np.int64)
     step = 0
     while groups and filled.min() < each:
-        words = np.concatenate([philox(source.key, source.stream, start + g * skip + step, 1) for g in range(groups)])
+        words = philox(source.key, source.stream, start + step, groups, skip)
         drawn = _normals(words, dtype)
         for column in range(drawn.shape[1]):
             fits = (np.abs(drawn[:, column]) < 2) & (filled < each)

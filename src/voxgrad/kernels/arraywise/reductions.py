@@ -238,11 +238,16 @@ for _kind in _SCATTER:
     add_kernel(__name__, f"unsorted_{_kind}", _unsorted(_kind), widen=_kind in ("sum", "prod"))
 
 
+_COUNTS = np.empty(0, np.int64)
+
+
 def _chosen(run: Run, data: Array, indices: Array, ids: Array) -> tuple[Array, np.ndarray[Any, Any], int]:
     """The rows that count, how many each segment has, and the number of segments."""
     rows = to_numpy(indices)
     _check_rows(run, rows, data.shape[0])
     count = _sorted_count(run, ids)
+    run.room("segment_ids", (count,), _COUNTS)
+    run.room("indices", (rows.size, *data.shape[1:]), data)
     sizes = np.bincount(to_numpy(ids).astype(np.int64), minlength=count)
     return run.xp.take(data, moved_to(rows.astype(np.int64), data), axis=0), sizes, count
 

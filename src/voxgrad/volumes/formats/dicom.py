@@ -7,6 +7,9 @@ applied. A folder with several series, a slice that is missing and one that is t
 
 from __future__ import annotations
 
+import io
+import math
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +21,7 @@ import numpy as np
 
 from voxgrad.formats.tensor_files import bad_file
 from voxgrad.volumes.axes import Array, Index, Layout
+from voxgrad.volumes.packed import RATIO, check_chunks
 from voxgrad.volumes.space import Space
 from voxgrad.volumes.store import Store, check_dtype, needed
 
@@ -57,8 +61,10 @@ def open_store(path: Path, member: str, axes: str | None, write: bool) -> Store:
     @lru_cache(maxsize=_KEPT_FRAMES)
     def image(at: int) -> Array:
         frame = frames[at]
+        check_chunks(path, math.prod(sizes[1:]) * 4)
         try:
-            pixels: Array = pydicom.pixels.pixel_array(frame.path, index=frame.number)
+            source = _unpacked(pydicom, frame.path, math.prod(sizes) * 4) or frame.path
+            pixels: Array = pydicom.pixels.pixel_array(source, index=frame.number)
         except RuntimeError as error:
             # What the library says when nothing that is installed unpacks this kind of image.
             got = str(error).partition(" because")[0]
@@ -84,7 +90,7 @@ def _headers(pydicom: Any, path: Path, member: str) -> list[tuple[Path, Any]]:
     found = []
     for file in files:
         try:
-            header = pydicom.dcmread(file, stop_before_pixels=True, specific_tags=_TAGS)
+            header = pydicom.dcmread(_unpacked(pydicom, file, 0) or file, stop_before_pixels=True, specific_tags=_TAGS)
         except pydicom.errors.InvalidDicomError:
             if path.is_dir() and file.suffix.lower() != ".dcm":
                 continue  # notes and indexes lie beside the images
@@ -102,6 +108,43 @@ def _headers(pydicom: Any, path: Path, member: str) -> list[tuple[Path, Any]]:
     return found
 
 
+_DEFLATED = b"1.2.840.10008.1.2.1.99"
+_HEAD = 2**20
+"""Bytes of a deflated file that are unpacked for its header."""
+
+
+def _is_deflated(file: Path) -> bool:
+    with file.open("rb") as stream:
+        start = stream.read(2**12)
+    return start[128:132] == b"DICM" and _DEFLATED in start
+
+
+def _unpacked(pydicom: Any, file: Path, pixels: int) -> Any:
+    """A deflated file as an ordinary one: its header, and as many bytes of pixels as that promises. None for others."""
+    if not _is_deflated(file):
+        return None
+    meta = pydicom.filereader.read_file_meta_info(file)
+    begin = 132 + 12 + int(meta.FileMetaInformationGroupLength)
+    with file.open("rb") as stream:
+        head = stream.read(132)
+        stream.seek(begin)
+        body = zlib.decompressobj(-zlib.MAX_WBITS).decompress(stream.read(), _HEAD + pixels)
+    meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
+    made = io.BytesIO()
+    made.write(head)
+    pydicom.filewriter.write_file_meta_info(made, meta)
+    made.write(body)
+    made.seek(0)
+    return made
+
+
+def _check_count(file: Path, count: int) -> None:
+    """Refuse more frames than the file can hold: each takes eight bytes at least, the head of an item."""
+    there = file.stat().st_size
+    if not 0 <= count <= 1 + there * (RATIO if _is_deflated(file) else 1) // 8:
+        raise bad_file(file, f"hold {count:,} frames", f"{there:,} bytes", "The file is damaged.")
+
+
 def _frames(headers: Sequence[tuple[Path, Any]]) -> tuple[list[Frame], float, Any]:
     """The images in their order, the distance from one to the next, and the header of the first."""
     first = headers[0][1]
@@ -112,6 +155,7 @@ def _frames(headers: Sequence[tuple[Path, Any]]) -> tuple[list[Frame], float, An
     thickness = float(first.get("SpacingBetweenSlices") or first.get("SliceThickness") or 1.0)
     if len(headers) == 1:
         count = int(first.get("NumberOfFrames", 1) or 1)
+        _check_count(headers[0][0], count)
         return [Frame(headers[0][0], number, *_scale(first)) for number in range(count)], thickness, first
     ordered = sorted(((_place(file, header, first), file, header) for file, header in headers), key=lambda one: one[0])
     gaps = np.diff([place for place, _, _ in ordered])

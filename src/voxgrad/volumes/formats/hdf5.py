@@ -8,6 +8,8 @@ which the library itself does not allow.
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,15 @@ import numpy as np
 
 from voxgrad.formats.tensor_files import bad_file
 from voxgrad.volumes.axes import Array, Index, Layout, default_axes, told_axes
+from voxgrad.volumes.packed import check_chunks, check_piece, is_harmless
 from voxgrad.volumes.space import NOWHERE, Space
 from voxgrad.volumes.store import New, Store, check_dtype, mapped, needed
 
 _SIZES = "element_size_um"
 """The attribute in which microscopy keeps depth, height and width of a voxel."""
 _MICROMETRES = {"m": 1e6, "mm": 1e3, "um": 1.0, "nm": 1e-3}
+_DEFLATE = 1
+"""HDF5's number of the filter."""
 _SPACE = "voxgrad_space"
 """Our own attribute, for what that one cannot hold: the unit, where the first voxel is, directions."""
 
@@ -41,13 +46,43 @@ def open_store(path: Path, member: str, axes: str | None, write: bool) -> Store:
         file.close()
         array = mapped(path, sizes, stored, offset, "C", write)
 
+    check = _chunk_check(path, data) if array is data and data.chunks is not None else None
+
     def fetch(index: Index) -> Array:
+        if check is not None:
+            check(index)
         return np.array(array[index])
 
     return Store(
         path, layout, dtype, fetch, array.__setitem__ if write else None,
         space=space, chunks=chunks, member=name, kind="HDF5",
     )  # fmt: skip
+
+
+def _chunk_check(path: Path, data: Any) -> Callable[[Index], None]:
+    """What is done before chunks are read: the library unpacks whatever is in them."""
+    promised = math.prod(data.chunks) * data.dtype.itemsize
+    packed = any(data.id.get_create_plist().get_filter(at)[0] == _DEFLATE
+                 for at in range(data.id.get_create_plist().get_nfilters()))  # fmt: skip
+    doubtful: dict[tuple[int, ...], int] = {}
+    if packed and not is_harmless(data.id.get_storage_size(), promised):
+
+        def note(info: Any) -> None:
+            if not is_harmless(info.size, promised):
+                doubtful[info.chunk_offset] = info.size
+
+        data.id.chunk_iter(note)
+
+    def check(index: Index) -> None:
+        check_chunks(path, promised)
+        spans = [range(*one.indices(size)) for one, size in zip(index, data.shape, strict=True)]
+        for begin in list(doubtful):
+            cells = zip(begin, data.chunks, spans, strict=True)
+            if all(span and span[0] < at + cut and span[-1] >= at for at, cut, span in cells):
+                check_piece(path, "zlib", data.id.read_direct_chunk(begin)[1], promised)
+                del doubtful[begin]
+
+    return check
 
 
 def _dataset(h5py: Any, path: Path, file: Any, member: str) -> Any:

@@ -10,6 +10,7 @@ import gzip
 import math
 import os
 import shutil
+import struct
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -19,10 +20,13 @@ import numpy as np
 
 from voxgrad.formats.tensor_files import bad_file
 from voxgrad.volumes.axes import Array, Index, Layout
+from voxgrad.volumes.packed import RATIO
 from voxgrad.volumes.space import Space
 from voxgrad.volumes.store import New, Store, check_dtype, mapped, needed, short_unit
 
 AXES = "xyztc"
+MAX_OFFSET = 2**26
+"""Where data may begin: behind the header and what was added to it."""
 _CODES = {"m": "meter", "mm": "mm", "um": "micron"}
 
 
@@ -71,10 +75,17 @@ def _scaled_type(stored: np.dtype[Any]) -> np.dtype[Any]:
 def _image_class(nibabel: Any, path: Path, packed: bool) -> Any:
     """By the size of the header alone: the library would also try formats that are no volumes."""
     with gzip.open(path) if packed else path.open("rb") as stream:
-        size = stream.read(4)
-    for number, kind in ((348, nibabel.Nifti1Image), (540, nibabel.Nifti2Image)):
-        if size in (number.to_bytes(4, "little"), number.to_bytes(4, "big")):
-            return kind
+        head = stream.read(540)
+    size = head[:4]
+    for number, kind, at, form in ((348, nibabel.Nifti1Image, 108, "f"), (540, nibabel.Nifti2Image, 168, "q")):
+        for order in ("<", ">"):
+            if size == struct.pack(f"{order}i", number) and len(head) >= number:
+                (offset,) = struct.unpack_from(f"{order}{form}", head, at)
+                if not offset <= MAX_OFFSET:
+                    # The library would read all that is before the data, and so would an unpacker.
+                    wanted = f"have its data within the first {MAX_OFFSET:,} bytes"
+                    raise bad_file(path, wanted, f"an offset of {offset:g}")
+                return kind
     raise bad_file(path, "be a NIfTI file", f"one that begins with {size!r}")
 
 
@@ -86,15 +97,26 @@ def _array(path: Path, packed: bool, sizes: tuple[int, ...], stored: np.dtype[An
 
     @cache
     def unpacked() -> Array:
-        wanted = offset + math.prod(sizes) * stored.itemsize
+        wanted = math.prod(sizes) * stored.itemsize
+        _check_room(path, wanted)
         # Windows cannot take the name away from a file that is mapped.
         kept = os.name == "nt"
         with gzip.open(path) as stream, tempfile.NamedTemporaryFile(prefix="voxgrad-", delete=not kept) as file:
+            stream.read(offset)
             _copy(stream, file, wanted)
             # The map keeps the bytes when the name goes.
-            return mapped(Path(file.name), sizes, stored, offset, "F", False)
+            return mapped(Path(file.name), sizes, stored, 0, "F", False)
 
     return unpacked
+
+
+def _check_room(path: Path, wanted: int) -> None:
+    """Refuse what a file of this size cannot hold, and what the disk cannot."""
+    there, free = path.stat().st_size, shutil.disk_usage(tempfile.gettempdir()).free
+    if wanted > there * RATIO:
+        raise bad_file(path, f"hold {wanted:,} bytes of data", f"{there:,} packed ones", "The file is cut off.")
+    if wanted > free:
+        raise bad_file(path, f"unpack into the {free:,} bytes that are free for temporary files", f"{wanted:,}")
 
 
 def _copy(source: Any, target: IO[bytes], size: int) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import weakref
 from pathlib import Path
@@ -12,12 +13,15 @@ import numpy as np
 
 from voxgrad.formats.tensor_files import bad_file
 from voxgrad.volumes.axes import Array, Index, Layout, told_axes
+from voxgrad.volumes.packed import check_chunks, check_piece, is_harmless
 from voxgrad.volumes.space import Space
 from voxgrad.volumes.store import New, Store, check_dtype, mapped, needed, short_unit
 
 _CLASSIC = 2**32 - 2**25
 """Larger files need BigTIFF, whose offsets have 64 bits; the rest is room for tags."""
 _IMAGEJ = ("uint8", "uint16", "float32")
+_PACKED = {8: "zlib", 32946: "zlib", 34925: "lzma", 50000: "zstd", 34926: "zstd"}
+"""TIFF's numbers of the ways to pack that have no bound of their own."""
 _METRES = {2: 25400.0, 3: 10000.0}
 """Micrometres in TIFF's units of resolution: inch and centimetre."""
 
@@ -53,11 +57,25 @@ def _store(path: Path, file: Any, axes: str | None, write: bool) -> Store:
     else:
         array = _pieces(path, series)
         put, chunks = None, layout.five(array.chunks)
+        check_chunks(path, math.prod(array.chunks) * dtype.itemsize)
+        _check_segments(path, file, series)
 
     def fetch(index: Index) -> Array:
         return np.array(array[index])
 
     return Store(path, layout, dtype, fetch, put, space=Space(spacing, unit), chunks=chunks, kind="TIFF")
+
+
+def _check_segments(path: Path, file: Any, series: Any) -> None:
+    """Strips and tiles that are packed hold what the header promises: the library unpacks whatever is in them."""
+    for page in series.pages:
+        if page is None or int(page.compression) not in _PACKED:
+            continue
+        codec, promised = _PACKED[int(page.compression)], math.prod(page.chunks) * page.dtype.itemsize
+        for at, size in zip(page.dataoffsets, page.databytecounts, strict=False):
+            if codec != "zlib" or not is_harmless(size, promised):
+                file.filehandle.seek(at)
+                check_piece(path, codec, file.filehandle.read(size), promised)
 
 
 def _pieces(path: Path, series: Any) -> Any:

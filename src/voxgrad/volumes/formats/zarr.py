@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import numpy as np
 
 from voxgrad.formats.tensor_files import bad_file
 from voxgrad.volumes.axes import Array, Index, Layout, default_axes, told_axes
+from voxgrad.volumes.packed import check_chunks, check_inside, check_piece
 from voxgrad.volumes.space import Space
 from voxgrad.volumes.store import LONG_UNITS, New, Store, check_dtype, needed, short_unit
 
@@ -24,7 +27,8 @@ _OME_TYPES = {"t": "time", "c": "channel", "z": "space", "y": "space", "x": "spa
 def open_store(path: Path, member: str, axes: str | None, write: bool) -> Store:
     """An array, the first dataset of an OME image, or the array of a group that `member` names."""
     zarr = needed("zarr", path)
-    found = zarr.open(store=str(path), mode="r+" if write else "r")
+    guard = _guarded(zarr, path, write)
+    found = zarr.open(store=guard, mode="r+" if write else "r")
     image: Mapping[str, Any] = {}
     if not hasattr(found, "shape"):
         found, image, member = _of_group(path, found, member)
@@ -33,7 +37,11 @@ def open_store(path: Path, member: str, axes: str | None, write: bool) -> Store:
     layout = Layout(axes or told, tuple(int(size) for size in found.shape))
     chunks = layout.five(found.shards or found.chunks)
 
+    promised = math.prod(found.chunks) * np.dtype(found.dtype).itemsize
+    guard.pieces = _packing(path, found.metadata.to_dict() | {"attributes": {}}), promised
+
     def fetch(index: Index) -> Array:
+        check_chunks(path, promised, _touched(index, found.shape, found.chunks))
         return np.asarray(found[index])
 
     sizes, corner = _triple(layout, spacing, 1.0), _triple(layout, origin, 0.0)
@@ -62,6 +70,51 @@ def _of_group(path: Path, group: Any, member: str) -> tuple[Any, Mapping[str, An
     if name not in names:
         raise bad_file(path, f"hold an array {name!r}", ", ".join(names[:8]))
     return group[name], image, name if member else ""
+
+
+def _touched(index: Index, shape: Sequence[int], chunks: Sequence[int]) -> int:
+    """How many chunks a box lies in."""
+    spans = [range(*one.indices(size)) for one, size in zip(index, shape, strict=True)]
+    return math.prod(
+        span[-1] // cut - span[0] // cut + 1 if span else 0 for span, cut in zip(spans, chunks, strict=True)
+    )
+
+
+def _guarded(zarr: Any, path: Path, write: bool) -> Any:
+    """The files of a folder, and of no other: links are not followed, and chunks hold what the header promises."""
+    root = os.path.realpath(path)
+
+    class Guard(zarr.storage.WrapperStore):  # type: ignore[misc, name-defined]
+        pieces: tuple[str, int] = "", 0
+
+        async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:
+            check_inside(os.path.join(root, key), root)
+            found = await self._store.get(key, prototype, byte_range)
+            if found is not None and self.pieces[0] and key.rpartition("/")[2] not in _HEADERS:
+                check_piece(path, self.pieces[0], found.to_bytes(), self.pieces[1])
+            return found
+
+        async def get_partial_values(self, prototype: Any, key_ranges: Any) -> Any:
+            return [await self.get(key, prototype, one) for key, one in key_ranges]
+
+        async def set(self, key: str, value: Any) -> None:
+            check_inside(os.path.join(root, key), root)
+            await self._store.set(key, value)
+
+    return Guard(zarr.storage.LocalStore(root, read_only=not write))
+
+
+_HEADERS = (".zarray", ".zattrs", ".zgroup", ".zmetadata", "zarr.json")
+_PACKING = ("gzip", "zlib", "bz2", "lzma", "blosc", "lz4", "zstd")
+
+
+def _packing(path: Path, metadata: Any) -> str:
+    """What the chunks of an array are packed with; twice packed ones could unpack twice as far."""
+    names = [str(value).rpartition(".")[2] for key, value in _entries(metadata) if key in ("id", "name")]
+    found = [name for name in names if name in _PACKING]
+    if len(found) > 1:
+        raise bad_file(path, "pack its chunks once", ", then ".join(found))
+    return found[0] if found else ""
 
 
 def _refuse_code(path: Path, metadata: Any) -> None:
