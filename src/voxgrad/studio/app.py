@@ -23,7 +23,7 @@ from voxgrad import __version__
 from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
 from voxgrad.graph.block import Output
 from voxgrad.kernels.arraywise.files import Files
-from voxgrad.studio import analyse, engines, exchange, gallery, guard, messages, summaries
+from voxgrad.studio import analyse, engines, exchange, gallery, grants, guard, messages, summaries
 from voxgrad.studio.documents import MAX_BLOCKS
 from voxgrad.studio.edit import edit
 from voxgrad.studio.jobs import roots_of
@@ -350,7 +350,8 @@ async def check(ask: messages.AskCheck, studio: Here) -> messages.Checked:
     """Gradients against differences, block by block."""
     start = time.perf_counter()
     await off(lambda: _allowed(studio, ask.document, ask.of))
-    frame = await studio.runs.check(ask)
+    files = await off(lambda: studio.documents.look(ask.document).files.as_data())
+    frame = await studio.runs.check(ask, files)
     if frame["error"] is not None:
         raise VoxgradError(Fault(**one) for one in frame["error"]["faults"])
     return messages.Checked(rows=[_check_row(one) for one in frame["result"]], seconds=time.perf_counter() - start)
@@ -371,15 +372,40 @@ def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
+@api.post("/files")
+async def page_files(ask: messages.AskFiles, studio: Here) -> messages.PageFiles:
+    """The files that a page wants to touch outside of its folder, and the folders that it was allowed."""
+    return await off(_page_files, studio, ask.document)
+
+
+@api.put("/files")
+async def allow_files(ask: messages.AllowFiles, studio: Here) -> messages.PageFiles:
+    """Let a page, as it is, use some folders besides. A page that changes asks again."""
+
+    def work() -> messages.PageFiles:
+        studio.grants.allow(ask.document, ask.folders)
+        return _page_files(studio, ask.document)
+
+    return await off(work)
+
+
+def _page_files(studio: Studio, document: messages.Document) -> messages.PageFiles:
+    page = studio.documents.read(document)
+    return messages.PageFiles(wanted=grants.wanted(page, page.files), allowed=studio.grants.folders(document))
+
+
 # Runs
 
 
-def _allowed(studio: Studio, document: messages.Document, wanted: list[str] | None) -> list[str]:
+def _allowed(studio: Studio, document: messages.Document, asked: list[str] | None) -> list[str]:
     """The blocks to run, after everything that can be known before has been found right and small enough."""
     page = studio.documents.look(document)
-    roots = roots_of(page) if wanted is None else list(dict.fromkeys(page.block(name).name for name in wanted))
+    roots = roots_of(page) if asked is None else list(dict.fromkeys(page.block(name).name for name in asked))
     needed = analyse.needed(page, roots)
     used = set(needed)
+    wanted = [one for one in grants.wanted(page, page.files) if one.block.partition("/")[0] in used]
+    if wanted:
+        raise InvalidArgumentError(_refused(one) for one in wanted)
     faults = [one.fault for one in page.problems() if one.block in used or one.block.partition("/")[0] in used]
     faults += studio.limits.faults(page.estimate(), needed)
     if faults:
@@ -387,12 +413,19 @@ def _allowed(studio: Studio, document: messages.Document, wanted: list[str] | No
     return roots
 
 
+def _refused(file: messages.WantedFile) -> Fault:
+    wanted = "lie in files/ of the folder that is open, or in a folder that was allowed"
+    remedy = "Put the file there, or allow its folder: Files of the page, in the command palette."
+    return Fault("VG056", file.op, file.block, wanted, repr(file.name[:200]), remedy)
+
+
 @api.post("/runs", responses={429: {"model": messages.Failure}})
 async def start_run(ask: messages.AskRun, studio: Here) -> messages.RunStarted:
     """Run a page."""
     wanted = [ask.to] if ask.to is not None else ask.fetch
     roots = await off(_allowed, studio, ask.document, wanted)
-    return messages.RunStarted(run_id=studio.runs.submit(ask, roots))
+    files = await off(lambda: studio.documents.look(ask.document).files.as_data())
+    return messages.RunStarted(run_id=studio.runs.submit(ask, roots, files))
 
 
 @api.get("/runs")

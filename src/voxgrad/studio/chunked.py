@@ -28,6 +28,7 @@ from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
 from voxgrad.graph.volume_files import header, headers
 from voxgrad.kernels.arraywise.files import Files, NotAllowed
 from voxgrad.studio import messages
+from voxgrad.studio.grants import Grants
 from voxgrad.studio.limits import RunLimits
 from voxgrad.studio.project import MAX_DEPTH, Project
 from voxgrad.volumes.stores import SUFFIXES
@@ -59,10 +60,11 @@ class _Child:
 class ChunkedRuns:
     """Lists volumes and runs, starts and stops runs. Any thread may use it."""
 
-    def __init__(self, project: Project, limits: RunLimits):
+    def __init__(self, project: Project, limits: RunLimits, grants: Grants):
         self._project = project
         self._files = Files(project.files, apart=True)
         self._limits = limits
+        self._grants = grants
         self._children: dict[str, _Child] = {}
         self._lock = threading.Lock()
 
@@ -139,6 +141,7 @@ class ChunkedRuns:
         own = {(str(block.get("name")), str(block["attrs"].get("path"))) for block in _volume_blocks(ask.document)}
         given = {block: name for block, name in ask.volumes.items() if (block, name) not in own}
         volumes = {block: header(self._files, name, "")["path"] for block, name in given.items()}
+        files = self._files.allowing(*self._grants.folders(ask.document))
         name = next(iter(ask.outputs.values()))
         with self._lock:
             known = self._children.get(_id(name))
@@ -146,7 +149,7 @@ class ChunkedRuns:
                 raise InvalidArgumentError(Fault("VG051", "studio", "outputs", "not be written by a run", repr(name)))
             child = self._children[_id(name)] = self._spawn({
                 "document": ask.document, "volumes": volumes, "outputs": outputs, "chunks": ask.chunks,
-                "workers": ask.workers, "state": str(self._project.state), "files": str(self._project.files),
+                "workers": ask.workers, "state": str(self._project.state), "files": files.as_data(),
                 "memory": self._limits.memory,
             })  # fmt: skip
         folder = self._project.files / (name + SUFFIX)

@@ -30,7 +30,7 @@ def main() -> None:
     try:
         confine(job["memory"] + ROOM)
         with limits(bytes=job["memory"]):
-            page = Documents(Path(job["state"]) / Project.BLOBS, Files(Path(job["files"]))).read(job["document"])
+            page = Documents(Path(job["state"]) / Project.BLOBS, Files.from_data(job["files"])).read(job["document"])
             run_page(page, job["volumes"], job["outputs"], chunks=job["chunks"], workers=job["workers"])
     except VoxgradError as error:
         faults = list(error.faults)

@@ -15,6 +15,7 @@ from voxgrad.formats import json_text, migrations, page_file
 from voxgrad.formats.constants import Arrays
 from voxgrad.graph.page import Page
 from voxgrad.kernels.arraywise.files import Files
+from voxgrad.studio.grants import Grants
 from voxgrad.studio.messages import Document
 
 MAX_BLOCKS = 20_000
@@ -27,9 +28,10 @@ class Documents:
     `files` are those that their blocks may touch.
     """
 
-    def __init__(self, blobs: Path, files: Files):
+    def __init__(self, blobs: Path, files: Files, grants: Grants | None = None):
         self._blobs = blobs
         self._files = files
+        self._grants = grants
         self._arrays = Arrays()
         self._seen: OrderedDict[bytes, Page] = OrderedDict()
         self._lock = threading.Lock()
@@ -43,6 +45,8 @@ class Documents:
         head = {"format": page_file.FORMAT, "version": migrations.VERSION}
         page = page_file.from_data(head | document, "page", self._blobs.parent, known=self._arrays)
         page.files = self._files
+        if self._grants is not None:
+            page.allow_files(*self._grants.folders(document))
         return page
 
     def look(self, document: Document) -> Page:
@@ -51,7 +55,8 @@ class Documents:
         An editor asks about one document many times, at every move of the mouse.
         """
         check_depth(document)
-        key = hashlib.blake2b(json.dumps(document).encode(), digest_size=16).digest()
+        granted = self._grants.folders(document) if self._grants is not None else []
+        key = hashlib.blake2b(json.dumps([document, granted]).encode(), digest_size=16).digest()
         with self._lock:
             page = self._seen.pop(key, None)
             if page is None:

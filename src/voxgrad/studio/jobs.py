@@ -60,17 +60,23 @@ class Jobs:
         self._sessions.pop(frame["page"], None)
         self._counts.pop(frame["page"], None)
 
+    def _page(self, frame: Frame) -> Page:
+        """The page of a job, with the files that the person lets it touch."""
+        page = self._documents.read(frame["document"])
+        page.files = Files.from_data(frame["files"])
+        return page
+
     def _check(self, frame: Frame) -> list[Frame]:
         from voxgrad.graph.check_gradients import check_gradients
 
-        page = self._documents.read(frame["document"])
+        page = self._page(frame)
         names = frame["of"]
         ys = None if names is None else [page.block(name).output(0) for name in names]
         checks = check_gradients(page, ys, feeds=self._feeds(frame))
         return [check.as_dict() for check in checks if names is None or check.block in names]
 
     def _run(self, frame: Frame) -> None:
-        page = self._documents.read(frame["document"])
+        page = self._page(frame)
         report = _Report(frame["job"], page, self._tensors, self._tell)
         session = self._session(frame, page, report)
         self._running = session

@@ -484,6 +484,36 @@ class AskRun(Asked):
     feeds: dict[str, Any] = {}
 
 
+class AskFiles(Asked):
+    """Which files a page wants to touch outside of its folder."""
+
+    document: Document
+
+
+class AllowFiles(Asked):
+    """Let a page, as it is, use these folders besides, and no others."""
+
+    document: Document
+    folders: Annotated[list[Annotated[str, Field(max_length=4096)]], Field(max_length=32)]
+
+
+class WantedFile(Told):
+    """A file that a block names and may not touch, and the folder that would have to be allowed."""
+
+    block: str
+    op: str
+    name: str
+    write: bool
+    folder: str
+
+
+class PageFiles(Told):
+    """What a page wants, and what it was allowed."""
+
+    wanted: list[WantedFile]
+    allowed: list[str]
+
+
 class RunStarted(Told):
     """The run was accepted."""
 

@@ -67,12 +67,13 @@ class Runs:
         self._lanes: dict[str, _Lane] = {}
         self._active: dict[str, Job] = {}
 
-    def submit(self, ask: messages.AskRun, roots: list[str]) -> str:
+    def submit(self, ask: messages.AskRun, roots: list[str], files: list[Any]) -> str:
         """Queue a run; its name."""
         name = secrets.token_hex(8)
         frame = {
             "kind": "run", "job": name, "page": ask.page_id, "document": ask.document, "roots": roots,
             "cycles": ask.cycles, "engine": ask.engine, "session": ask.session, "feeds": ask.feeds,
+            "files": files,
         }  # fmt: skip
         run = messages.RunData(
             id=name,
@@ -90,9 +91,9 @@ class Runs:
         self._tell(job)
         return name
 
-    async def check(self, ask: messages.AskCheck) -> Frame:
+    async def check(self, ask: messages.AskCheck, files: list[Any]) -> Frame:
         """Check gradients; the frame that ends the job."""
-        frame = {"kind": "check", "job": secrets.token_hex(8), **ask.model_dump()}
+        frame = {"kind": "check", "job": secrets.token_hex(8), "files": files, **ask.model_dump()}
         job = Job(frame, "cpu", asyncio.get_running_loop().create_future())
         self._lane("cpu").put(job)
         return await job.done

@@ -14,6 +14,7 @@ from voxgrad.studio import summaries
 from voxgrad.studio.chunked import ChunkedRuns
 from voxgrad.studio.documents import Documents
 from voxgrad.studio.events import Hub
+from voxgrad.studio.grants import Grants
 from voxgrad.studio.history import History
 from voxgrad.studio.limits import RunLimits
 from voxgrad.studio.pages import PageStore
@@ -30,13 +31,14 @@ class Studio:
     def __init__(self, folder: Path, limits: RunLimits | None = None):
         self.project = Project(folder)
         self.limits = limits if limits is not None else RunLimits.of_this_machine()
-        self.documents = Documents(self.project.blobs, Files(self.project.files, apart=True))
+        self.grants = Grants(self.project.root)
+        self.documents = Documents(self.project.blobs, Files(self.project.files, apart=True), self.grants)
         self.history = History(self.project.state / "studio.sqlite")
         self.tensors = TensorStore(self.project.tensors)
         self.pages = PageStore(self.project, self.documents, self.history)
         self.hub = Hub()
         self.runs = Runs(self.project, self.history, self.tensors, self.limits, self.hub.publish)
-        self.chunked = ChunkedRuns(self.project, self.limits)
+        self.chunked = ChunkedRuns(self.project, self.limits, self.grants)
         self._summaries: OrderedDict[object, str] = OrderedDict()
         self._lock = threading.Lock()
         self._sweep()

@@ -55,6 +55,7 @@ const TABLE = [
   ["home", "action.home", [], "file"],
   ["new", "action.new", [], "file"],
   ["open-file", "action.openFile", ["Ctrl+O"], "file"],
+  ["files", "action.files", [], "file"],
   ["copy-python", "action.copyPython", [], "file"],
   ["export-python", "action.exportPython", [], "file"],
   ["export-tensorflow", "action.exportTensorflow", [], "file"],

@@ -39,6 +39,7 @@ export type CheckRow = messages.CheckRow;
 export type Comparison = messages.Compared;
 export type TensorRef = messages.ByHash | messages.ByRun;
 export type VolumeFile = messages.VolumeData & Required<messages.VolumeData>;
+export type PageFiles = messages.PageFiles;
 export type ChunkedRun = messages.ChunkedRun;
 type ChunkedRequest = Omit<messages.AskChunkedRun, "document"> & { readonly document: Page };
 export type EditAction = messages.AskEdit["action"];
@@ -113,6 +114,8 @@ export const api = {
   snapshot: (page: string, name: string) => json<unknown>("POST", `/pages/${id(page)}/snapshots`, { name }),
   analyse: (document: Page, signal?: AbortSignal) => json<Analysis>("POST", "/analyse", { document }, signal),
   edit: (document: Page, action: EditAction) => json<Edited>("POST", "/edit", { document, action }),
+  pageFiles: (document: Page) => json<PageFiles>("POST", "/files", { document }),
+  allowFiles: (document: Page, folders: readonly string[]) => json<PageFiles>("PUT", "/files", { document, folders }),
   run: (request: RunRequest) => json<messages.RunStarted>("POST", "/runs", request),
   runs: (page: string) => json<messages.Runs>("GET", `/runs?page=${id(page)}`),
   runDetails: (run: string) => json<Run>("GET", `/runs/${id(run)}`),

@@ -7,6 +7,7 @@ import { copyText, pasteText } from "./clipboard";
 import { colourOf, inkOn, NAN_COLOUR } from "./colour";
 import { addBlock, closesRing, connect, disconnect, moveBlocks, removeBlocks, renameBlock, setAttr } from "./commands";
 import { axesOf, emptyPage, findBlock, inputPins, nameFault, outputPins, pageAt, wiresOf, withPage } from "./document";
+import { foldersOf } from "./files";
 import * as format from "./format";
 import { record, redo, start, undo } from "./history";
 import type { Block, Op, Page } from "./model";
@@ -423,5 +424,13 @@ describe("chunks of a volume", () => {
     expect(voxels([2, 3, 4], [2, 3, 4], [8, 8, 8], 23)).toEqual([[8, 16], [16, 24], [24, 32]]);
     expect(voxels([100, 1, 1], [34, 1, 1], [10, 5, 5], 33)).toEqual([[990, 1000], [0, 5], [0, 5]]);
     expect(["d", "r", "f", "0", "7", undefined].map(cellState)).toEqual(["done", "running", "failed", "todo", "part", "todo"]);
+  });
+});
+
+describe("files outside of the folder", () => {
+  const file = (block: string, folder: string) => ({ block, op: "ReadFile", name: `${folder}/x`, write: false, folder });
+  it("are shown by folder, with those that were allowed before, and without those that cannot be", () => {
+    const found = foldersOf({ wanted: [file("a", "/scans"), file("b", ""), file("c", "/scans")], allowed: ["/out"] });
+    expect(found.map(([folder, files]) => [folder, files.map((one) => one.block)])).toEqual([["/out", []], ["/scans", ["a", "c"]]]);
   });
 });

@@ -14,6 +14,12 @@ export interface Address {
   address: string;
 }
 
+/** Let a page, as it is, use these folders besides, and no others. */
+export interface AllowFiles {
+  document: Record<string, unknown>;
+  folders: string[];
+}
+
 /** All that is known of a page without running it. */
 export interface Analysis {
   pins: Record<string, Record<string, PinData>>;
@@ -74,6 +80,11 @@ export interface AskExport {
   document: Record<string, unknown>;
   format: "python" | "tensorflow" | "svg" | "png" | "json" | "npz";
   run?: string | null;
+}
+
+/** Which files a page wants to touch outside of its folder. */
+export interface AskFiles {
+  document: Record<string, unknown>;
 }
 
 /** Files that belong together. */
@@ -522,6 +533,12 @@ export interface PageEvent {
   revision: number | null;
 }
 
+/** What a page wants, and what it was allowed. */
+export interface PageFiles {
+  wanted: WantedFile[];
+  allowed: string[];
+}
+
 /** All pages of the folder. */
 export interface Pages {
   pages: PageEntry[];
@@ -723,6 +740,15 @@ export interface VolumeData {
 /** The volumes of the folder. */
 export interface Volumes {
   volumes: VolumeData[];
+}
+
+/** A file that a block names and may not touch, and the folder that would have to be allowed. */
+export interface WantedFile {
+  block: string;
+  op: string;
+  name: string;
+  write: boolean;
+  folder: string;
 }
 
 /** The cells of a tensor that an element depends on, through one input of one block. */

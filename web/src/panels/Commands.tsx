@@ -10,12 +10,14 @@ import { Dialog } from "../ui/Dialog";
 import { Finder } from "../ui/Finder";
 import { Icon } from "../ui/Icon";
 import { Keys } from "../ui/Keys";
+import { Files } from "./Files";
 
 const close = () => update({ dialog: null });
 
 export function Dialogs() {
   const dialog = useStudio((state) => state.dialog);
   if (dialog === "commands") return <Commands />;
+  if (dialog === "files") return <Files />;
   return dialog === "help" ? <Help /> : null;
 }
 

@@ -190,6 +190,7 @@ const DO: { readonly [id in ActionId]: () => unknown } = {
   "actual-size": () => actualSize(),
   "next-problem": () => nextProblem(),
   help: () => update({ dialog: "help" }),
+  files: () => update({ dialog: "files" }),
   save: () => savePage(),
   snapshot: () => keepSnapshot(),
   home: () => activate(null),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Running pages, and what is asked about results. */
 
-import { api, ApiError, type BlockRun, type EngineName, type Run } from "../core/api";
+import { api, ApiError, type BlockRun, type EngineName, type Fault, type Run } from "../core/api";
 import { activeTab, prefixOf, say, shownPage, studio, update, updateTab } from "./store";
 import { word } from "./words";
 
@@ -46,9 +46,17 @@ export async function runPage(options: RunOptions = {}): Promise<void> {
     window.setTimeout(() => void settle(tab.id, run_id), 150);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
+    if (asksForFiles(error.faults)) return;
     say(error.message, "error");
     if (error.status === 422) update({ bottomTab: "problems" });
   }
+}
+
+/** A page that wants files outside of its folder asks the person; true if it does. */
+function asksForFiles(faults: readonly Fault[]): boolean {
+  const asks = faults.some((fault) => fault.code === "VG056");
+  if (asks) update({ dialog: "files" });
+  return asks;
 }
 
 /** Ask where a run stands until it has ended: events can be missed, an answer cannot. */
@@ -59,7 +67,10 @@ async function settle(id: string, runId: string): Promise<void> {
     const run = await api.runDetails(runId);
     updateTab(id, (now) => (now.run?.id === runId ? merged(now.results, run, now.run) : {}));
     if (run.state === "queued" || run.state === "running") window.setTimeout(() => void settle(id, runId), 1500);
-    else await refreshRuns(id);
+    else {
+      asksForFiles(run.error?.faults ?? []);
+      await refreshRuns(id);
+    }
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     window.setTimeout(() => void settle(id, runId), 1500);

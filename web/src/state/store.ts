@@ -126,7 +126,7 @@ export interface Studio {
   readonly bottomTab: BottomTab;
   readonly leftTab: "blocks" | "pages" | "outline";
   readonly quickAdd: QuickAdd | null;
-  readonly dialog: "commands" | "help" | null;
+  readonly dialog: "commands" | "help" | "files" | null;
   readonly renaming: string | null;
   readonly wiring: Wiring | null;
   readonly dragging: PinPlace | null;

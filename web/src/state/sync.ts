@@ -39,6 +39,12 @@ function watchAnalysis(): void {
   analyseTimer = window.setTimeout(() => void analyse(tab.id), ANALYSE_AFTER_MS);
 }
 
+/** What a page may touch has changed, so what is known of it may have, too. */
+export function analyseAgain(): void {
+  analysed = null;
+  watchAnalysis();
+}
+
 async function analyse(id: string): Promise<void> {
   const document = studio().tabs[id]?.history.now;
   if (!document) return;
