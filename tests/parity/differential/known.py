@@ -128,6 +128,7 @@ KNOWN = (
           condition=when(dilated)),
     Known("ComplexAbs", "accepted", "Real, Imag and Angle have no kernel for another precision there either.",
           "Signature mismatch"),
+    Known(".*", "accepted|script", "It ends its process on a check that a user cannot see.", "aborted the process"),
     # What it does not look at
     Known(".*", "refused", "It does not look at indices where nothing is copied.", "VG043|VG003", empty),
     Known("SqrtGrad|RsqrtGrad|ReciprocalGrad|InvGrad|SigmoidGrad|TanhGrad", "refused",
@@ -146,6 +147,7 @@ KNOWN = (
     Known("SparseReshape|SparseTensorDenseMatMul", "refused", "It computes with places outside the tensor.", "inside"),
     Known("Scatter(Update|Add|Sub|Mul|Div|NdUpdate|NdAdd|NdSub)", "step s0", "It takes a scalar variable for one row.",
           "without rows"),
+    Known("TensorArray.*", "script", "It does not compare the shapes of tensors without elements.", "of one shape"),
     Known("Save|Restore|SaveV2|RestoreV2", "step s ", "Not here: Save keeps numbers, no texts.", "hold numbers"),
     # Numbers
     Known("Round", "value", "It rounds integers to 0.",

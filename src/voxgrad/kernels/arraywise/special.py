@@ -23,7 +23,11 @@ _TORCH = {"erf": "erf", "erfc": "erfc", "erfinv": "erfinv", "ndtri": "ndtri", "l
 
 def _edges_of_zeta(xp: Any, x: Array, q: Array) -> list[tuple[Array, float]]:
     pole = (q <= 0) & (q == xp.floor(q))
-    return [(pole & (xp.fmod(x, xp.full_like(x, 2)) != 0), np.nan), ((x > 1e3) & (q > 1) & ~pole, 0.0)]
+    return [
+        (pole & (xp.fmod(x, xp.full_like(x, 2)) != 0), np.nan),
+        ((x > 1e3) & (q > 1) & ~pole, 0.0),
+        (x == 1, np.inf),
+    ]
 
 
 def _edges_of_igamma(xp: Any, a: Array, x: Array) -> list[tuple[Array, float]]:

@@ -91,9 +91,7 @@ def _updated(operate: Callable[[Any, Any, Any], None], *, nd: bool) -> Any:
         old = ref.value
         out, where = to_numpy(old).copy(), to_numpy(indices)
         if not out.ndim:
-            if where.size:
-                run.fail("indices", wanted="be empty for a variable without rows", got=list(where.shape), code="VG012")
-            return ref
+            run.fail("ref", wanted="have rows", got="a scalar variable, without rows", code="VG010")
         depth = where.shape[-1] if nd else 1
         places = where.reshape(-1, depth) if nd else where.reshape(-1, 1)
         check_positions(run, places, out.shape)
