@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Iterator
 
 import pytest
 
@@ -30,3 +31,15 @@ def pytest_ignore_collect() -> None:
 def device() -> str:
     """Where tensors live: on the CPU for the interpreter, else on the GPU."""
     return "cpu" if os.environ.get("TRITON_INTERPRET") == "1" else "cuda"
+
+
+@pytest.fixture(autouse=True)
+def poison() -> Iterator[None]:
+    """New memory is NaN, or the largest integer, so that what a kernel does not write is seen."""
+    if importlib.util.find_spec("torch") is None or importlib.util.find_spec("triton") is None:
+        yield
+        return
+    from tests.cuda.sweep import poisoned
+
+    with poisoned():
+        yield

@@ -18,7 +18,7 @@ from voxgrad import reference  # noqa: E402
 from voxgrad.catalog import dtypes, problem  # noqa: E402
 from voxgrad.catalog.model import Spec  # noqa: E402
 from voxgrad.catalog.registry import OPS  # noqa: E402
-from voxgrad.kernels.cuda import boxes, conv3d, conv_few, conv_taps, parts, tune  # noqa: E402
+from voxgrad.kernels.cuda import conv3d, parts, tune  # noqa: E402
 from voxgrad.kernels.cuda.conv_common import Config  # noqa: E402
 
 # torch and Triton are installed by `python3 run test --parity`. NumPy warns inside the interpreter.
@@ -82,7 +82,8 @@ def test_convolutions(case: Any, last: bool, type_name: str, device: str) -> Non
         for seed, shape in enumerate((forward.input_extent, forward.filter_shape, forward.output_extent))
     )
     agree(conv3d.conv3d(forward, x, w, SMALL), forward, [x, w], tolerance)
-    agree(conv3d.conv3d_input(back, w, dy, SMALL), back, [w, dy], tolerance)
+    for config in tune.possible(back, [SMALL, replace(SMALL, kind="few")]):
+        agree(conv3d.conv3d_input(back, w, dy, config), back, [w, dy], tolerance)
     agree(conv3d.conv3d_filter(filters, x, dy, SMALL), filters, [x, dy], tolerance)
 
 
@@ -96,7 +97,7 @@ def test_filters_as_torch_keeps_them(case: Any, device: str) -> None:
     )
     turned = w.permute(4, 0, 1, 2, 3).contiguous().permute(1, 2, 3, 4, 0)
     assert conv3d.filter_memory(turned) == (turned, True)
-    for config in (SMALL, *((ROWS,) if conv_taps.fits_rows(forward, channels=case[5]) else ())):
+    for config in tune.possible(forward, [SMALL, ROWS]):
         assert torch.equal(conv3d.conv3d(forward, x, turned, config), conv3d.conv3d(forward, x, w, config))
         assert torch.equal(conv3d.conv3d_input(back, turned, dy, config), conv3d.conv3d_input(back, w, dy, config))
     dw = conv3d.conv3d_filter(filters, x, dy, SMALL)
@@ -122,7 +123,6 @@ def test_rows(width: int, padding: str, type_name: str, device: str) -> None:
     sizes = (1, 2, width) if padding == "SAME" else (2, 2, width)
     case = (sizes, (3, 2, 3) if padding == "SAME" else (1, 2, 3), (1, 1, 1), (1, 1, 1), padding, 16, 16, 1)
     forward, back, filters = make_problems(case, declared, True)
-    assert conv_taps.fits_rows(forward, channels=16)
     x, w, dy = (
         draw(shape, dtype, device, seed)
         for seed, shape in enumerate((forward.input_extent, forward.filter_shape, forward.output_extent))
@@ -136,7 +136,7 @@ def test_input_gradient_of_few_channels_and_many_taps(device: str) -> None:
     """More columns than one product holds: rows of taps are the columns."""
     _, back, _ = make_problems(((4, 5, 6), (3, 3, 5), (2, 2, 2), (1, 1, 1), "SAME", 3, 16, 1), dtypes.FLOAT32, True)
     w, dy = (draw(shape, torch.float32, device, 1) for shape in (back.filter_shape, back.output_extent))
-    agree(conv3d.conv3d_input(back, w, dy, SMALL), back, [w, dy], 2e-6)
+    agree(conv3d.conv3d_input(back, w, dy, replace(SMALL, kind="few")), back, [w, dy], 2e-6)
 
 
 @pytest.mark.parametrize("type_name", ["float32", "bfloat16", "float64"])
@@ -145,7 +145,6 @@ def test_input_gradient_of_few_channels_plane_by_plane(type_name: str, deep: int
     """The taps of depth are carried along it; more planes than one program walks, and tiles past the end of one."""
     case = ((35, 4, 5), (deep, 3, 3), (1, 2, 1), (1, 1, 2), "SAME" if deep > 1 else "VALID", 1, 20, 1)
     _, (back, tensors), _ = operands(case, type_name, True, device)
-    assert conv_few.fits_planes(back)
     config = Config(bm=16, bn=16, bk=32, kind="planes")
     agree(run(back, tensors, config), back, tensors, TYPES[type_name][2])
 
@@ -167,12 +166,12 @@ BOXED = [
     ((3, 6, 8), (2, 2, 3), (1, 3, 2), (1, 1, 1), "VALID", 32, 16, 1),
     ((3, 5, 7), (3, 3, 3), (1, 2, 2), (1, 1, 1), "SAME", 16, 16, 1),
 ]
-FITS = {
-    "boxes": lambda made: boxes.fits(made, 16),
-    "box rows": boxes.fits_rows,
-    "box stack": boxes.fits_stack,
-    "box pairs": boxes.fits_pairs,
-}
+KINDS = ("boxes", "box rows", "box stack", "box pairs")
+
+
+def kinds_of(made: Any, kinds: tuple[str, ...] = KINDS) -> list[str]:
+    """Those of the kinds that could run a problem."""
+    return [path.name for path in conv3d.CONVS[made.kernel].may(made, 16) if path.name in kinds]
 
 
 def operands(case: Any, type_name: str, last: bool, device: str) -> list[tuple[Any, list[Any]]]:
@@ -205,7 +204,7 @@ def test_boxes(case: Any, type_name: str, device: str) -> None:
     """Boxes past every border, strides taken apart, phases of strided gradients; filters in both orders."""
     seen = set()
     for made, tensors in operands(case, type_name, True, device):
-        for kind in (kind for kind, fits in FITS.items() if fits(made)):
+        for kind in kinds_of(made):
             seen.add(kind)
             config = replace(BOX, kind=kind, splits=1 + (type_name == "float32"))
             agree(run(made, tensors, config), made, tensors, TYPES[type_name][2])
@@ -220,7 +219,7 @@ def test_products_turned_over(case: Any, type_name: str, device: str) -> None:
     """Columns as the rows of the product; boxes of dy that are pieces of its memory, or are not."""
     tile = replace(BOX, bm=64, bn=64, across=True)
     for made, tensors in operands((*case, 64, 64, 1), type_name, True, device):
-        for kind in (kind for kind in ("boxes", "box pairs") if FITS[kind](made)):
+        for kind in kinds_of(made, ("boxes", "box pairs")):
             agree(run(made, tensors, replace(tile, kind=kind)), made, tensors, TYPES[type_name][2])
 
 
@@ -229,7 +228,6 @@ def test_boxes_of_other_layouts(kind: str, device: str) -> None:
     """NCDHW, and a width that takes several tiles."""
     case = ((2, 3, 130), (1, 3, 3), (1, 1, 1), (1, 1, 1), "SAME", 16, 16, 1)
     for made, tensors in operands(case, "bfloat16", False, device)[:2]:
-        assert FITS[kind](made)
         agree(run(made, tensors, replace(BOX, kind=kind, bm=128)), made, tensors, TYPES["bfloat16"][2])
 
 
@@ -255,9 +253,8 @@ def test_float32_as_it_is(case: Any, device: str) -> None:
 def test_rows_of_taps_as_channels(type_name: str, device: str) -> None:
     """Few channels and wide windows: forward, filter gradient, and the input gradient in boxes."""
     case = ((4, 4, 16), (2, 3, 7), (2, 2, 2), (1, 1, 1), "SAME", 3, 16, 1)
-    kinds = (("unfold", 32), ("boxes", 16), ("unfold", 16))
+    kinds = (("unfold", 32), ("few boxes", 16), ("unfold", 16))
     for (made, tensors), (kind, bk) in zip(operands(case, type_name, True, device), kinds, strict=True):
-        assert conv_few.fits_unfolding(made, bk) if kind == "unfold" else conv_few.fits_rows_of_taps(made, bk)
         agree(run(made, tensors, replace(BOX, kind=kind, bk=bk)), made, tensors, TYPES[type_name][2])
 
 

@@ -73,7 +73,7 @@ def first_match(problem: Problem, window: Array, value: Array) -> Array:
 
 
 def _near(problem: Problem, window: Array, value: Array) -> Array:
-    """The comparison of TensorFlow's CPU kernel: in the precision of the data, 1e-5 included."""
+    """The comparison of TensorFlow's CPU kernel: in the precision of the data, 1e-5 excluded."""
     precision = {"half": np.float16, "bfloat16": ml_dtypes.bfloat16}.get(problem.dtype.name, problem.dtype.name)
     with np.errstate(invalid="ignore"):
         distance = (window - value[:, None, None, None, :]).astype(precision)

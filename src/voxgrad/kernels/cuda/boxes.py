@@ -18,6 +18,7 @@ from voxgrad.catalog.problem import Problem
 from voxgrad.kernels.cuda import conv_boxes, filter_boxes
 from voxgrad.kernels.cuda.launch import Boxes, Launch
 from voxgrad.kernels.cuda.parts import Make
+from voxgrad.kernels.cuda.paths import Fork, Need, Needs, Path
 
 Tile = tuple[int, int, int]
 
@@ -34,54 +35,76 @@ class Tiling:
     across: bool = False
 
 
-def fits(problem: Problem, bk: int) -> bool:
-    """Can the kernels of boxes do it? Whole blocks of channels, rows of 16 bytes, strides that divide their axes."""
-    forward, axes = problem.kernel != "conv3d_input", problem.axes
-    source = problem.in_channels if forward else problem.out_channels
-    if problem.groups != 1 or problem.in_channels % 8 or problem.out_channels % 8:
-        return False
-    sizes = [problem.batch, *(size for axis in axes for size in (axis.size, axis.out))]
-    if not all(sizes) or max(math.prod(problem.input_extent), math.prod(problem.output_extent)) >= 2**31:
-        return False
-    if problem.kernel == "conv3d_filter":
-        return _whole(axes) and box(bk, _outs(axes), flat=_flat(axes), exact=True) is not None
-    if source % bk:
-        return False
-    return _whole(axes) if forward else all(axis.stride == 1 or axis.dilation == 1 for axis in axes)
+def elements(problem: Problem) -> int:
+    """Elements of the larger of its tensors."""
+    return max(math.prod(problem.input_extent), math.prod(problem.output_extent))
 
 
-def fits_rows(problem: Problem) -> bool:
-    """Can `conv_box_rows` do it? Windows 3 wide, stride 1, 16, 32 or 64 columns."""
-    return _thin(problem) and problem.axes[2].window == 3 and problem.axes[2].dilation == 1
+def columns_of(problem: Problem) -> int:
+    """Channels of what a convolution or its input gradient writes."""
+    return problem.out_channels if problem.kernel == "conv3d" else problem.in_channels
 
 
-def fits_stack(problem: Problem) -> bool:
-    """Can `conv_box_stack` do it? Windows 3 high, stride 1, 16, 32 or 64 columns, 16 bits."""
-    high = problem.axes[1].window == 3 and problem.axes[1].dilation == 1
-    return problem.dtype.itemsize == 2 and high and _thin(problem)
+ONE_GROUP = Need("one group", lambda problem, bk: problem.groups == 1)
+FEWER = Need("fewer than 2**31 numbers", lambda problem, bk: elements(problem) < 2**31, huge=True)
+_SHARED = (
+    ONE_GROUP,
+    Need("multiples of 8 channels", lambda problem, bk: problem.in_channels % 8 == problem.out_channels % 8 == 0),
+    FEWER,
+)
+_DIVIDED = Need("strides that divide height and width",
+                lambda problem, bk: all(axis.size % axis.stride == 0 for axis in problem.axes[1:]))  # fmt: skip
+WHOLE_BLOCKS = Need("blocks that divide the channels of the source", lambda problem, bk: source_of(problem) % bk == 0)
+FITS: dict[str, Needs] = {
+    "conv3d": (*_SHARED, WHOLE_BLOCKS, _DIVIDED),
+    "conv3d_input": (*_SHARED, WHOLE_BLOCKS, Need("no axis with a stride and a dilation", lambda problem, bk: all(
+        axis.stride == 1 or axis.dilation == 1 for axis in problem.axes))),
+    "conv3d_filter": (*_SHARED, _DIVIDED, Need("outputs in whole boxes", lambda problem, bk: box(
+        bk, _outs(problem.axes), flat=_flat(problem.axes), exact=True) is not None)),
+    "filter_fan": (*_SHARED, _DIVIDED, Need("planes of outputs in whole boxes", lambda problem, bk: box(
+        bk, _outs(problem.axes), flat=True, exact=True) is not None)),
+}  # fmt: skip
+"""What the kernels of boxes need: rows of 16 bytes, whole blocks, boxes that begin with a stride."""
+
+_BITS = Need("16 bits", lambda problem, bk: problem.dtype.itemsize == 2)
+_THIN = (
+    ONE_GROUP, FEWER, WHOLE_BLOCKS,
+    Need("stride 1", lambda problem, bk: not _flat(problem.axes)),
+    Need("16, 32 or 64 columns", lambda problem, bk: columns_of(problem) in (16, 32, 64)),
+)  # fmt: skip
+_WIDE = Need("windows 3 wide", lambda problem, bk: problem.axes[2].window == 3)
+FITS_ROWS: Needs = (*_THIN, _WIDE, Need("no dilation in width", lambda problem, bk: problem.axes[2].dilation == 1))
+FITS_STACK: Needs = (
+    *_THIN, _BITS, Need("windows 3 high", lambda problem, bk: problem.axes[1].window == 3),
+    Need("no dilation in height", lambda problem, bk: problem.axes[1].dilation == 1),
+)  # fmt: skip
+FITS_PAIRS: Needs = (
+    *_SHARED, WHOLE_BLOCKS, _BITS, _WIDE, Need("stride 2 in width", lambda problem, bk: problem.axes[2].stride == 2),
+    Need("no dilation", lambda problem, bk: all(axis.dilation == 1 for axis in problem.axes)),
+)  # fmt: skip
+"""What `conv_box_rows`, `conv_box_stack` and `conv_box_pairs` need."""
+
+ROW = Fork(
+    "rows", "how a row is cut where three width taps are taken at once",
+    Path("whole", worth=(Need("at most 128 cells and windows", lambda width: width <= 128),)),
+    Path("overlapping"),
+)  # fmt: skip
 
 
-def fits_pairs(problem: Problem) -> bool:
-    """Can `conv_box_pairs` do it? Input gradients, windows 3 wide with stride 2, no dilation, 16 bits."""
-    wide = problem.axes[2].window == 3 and problem.axes[2].stride == 2
-    plain = problem.kernel == "conv3d_input" and all(axis.dilation == 1 for axis in problem.axes)
-    return problem.dtype.itemsize == 2 and wide and plain and fits(problem, depth(problem))
+def row_tile(width: int) -> tuple[int, int]:
+    """The tile of a row, and how far the next one is."""
+    return (triton.next_power_of_2(width),) * 2 if ROW.takes("whole", width) else (128, 126)
 
 
-def _thin(problem: Problem) -> bool:
-    columns = problem.out_channels if problem.kernel == "conv3d" else problem.in_channels
-    plain = problem.kernel != "conv3d_filter" and all(axis.stride == 1 for axis in problem.axes)
-    return plain and columns in (16, 32, 64) and depth(problem) >= 16 and fits(problem, depth(problem))
+def source_of(problem: Problem) -> int:
+    """Channels of what a convolution or its input gradient reads."""
+    return problem.in_channels if problem.kernel == "conv3d" else problem.out_channels
 
 
 def depth(problem: Problem) -> int:
     """The largest block of source channels, up to 64, that divides them."""
-    source = problem.in_channels if problem.kernel == "conv3d" else problem.out_channels
+    source = source_of(problem)
     return min(64, source & -source)
-
-
-def _whole(axes: tuple[Axis, ...]) -> bool:
-    return all(axis.size % axis.stride == 0 for axis in axes[1:])
 
 
 def _flat(axes: tuple[Axis, ...]) -> bool:
@@ -241,9 +264,7 @@ def rows(problem: Problem, tiling: Tiling, outs: tuple[int, ...]) -> Make:
     forward = problem.kernel == "conv3d"
     ci, co = (problem.in_channels, problem.out_channels)[:: 1 if forward else -1]
     read, written = _sides(problem)
-    whole = max(read[2], written[2]) <= 128
-    bw = triton.next_power_of_2(max(read[2], written[2])) if whole else 128
-    step = bw if whole else bw - 2
+    bw, step = row_tile(max(read[2], written[2]))
     plane = box(max(1, tiling.bm // bw), (*written[:2], 1), flat=False)
     assert plane is not None
     tile = (plane[0], plane[1] * plane[2], bw)
@@ -271,10 +292,17 @@ def side_by_side(problem: Problem, w: torch.Tensor) -> torch.Tensor:
     return w.permute(0, 1, 4, 2, 3).flip(0, 1, 3).contiguous()
 
 
-def _in_one_piece(tile: Tile, outs: tuple[int, ...]) -> bool:
-    """Does a box of outputs lie in memory without gaps?"""
-    wide, high = tile[2] == outs[2], tile[1] == outs[1]
-    return (tile[1] == 1 or wide) and (tile[0] == 1 or (wide and high))
+GRADIENT = Fork(
+    "gradient", "how filter gradients in boxes read the gradient of the outputs",
+    Path("lines", (
+        Need("products turned over", lambda across, tile, outs: across),
+        Need("boxes as wide as the outputs, or one high",
+             lambda across, tile, outs: tile[1] == 1 or tile[2] == outs[2]),
+        Need("boxes as high and wide, or one deep", lambda across, tile, outs: tile[0] == 1 or tile[1:] == outs[1:]),
+    )),
+    Path("boxes"),
+)  # fmt: skip
+"""Boxes that lie in memory without gaps are lines of a matrix."""
 
 
 def _gradient(problem: Problem, parts: int, tile: Tile, block: int, *, lines: bool) -> Boxes:
@@ -304,7 +332,7 @@ def filters(problem: Problem, tiling: Tiling, placed: tuple[int, int], splits: i
         "CI": ci, "CO": co, "FLAT": flat, "BM": tiling.bm, "BN": tiling.bn, "num_warps": tiling.warps,
         "num_stages": tiling.stages,
     }  # fmt: skip
-    constants |= _product(problem, tiling.across and _in_one_piece(tile, outs))
+    constants |= _product(problem, GRADIENT.takes("lines", tiling.across, tile, outs))
     strides = (axes[0].stride, axes[1].stride, axes[2].stride)
     sizes = tuple(axis.size for axis in axes)
 
@@ -331,7 +359,7 @@ def fan(problem: Problem, tiling: Tiling, placed: tuple[int, int], splits: int) 
     unused = ("BD", "K_D", "K_W", "S_W", "L_W")
     constants = {name: value for name, value in _constants(problem, tile).items() if name not in unused}
     constants |= {"CI": ci, "CO": co, "BN": tiling.bn, "num_warps": tiling.warps, "num_stages": tiling.stages}
-    constants |= _product(problem, tiling.across and _in_one_piece(tile, _outs(axes)))
+    constants |= _product(problem, GRADIENT.takes("lines", tiling.across, tile, _outs(axes)))
     sizes, strides = tuple(axis.size for axis in axes), (axes[0].stride, axes[1].stride, 1)
 
     def launch(how: Any, parts: int) -> Launch:

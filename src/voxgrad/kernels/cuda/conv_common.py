@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ import triton.language as tl
 
 from voxgrad.catalog.problem import Problem
 from voxgrad.kernels.cuda import boxes
+from voxgrad.kernels.cuda.paths import ADDRESSES
 
 FEW_CHANNELS = 4
 """Up to this many channels an input gradient is one product per position, and a gather of its taps."""
@@ -29,8 +29,9 @@ class Config:
     row at once (stride 1), "strip" one row of taps of few channels per step, "direct" sums outer products without
     tensor cores. With "boxes" the copy engine fetches boxes of cells, in "box rows", "box stack" and "box pairs" for
     several products at once; `tf32` lets those take float32 for less than it is, `across` turns their products over.
-    "unfold" writes the taps of a row as channels first, where these are few; "planes" carries what the taps of depth
-    make of few channels from plane to plane.
+    "unfold" writes the taps of a row as channels first, where these are few. "few" and "few boxes" multiply for many
+    taps of few channels at once and gather; "planes" carries what the taps of depth make from plane to plane. What each
+    needs stands in `conv3d.CONVS`.
     """
 
     bm: int = 128
@@ -88,8 +89,8 @@ def parts_of(dtype: torch.dtype) -> int:
 
 
 def is_big(problem: Problem) -> bool:
-    """Has a tensor of it more elements than 32 bits count?"""
-    return max(math.prod(problem.input_extent), math.prod(problem.output_extent)) >= 2**31
+    """Are there more elements than 32 bits count?"""
+    return ADDRESSES.takes("wide", boxes.elements(problem))
 
 
 def window_constants(problem: Problem) -> dict[str, int]:

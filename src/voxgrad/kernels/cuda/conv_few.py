@@ -19,6 +19,7 @@ from voxgrad.catalog.geometry import Axis
 from voxgrad.catalog.problem import Problem
 from voxgrad.kernels.cuda import boxes
 from voxgrad.kernels.cuda.conv_common import (
+    FEW_CHANNELS,
     Config,
     Run,
     data_strides,
@@ -36,16 +37,34 @@ from voxgrad.kernels.cuda.conv_phases import Phase, input_phases, table_of
 from voxgrad.kernels.cuda.gemm_few import conv_direct, depth_sums, gather_taps, unfold_width
 from voxgrad.kernels.cuda.launch import Launch
 from voxgrad.kernels.cuda.parts import launched, thirds
+from voxgrad.kernels.cuda.paths import Fork, Need, Needs, Path
 
 MOST_PRODUCTS = 2**30
 """The most products of taps with dy that are kept at once, 4 bytes each."""
 
 
-def fits_unfolding(problem: Problem, bk: int) -> bool:
-    """Can "unfold" do it? Few channels, last in memory, and enough taps in a row to fill 32 or 64."""
-    columns = problem.axes[2].window * problem.in_channels
-    fits = problem.groups == 1 and problem.channels_last and 16 < columns <= 64 and not is_big(problem)
-    return fits and boxes.fits(_in_rows(problem, triton.next_power_of_2(columns)), bk)
+FEW = Need("at most 4 channels", lambda problem, bk: problem.in_channels <= FEW_CHANNELS)
+_SHORT = Need("no float64", lambda problem, bk: problem.dtype.itemsize <= 4)
+
+
+def _unfolds(need: Need) -> Need:
+    """A need of boxes, of the problem in which the taps of a row are channels."""
+    return replace(need, holds=lambda problem, bk: need.holds(_in_rows(problem, _unfolded(problem)), bk))
+
+
+def _unfolded(problem: Problem) -> int:
+    """Channels after the taps of a row have become channels."""
+    return int(triton.next_power_of_2(problem.axes[2].window * problem.in_channels))
+
+
+def fits_unfolding(boxed: str) -> Needs:
+    """What "unfold" needs: channels last in memory, enough taps in a row to fill 32 or 64, and what boxes need."""
+    return (
+        FEW, _SHORT, Need("channels last", lambda problem, bk: problem.channels_last),
+        Need("rows with more than 16 taps and channels", lambda problem, bk: _unfolded(problem) > 16),
+        Need("rows with at most 64", lambda problem, bk: _unfolded(problem) <= 64),
+        *map(_unfolds, boxes.FITS[boxed]),
+    )  # fmt: skip
 
 
 def _in_rows(problem: Problem, channels: int) -> Problem:
@@ -93,8 +112,7 @@ def direct(problem: Problem, config: Config, s: tuple[int, ...], dtype: torch.dt
 
 def unfolded_forward(problem: Problem, config: Config, dtype: torch.dtype) -> Run:
     """Conv3D of a row of taps as channels."""
-    window = problem.axes[2].window * problem.in_channels
-    channels = triton.next_power_of_2(window)
+    window, channels = problem.axes[2].window * problem.in_channels, _unfolded(problem)
     inner, unfold = _in_rows(problem, channels), _unfold(problem, channels)
     outs = data_strides(problem.output_extent, True)
     terms = math.prod(problem.filter_shape) // problem.out_channels
@@ -110,7 +128,7 @@ def unfolded_forward(problem: Problem, config: Config, dtype: torch.dtype) -> Ru
 def unfolded_filter(problem: Problem, config: Config, dtype: torch.dtype) -> Run:
     """The filter gradient of a row of taps as channels."""
     taps, ci = problem.axes[2].window, problem.in_channels
-    channels = triton.next_power_of_2(taps * ci)
+    channels = _unfolded(problem)
     inner, unfold = _in_rows(problem, channels), _unfold(problem, channels)
     run = in_boxes(inner, config, dtype)
 
@@ -123,31 +141,43 @@ def unfolded_filter(problem: Problem, config: Config, dtype: torch.dtype) -> Run
     return both
 
 
-def fits_gathering(problem: Problem) -> bool:
-    """Can an input gradient keep all the products that it gathers from?"""
-    return problem.groups == 1 and _products(problem) <= MOST_PRODUCTS
-
-
 def _products(problem: Problem) -> int:
     """How many products `input_of_few` keeps."""
     taps = math.prod(axis.window for axis in problem.axes) * problem.in_channels
-    if taps <= 32:
+    if COLUMNS["all"].needs[0].holds(taps):
         return taps * math.prod(problem.output_extent) // problem.out_channels
     rows = problem.batch * problem.axes[0].size * problem.axes[1].size * problem.axes[2].out
     return rows * problem.axes[2].window * problem.in_channels
 
 
-def fits_rows_of_taps(problem: Problem, bk: int) -> bool:
-    """Can "boxes" do the input gradient of few channels? Whole blocks of output channels, no dilation with strides."""
-    plain = all(axis.stride == 1 or axis.dilation == 1 for axis in problem.axes[:2])
-    return plain and problem.out_channels % bk == 0 and fits_gathering(problem)
+FITS_GATHERING: Needs = (
+    FEW, boxes.ONE_GROUP,
+    Need("at most 2**30 products", lambda problem, bk: _products(problem) <= MOST_PRODUCTS, huge=True),
+)  # fmt: skip
+FITS_ROWS_OF_TAPS: Needs = (
+    *FITS_GATHERING, _SHORT, boxes.WHOLE_BLOCKS,
+    Need("no depth or height with a stride and a dilation", lambda problem, bk: all(
+        axis.stride == 1 or axis.dilation == 1 for axis in problem.axes[:2])),
+)  # fmt: skip
+FITS_PLANES: Needs = (
+    *FITS_GATHERING,
+    Need("stride 1 along depth", lambda problem, bk: problem.axes[0].stride == 1),
+    Need("no dilation along depth", lambda problem, bk: problem.axes[0].dilation == 1),
+    Need("at most 3 taps deep", lambda problem, bk: problem.axes[0].window <= 3),
+    Need("at most 16 taps and channels in a plane", lambda problem, bk: _plane(problem) <= 16),
+    Need("a block with all output channels", lambda problem, bk: problem.out_channels <= bk),
+)  # fmt: skip
+"""What "few", "few boxes" and "planes" need."""
+
+COLUMNS = Fork(
+    "columns", "which taps are the columns of the product in an input gradient of few channels",
+    Path("all", (Need("at most 32 taps and channels", lambda taps: taps <= 32),)),
+    Path("rows"),
+)  # fmt: skip
 
 
-def fits_planes(problem: Problem) -> bool:
-    """Can "planes" do the input gradient of few channels? Up to 3 taps deep with stride 1, 16 columns, 64 channels."""
-    deep, columns = problem.axes[0], problem.axes[1].window * problem.axes[2].window * problem.in_channels
-    plain = deep.stride == deep.dilation == 1 and deep.window <= 3
-    return plain and columns <= 16 and problem.out_channels <= 64 and fits_gathering(problem)
+def _plane(problem: Problem) -> int:
+    return problem.axes[1].window * problem.axes[2].window * problem.in_channels
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +199,7 @@ class _Lattice:
 def _lattice(problem: Problem, s: tuple[int, ...]) -> _Lattice:
     """All taps at once where they make up to 32 columns."""
     d, h, w = problem.axes
-    if math.prod(axis.window for axis in problem.axes) * problem.in_channels <= 32:
+    if COLUMNS.takes("all", math.prod(axis.window for axis in problem.axes) * problem.in_channels):
         positions, point = problem.batch * d.out * h.out * w.out, [Phase(1, 0, 1, 0, 0, 1, 0)]
         phases = [point, point, [Phase(1, 0, 1, 0, 0, positions, 0)]]
         strides = (0, 0, 0, problem.out_channels, 1)
@@ -192,10 +222,6 @@ def input_of_few(problem: Problem, config: Config, s: tuple[int, ...], dtype: to
     Where all taps make few columns, dy is read once for all of them. Otherwise the taps of one row of the window are
     the columns, and depth and height are summed in the product.
     """
-    if config.kind == "boxes":
-        return _input_in_rows(problem, config, dtype)
-    if config.kind == "planes":
-        return _input_in_planes(problem, config, dtype)
     lattice, co = _lattice(problem, s), problem.out_channels
     once, positions, images = lattice.once, lattice.positions, lattice.images
     columns = math.prod(axis.window for axis in lattice.taps) * problem.in_channels
@@ -224,7 +250,7 @@ def input_of_few(problem: Problem, config: Config, s: tuple[int, ...], dtype: to
     return run
 
 
-def _input_in_rows(problem: Problem, config: Config, dtype: torch.dtype) -> Run:
+def input_in_rows(problem: Problem, config: Config, dtype: torch.dtype) -> Run:
     """`input_of_few` with the taps of a row as columns, in boxes."""
     d, h, w = problem.axes
     columns = w.window * problem.in_channels
@@ -242,7 +268,7 @@ def _input_in_rows(problem: Problem, config: Config, dtype: torch.dtype) -> Run:
     return both
 
 
-def _input_in_planes(problem: Problem, config: Config, dtype: torch.dtype) -> Run:
+def input_in_planes(problem: Problem, config: Config, dtype: torch.dtype) -> Run:
     """`input_of_few` with the taps of a plane as columns; those of depth are summed on the way along it."""
     (d, h, w), co = problem.axes, problem.out_channels
     columns, plane, chunk = h.window * w.window * problem.in_channels, h.out * w.out, min(32, d.size)

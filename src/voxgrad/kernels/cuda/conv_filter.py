@@ -26,6 +26,13 @@ from voxgrad.kernels.cuda.conv_common import (
 from voxgrad.kernels.cuda.gemm_filter import add_splits, conv_filter_rows, conv_filter_sums
 from voxgrad.kernels.cuda.launch import Launch
 from voxgrad.kernels.cuda.parts import Make, launched
+from voxgrad.kernels.cuda.paths import Fork, Need, Path
+
+SPLITS = Fork(
+    "splits", "where the sums of a filter gradient go",
+    Path("one", (Need("one split", lambda splits: splits == 1),)),
+    Path("several", (Need("several splits", lambda splits: splits > 1),)),
+)  # fmt: skip
 
 
 def in_splits(problem: Problem, config: Config, dtype: torch.dtype) -> Run:
@@ -35,7 +42,7 @@ def in_splits(problem: Problem, config: Config, dtype: torch.dtype) -> Run:
     make = _rows if config.kind == "rows" else _sums
     kernel, splits, rows, co = make(problem, config, dtype, few)
     launch = launched(kernel, dtype, terms=_terms(problem), tf32=config.tf32, whole=whole)
-    if whole and splits == 1:
+    if whole and SPLITS.takes("one", splits):
         return launch
     groups = problem.groups
     add = _adding(problem, rows, co, splits, dtype)
@@ -54,14 +61,15 @@ def in_boxes(problem: Problem, config: Config, dtype: torch.dtype) -> Run:
     co = problem.out_channels
     rows = math.prod(problem.filter_shape) // co
     splits = max(1, config.splits)
-    placed = _placed(problem, rows, co)[:2] if splits == 1 else (co, 1)
+    one = SPLITS.takes("one", splits)
+    placed = _placed(problem, rows, co)[:2] if one else (co, 1)
     kernel = (boxes.fan if config.kind == "unfold" else boxes.filters)(problem, tiling_of(config), placed, splits)
     run = launched(kernel, dtype, terms=_terms(problem), tf32=config.tf32)
     add = _adding(problem, rows, co, splits, dtype)
 
     def both(x: torch.Tensor, dy: torch.Tensor, dw: torch.Tensor) -> None:
         data = channels_last_copy(problem, x), channels_last_copy(problem, dy)
-        if splits == 1:
+        if one:
             run(*data, dw)
             return
         sums = torch.empty((splits, rows, co), dtype=sum_dtype(dtype), device=x.device)

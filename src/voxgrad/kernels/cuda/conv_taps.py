@@ -10,10 +10,12 @@ import torch
 import triton
 
 from voxgrad.catalog.problem import Problem
+from voxgrad.kernels.cuda import boxes
 from voxgrad.kernels.cuda.conv_common import Config, data_strides, is_big, parts_of, sum_type
 from voxgrad.kernels.cuda.conv_gemm import conv_positions, conv_rows
 from voxgrad.kernels.cuda.conv_phases import forward_phases, input_phases, row_phase, table_of
 from voxgrad.kernels.cuda.launch import Launch
+from voxgrad.kernels.cuda.paths import Need, Needs
 
 
 def positions(problem: Problem, config: Config, s: tuple[int, ...], dtype: torch.dtype, device: torch.device,
@@ -56,11 +58,14 @@ def _filter_strides(problem: Problem, turned: bool) -> tuple[int, int, int]:
     return inner * total, total, 1
 
 
-def fits_rows(problem: Problem, *, channels: int) -> bool:
-    """Can "rows" do it? Windows 3 wide, stride 1, no dilation in width, `channels` of the source in whole blocks."""
-    axes = problem.axes
-    thin = axes[2].window == 3 and axes[2].dilation == 1 and all(axis.stride == 1 for axis in axes)
-    return thin and problem.groups == 1 and channels % 16 == 0 and not is_big(problem) and axes[2].out > 0
+FITS_ROWS: Needs = (
+    boxes.ONE_GROUP, boxes.FEWER,
+    Need("windows 3 wide", lambda problem, bk: problem.axes[2].window == 3),
+    Need("no dilation in width", lambda problem, bk: problem.axes[2].dilation == 1),
+    Need("stride 1", lambda problem, bk: all(axis.stride == 1 for axis in problem.axes)),
+    Need("a multiple of 16 channels", lambda problem, bk: problem.in_channels % 16 == 0),
+)  # fmt: skip
+"""What "rows" needs of a filter gradient; of others, blocks that divide the channels of the source."""
 
 
 def rows(problem: Problem, config: Config, s: tuple[int, ...], dtype: torch.dtype, device: torch.device,
@@ -74,9 +79,8 @@ def rows(problem: Problem, config: Config, s: tuple[int, ...], dtype: torch.dtyp
     source, out = (problem.input_extent, problem.output_extent)[:: 1 if forward else -1]
     extents = [axis.size if forward else axis.out for axis in axes]
     made = [axis.out if forward else axis.size for axis in axes]
-    whole = extents[2] <= 128 and made[2] <= 128
-    bw = triton.next_power_of_2(max(extents[2], made[2])) if whole else 128
-    step, origin = (bw, 0) if whole else (bw - 2, row_phase(axes[2], forward).offset)
+    bw, step = boxes.row_tile(max(extents[2], made[2]))
+    origin = 0 if step == bw else row_phase(axes[2], forward).offset
     lines = problem.batch * made[0] * made[1]
     tiles = triton.cdiv(made[2], step)
     bm = max(config.bm, bw)

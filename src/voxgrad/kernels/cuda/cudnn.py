@@ -8,6 +8,8 @@ copy here, and its gradient a cropped one. That is counted against it when the c
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -15,9 +17,10 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
 
-from voxgrad.catalog.geometry import missing_cells
+from voxgrad.catalog.geometry import Axis, missing_cells
 from voxgrad.catalog.problem import Problem
 from voxgrad.kernels.cuda.launch import per_problem
+from voxgrad.kernels.cuda.paths import Need, Needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +51,17 @@ class _Call:
     order: torch.memory_format
 
 
-def supports(problem: Problem) -> bool:
-    """cuDNN indexes with 32 bits and knows no window that starts late."""
-    sizes = (problem.input_extent, problem.output_extent)
-    small = all(torch.Size(size).numel() < 2**31 for size in sizes)
-    return small and all(axis.before >= 0 and axis.out > 0 and axis.size > 0 for axis in problem.axes)
+def _each(holds: Callable[[Axis], bool]) -> Callable[..., bool]:
+    return lambda problem, *_: all(map(holds, problem.axes))
+
+
+NEEDS: Needs = (
+    Need("fewer than 2**31 numbers", lambda problem, *_: max(
+        math.prod(problem.input_extent), math.prod(problem.output_extent)) < 2**31, huge=True),
+    Need("no window that starts late", _each(lambda axis: axis.before >= 0)),
+    Need("some cells and windows", _each(lambda axis: axis.out > 0 and axis.size > 0)),
+)  # fmt: skip
+"""cuDNN indexes with 32 bits and knows no window that starts late."""
 
 
 @per_problem

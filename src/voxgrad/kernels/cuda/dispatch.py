@@ -4,19 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import torch
 
 from voxgrad.catalog.problem import Problem
-from voxgrad.kernels.cuda import pool_avg, pool_max, tune
+from voxgrad.kernels.cuda import conv3d, paths, pool_avg, pool_max, tune
 
-_POOLS: dict[str, Callable[..., torch.Tensor]] = {
-    "avg_pool": pool_avg.avg_pool,
-    "avg_pool_grad": pool_avg.avg_pool_grad,
-    "max_pool": pool_max.max_pool,
-    "max_pool_grad": pool_max.max_pool_grad,
-    "max_pool_grad_grad": pool_max.max_pool_grad_grad,
+_POOLS: dict[str, tuple[Callable[..., torch.Tensor], Callable[..., Any]]] = {
+    "avg_pool": (pool_avg.avg_pool, pool_avg.plan_mean),
+    "avg_pool_grad": (pool_avg.avg_pool_grad, pool_avg.plan_gradient),
+    "max_pool": (pool_max.max_pool, pool_max.plan_maximum),
+    "max_pool_grad": (pool_max.max_pool_grad, pool_max.plan_gradient),
+    "max_pool_grad_grad": (pool_max.max_pool_grad_grad, pool_max.plan_second),
 }
+"""What runs a pool, and what only plans it."""
 
 _FILTERS = {"conv3d": 1, "conv3d_input": 0}
 """Which tensor of an op is a filter."""
@@ -29,7 +32,7 @@ def run(problem: Problem, *tensors: torch.Tensor) -> torch.Tensor:
         if not tensor.is_contiguous():
             tensors = _plain(problem, tensors)
             break
-    return tune.run(problem, tensors) if pool is None else pool(problem, *tensors)
+    return tune.run(problem, tensors) if pool is None else pool[0](problem, *tensors)
 
 
 def _plain(problem: Problem, tensors: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
@@ -38,8 +41,22 @@ def _plain(problem: Problem, tensors: tuple[torch.Tensor, ...]) -> tuple[torch.T
     return tuple(tensor if index == at else tensor.contiguous() for index, tensor in enumerate(tensors))
 
 
+def asked(problem: Problem, *tensors: torch.Tensor) -> list[paths.Answer]:
+    """The paths that run a problem, and with `answer.may` what else could. A convolution may be measured for that."""
+    tensors = _plain(problem, tensors)
+    if problem.kernel in _POOLS:
+        with paths.heard() as answers:  # A new object: what was planned for the old one is not asked again.
+            _POOLS[problem.kernel][1](replace(problem), *tensors)
+        return answers
+    choice = tune.choose(problem, tensors)
+    with paths.heard() as answers:
+        if choice.config is not None:
+            conv3d.prepared(replace(problem), choice.config, tensors[0].dtype, tensors[0].device)
+    return answers
+
+
 def describe(problem: Problem, *tensors: torch.Tensor) -> str:
     """Which kernel runs a problem, in words. A convolution is measured for that if it was not before."""
     if problem.kernel in _POOLS:
-        return "Triton"
+        return "Triton, " + ", ".join(dict.fromkeys(map(str, asked(problem, *tensors))))
     return str(tune.choose(problem, _plain(problem, tensors)))

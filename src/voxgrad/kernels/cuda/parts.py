@@ -12,6 +12,7 @@ import triton
 
 from voxgrad.kernels.cuda import conv_parts as kernels
 from voxgrad.kernels.cuda.launch import Launch
+from voxgrad.kernels.cuda.paths import Fork, Need, Path
 
 ENOUGH_TERMS = 64
 """Sums of fewer products hold every float32 exactly: a rounding more per number would show there."""
@@ -41,17 +42,15 @@ def launched(make: Make, dtype: torch.dtype, *, terms: int, tf32: bool = False, 
     `reads` is how often the kernel takes the second operand. Its last tensor is the guard. `whole` takes nothing apart,
     and needs nothing aligned.
     """
-    if whole:
-        plain = make(kernels.ONE, 1)
-        return lambda a, b, out: plain(a, b, out, out)
-    if dtype != torch.float32:
-        one = make(kernels.ONE, 1)
-        return lambda a, b, out: one(aligned(a), *(aligned(b),) * reads, out, out)
-    if tf32:
+    how = PARTS.taken(dtype, terms, tf32, whole).name
+    if how == "as they are":
+        one, lain = make(kernels.ONE, 1), _as_it_lies if whole else aligned
+        return lambda a, b, out: one(lain(a), *(lain(b),) * reads, out, out)
+    if how == "pairs":
         pair = make(kernels.PAIR, 2)
         return lambda a, b, out: pair(_pair(a), *(_pair(b),) * reads, out, out)
     six = make(kernels.THIRDS, 3)
-    if terms < ENOUGH_TERMS:
+    if how == "thirds":
         return lambda a, b, out: six(thirds(a), *(thirds(b),) * reads, out, torch.ones(3, device=a.device))
     three = make(kernels.HALVES, 2)
 
@@ -61,6 +60,25 @@ def launched(make: Make, dtype: torch.dtype, *, terms: int, tf32: bool = False, 
         six(parts_a, *(parts_b,) * reads, out, guard)
 
     return run
+
+
+def _is_apart(dtype: torch.dtype, terms: int, tf32: bool, whole: bool) -> bool:
+    return dtype == torch.float32 and not whole
+
+
+_APART = Need("float32 that is taken apart", _is_apart)
+PARTS = Fork(
+    "parts", "what tensor cores get of a number",
+    Path("as they are", (Need("another type, or nothing taken apart", lambda *case: not _is_apart(*case)),)),
+    Path("pairs", (_APART, Need("TF32 allowed", lambda dtype, terms, tf32, whole: tf32))),
+    Path("thirds", (_APART,), (Need("sums of fewer than 64 products",
+                                    lambda dtype, terms, tf32, whole: terms < ENOUGH_TERMS),)),
+    Path("halves, or thirds", (_APART,)),
+)  # fmt: skip
+
+
+def _as_it_lies(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor
 
 
 def aligned(tensor: torch.Tensor) -> torch.Tensor:

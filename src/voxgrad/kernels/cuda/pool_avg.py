@@ -11,17 +11,20 @@ plane of weighted gradients is summed once and serves all cells of its stride an
 from __future__ import annotations
 
 import math
-from typing import Any
+import operator
+from dataclasses import replace
 
 import torch
 import triton
 import triton.language as tl
 
+from voxgrad.catalog.geometry import part
 from voxgrad.catalog.problem import Problem
 from voxgrad.kernels.cuda.launch import Launch, empty, per_problem
+from voxgrad.kernels.cuda.paths import ADDRESSES, Fork, Need, Path
 from voxgrad.kernels.cuda.pool_ahead import announce
 from voxgrad.kernels.cuda.pool_common import (
-    UNROLLED_TAPS,
+    UNROLLED,
     Pool,
     Tile,
     canonical,
@@ -36,9 +39,9 @@ from voxgrad.kernels.cuda.pool_common import (
     steps,
     tile_rows,
 )  # fmt: skip
-from voxgrad.kernels.cuda.pool_lanes import BESIDE, Lanes, choose_lanes, element_size, fits_lanes, foreseeing, laid_out
+from voxgrad.kernels.cuda.pool_lanes import BESIDE, SMALL, Lanes, choose_lanes, element_size, foreseeing, laid_out
 from voxgrad.kernels.cuda.pool_sweep import sweep_spread
-from voxgrad.kernels.cuda.pool_windows import pool_windows
+from voxgrad.kernels.cuda.pool_windows import plan, pool_windows
 
 
 @triton.jit
@@ -68,10 +71,11 @@ def _plane(dy, q, h, w, c, D, H, W, C, OD, OH, OW, bd, bh, bw, KD: tl.constexpr,
     """What the windows of depth q give to one cell of each of the rows, [R, BC]."""
     plane = dy + q.to(tl.int64) * OH * OW * C
     d_ok = inside(level(q, h), OD)
-    qh = (h + bh) // SH
-    ph = (h + bh) % SH
-    qw = (w + bw) // SW
-    pw = (w + bw) % SW
+    # A GPU divides towards zero: where windows start late, a stride more keeps what is divided from being negative.
+    qh = (h + bh + SH) // SH - 1
+    ph = (h + bh + SH) % SH
+    qw = (w + bw + SW) // SW - 1
+    pw = (w + bw + SW) % SW
     acc = tl.zeros([R, BC], ACC)
     if UNROLL:
         for j in tl.static_range(JH * JW):
@@ -95,7 +99,7 @@ def spread_windows(dy, dx, D, H, W, C, OD, OH, OW, bd, bh, bw, tiles_h, tiles_w,
     dy += image * OD * OH * OW * C
     dx += image * D * H * W * C
     rows = (h < H) & (w < W) & (c < C)
-    first = bd // SD + chunk * CHUNK
+    first = (bd + SD) // SD - 1 + chunk * CHUNK
     R: tl.constexpr = BH * BW
     p0 = tl.zeros([R, BC], ACC)
     p1 = p0
@@ -166,27 +170,28 @@ def repeat_windows(dy, dx, lanes, lines, H, W, units, by_units, units_shift, by_
     tl.store(to, cells.to(dx.dtype.element_ty), mask=mask)
 
 
-def _repeated(pool: Pool, size: int) -> int:
-    """Cells or channels of a lane, 32 or 16 bytes of them, if this gradient only repeats numbers; else 0."""
-    sides = zip(pool.sizes, pool.outs, pool.strides, strict=True)
-    exact = not any(pool.befores) and all(length == out * stride for length, out, stride in sides)
-    along = pool.channels if pool.channels > 1 else pool.sizes[2] if pool.windows[2] == 2 else 1
-    numbers = (32 if along * size % 32 == 0 else 16) // size
-    few = pool.images * math.prod(pool.sizes) * pool.channels < 2**31 * numbers
-    return numbers if exact and few and along % numbers == 0 and pool.windows == pool.strides else 0
+def _along(pool: Pool) -> int:
+    """Numbers that follow each other in memory in the gradients of windows as well as of cells."""
+    return pool.channels if pool.channels > 1 else pool.sizes[2] if pool.windows[2] == 2 else 1
 
 
-def _repeat_plan(pool: Pool, size: int, numbers: int, acc: Any) -> Launch:
+def _piece(pool: Pool, size: int) -> int:
+    """Cells or channels of a lane of `repeat_windows`: 32 bytes of them, or 16."""
+    return (32 if _along(pool) * size % 32 == 0 else 16) // size
+
+
+def _repeated(pool: Pool, dtype: torch.dtype) -> Launch:
     """The launch of `repeat_windows`: 4 KiB a program, announced 12 MiB ahead, as measured on an H200."""
-    line = pool.channels == 1
+    size, line = element_size(dtype), pool.channels == 1
+    numbers = _piece(pool, size)
     units = (pool.sizes[2] if line else pool.channels) // numbers
-    lanes = pool.images * math.prod(pool.sizes) * pool.channels // numbers
+    lanes = pool.numbers // numbers
     together = _LINES.value * 128 // (size * numbers)
     kd, kh, kw = pool.windows
     # Announcing much would fill the cache, and a large plane is not read in the order in which it is announced.
     few_read, in_turn = pool.taps >= 4, math.prod(pool.sizes[1:]) * pool.channels * size <= 2**22
     constants = {
-        "KD": kd, "KH": kh, "KW": kw, "ACC": acc, "X": numbers, "L": together, "LINE": line,
+        "KD": kd, "KH": kh, "KW": kw, "ACC": compute_type(dtype), "X": numbers, "L": together, "LINE": line,
         "AHEAD": 3072 if few_read and in_turn else 0, "num_warps": 4,
     }  # fmt: skip
     lines = lanes * numbers * size // (pool.taps * 128)
@@ -194,34 +199,65 @@ def _repeat_plan(pool: Pool, size: int, numbers: int, acc: Any) -> Launch:
     return Launch(repeat_windows, (steps(lanes, together),), (lanes, lines, *pool.sizes[1:], units, *by), constants)
 
 
-@per_problem
-def _plan(problem: Problem, dtype: torch.dtype) -> Launch:
-    """The launch of a gradient."""
-    pool = canonical(problem)
-    acc = compute_type(dtype)
-    size = element_size(dtype)
-    if numbers := _repeated(pool, size):
-        return _repeat_plan(pool, size, numbers, acc)
-    lanes = _lanes(pool, size)
-    torn = not pool.overlaps and lanes.across != BESIDE.value and (pool.channels > 1 or size > 2)
-    if fits_lanes(pool) and not torn:  # Cells of a window apart from each other would be written in halves of a line.
-        grid, ints, shared = laid_out(pool, lanes, *pool.lattice)
-        return Launch(sweep_spread, grid, ints, shared | {"ACC": acc})
+def _in_lanes(pool: Pool, dtype: torch.dtype) -> Launch:
+    """Windows of at most 3: `pool_sweep`."""
+    grid, ints, shared = laid_out(pool, _lanes(pool, element_size(dtype)), *pool.lattice)
+    return Launch(sweep_spread, grid, ints, shared | {"ACC": compute_type(dtype)})
+
+
+def _in_tiles(pool: Pool, dtype: torch.dtype) -> Launch:
+    """Windows of any size."""
     (kd, kh, kw), (sd, sh, sw) = pool.windows, pool.strides
     jd, jh, jw = triton.cdiv(kd, sd), triton.cdiv(kh, sh), triton.cdiv(kw, sw)
-    unroll = jh * jw <= UNROLLED_TAPS
-    keep = jd - 1 if jd <= 3 else 0
+    keep = jd - 1 if KEPT.takes("kept", jd) else 0
     tile = _tile(pool, keep)
     chunk = min(tile.chunk, pool.lattice[0])
     tiles = (steps(pool.sizes[1], tile.bh), steps(pool.sizes[2], tile.bw), steps(pool.channels, tile.bc))
     chunks = steps(pool.lattice[0], chunk)
     scalars = (*pool.sizes, pool.channels, *pool.outs, *pool.befores, *tiles, chunks)
     constants = {
-        "KD": kd, "KH": kh, "KW": kw, "SD": sd, "SH": sh, "SW": sw, "JD": jd, "JH": jh, "JW": jw, "ACC": acc,
-        "BH": tile.bh, "BW": tile.bw, "BC": tile.bc, "CHUNK": chunk, "KEEP": keep, "UNROLL": unroll,
-        "BIG": not pool.plane_fits, "num_warps": tile.warps,
+        "KD": kd, "KH": kh, "KW": kw, "SD": sd, "SH": sh, "SW": sw, "JD": jd, "JH": jh, "JW": jw,
+        "ACC": compute_type(dtype), "BH": tile.bh, "BW": tile.bw, "BC": tile.bc, "CHUNK": chunk, "KEEP": keep,
+        "UNROLL": UNROLLED.takes("unrolled", jh * jw), "BIG": ADDRESSES.takes("wide", pool.plane),
+        "num_warps": tile.warps,
     }  # fmt: skip
     return Launch(spread_windows, (pool.images * chunks * tiles[0] * tiles[1] * tiles[2],), scalars, constants)
+
+
+def _is_torn(pool: Pool, size: int) -> bool:
+    """Would lanes write cells of a window that are apart from each other, in halves of a cache line?"""
+    beside = _lanes(pool, size).across == BESIDE.value
+    return not pool.overlaps and not beside and (pool.channels > 1 or size > 2)
+
+
+KEPT = Fork(
+    "planes of gradients", "what windows along depth give to the next cells",
+    Path("kept", (Need("at most three windows to a cell", lambda count: count <= 3),)),
+    Path("read again"),
+)  # fmt: skip
+SPREAD = Fork(
+    "spread", "AvgPool3DGrad",
+    Path("repeat", (
+        Need("windows as long as strides", lambda pool, size: pool.windows == pool.strides),
+        Need("no padding before", lambda pool, size: not any(pool.befores)),
+        Need("windows that hold all cells and nothing else",
+             lambda pool, size: pool.sizes == tuple(map(operator.mul, pool.outs, pool.strides))),
+        Need("channels, or rows of windows 2 wide, in pieces of 16 bytes",
+             lambda pool, size: _along(pool) * size % 16 == 0),
+        Need("fewer than 2**31 pieces", lambda pool, size: pool.numbers < 2**31 * _piece(pool, size), huge=True),
+    ), make=_repeated),
+    Path("lanes", SMALL, (Need("cells of a window that are written together",
+                               lambda pool, size: not _is_torn(pool, size)),), _in_lanes),
+    Path("tiles", make=_in_tiles),
+)  # fmt: skip
+
+
+@per_problem
+def _plan(problem: Problem, dtype: torch.dtype) -> Launch:
+    """The launch of a gradient."""
+    pool = canonical(problem)
+    launch: Launch = SPREAD.taken(pool, element_size(dtype)).make(pool, dtype)
+    return launch
 
 
 def _tile(pool: Pool, keep: int) -> Tile:
@@ -249,9 +285,47 @@ def avg_pool(problem: Problem, x: torch.Tensor) -> torch.Tensor:
     return pool_windows(problem, x, maximum=False)
 
 
+@per_problem
+def _whole(problem: Problem) -> tuple[Problem, tuple[slice, ...] | None]:
+    """The gradient with all cells of its windows, which share what these give; and where in it the wanted cells are.
+
+    Only of a part of a volume are there windows with cells outside of it.
+    """
+    axes, wanted = [], []
+    for axis in problem.axes:
+        spans = [axis.span(o) for o in range(axis.out)]
+        first, end = min([0, *(lo for lo, _ in spans)]), max([axis.size, *(hi for _, hi in spans)])
+        axes.append(part(axis, (first, end), (0, axis.out)))
+        wanted.append(slice(-first, axis.size - first))
+    if WHOLE.takes("as it is", [one.size for one in axes], [axis.size for axis in problem.axes]):
+        return problem, None
+    d, h, w = axes
+    every = (slice(None), *wanted) if problem.channels_last else (slice(None), slice(None), *wanted)
+    return replace(problem, axes=(d, h, w)), every
+
+
+WHOLE = Fork(
+    "cells of windows",
+    "which cells an AvgPool3DGrad is computed for",
+    Path("as it is", (Need("windows without cells outside of the part of a volume", operator.eq),)),
+    Path("all of them"),
+)
+
+
+def plan_mean(problem: Problem, x: torch.Tensor) -> Launch:
+    """What `avg_pool` launches."""
+    return plan(problem, False, x.dtype)
+
+
+def plan_gradient(problem: Problem, dy: torch.Tensor) -> Launch:
+    """What `avg_pool_grad` launches."""
+    return _plan(_whole(problem)[0], dy.dtype)
+
+
 def avg_pool_grad(problem: Problem, dy: torch.Tensor) -> torch.Tensor:
     """The transpose of `avg_pool`, applied to a contiguous tensor."""
-    dx = empty(dy, problem.input_extent)
+    whole, wanted = _whole(problem)
+    dx = empty(dy, whole.input_extent)
     if dx.numel():
-        _plan(problem, dy.dtype)(dy, dx)
-    return dx
+        _plan(whole, dy.dtype)(dy, dx)
+    return dx if wanted is None else dx[wanted].contiguous()

@@ -10,6 +10,7 @@ layout needs a transposing copy. A program owns a tile of rows (h, w) times chan
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,9 +21,13 @@ import triton.language as tl
 from voxgrad.catalog.geometry import Axis
 from voxgrad.catalog.problem import Problem
 from voxgrad.kernels.cuda.launch import per_problem
+from voxgrad.kernels.cuda.paths import Fork, Need, Path
 
-UNROLLED_TAPS = 64
-"""Windows of at most this many taps per plane are unrolled in the code; larger ones are loops."""
+UNROLLED = Fork(
+    "taps", "how the taps of a window are gone through",
+    Path("unrolled", worth=(Need("at most 64 of them", lambda count: count <= 64),)),
+    Path("looped"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +58,14 @@ class Pool:
         object.__setattr__(self, "covers", covers)
 
     @property
-    def plane_fits(self) -> bool:
-        """True where offsets inside one depth plane fit 32 bits."""
-        return max(self.sizes[1] * self.sizes[2], self.outs[1] * self.outs[2]) * self.channels < 2**31
+    def plane(self) -> int:
+        """The numbers of a depth plane, of cells or of windows."""
+        return max(self.sizes[1] * self.sizes[2], self.outs[1] * self.outs[2]) * self.channels
+
+    @property
+    def numbers(self) -> int:
+        """The numbers of all cells."""
+        return self.images * math.prod(self.sizes) * self.channels
 
     @property
     def lattice(self) -> tuple[int, int, int]:
@@ -96,7 +106,8 @@ def _three(values: Any) -> tuple[int, int, int]:
 
 def _window(axis: Axis) -> int:
     """The window of an axis; an overreaching one always extends to the end, so it is as long as that takes."""
-    return axis.size + axis.before if axis.overreach and axis.window > axis.size else axis.window
+    whole = axis.below + axis.size + axis.above
+    return axis.size + axis.above + axis.before if axis.overreach and axis.window > whole else axis.window
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ last, else (LINE) X places side by side. Blocks are [L lanes, X]. `pool_taps` ha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +19,7 @@ import torch
 import triton
 import triton.language as tl
 
+from voxgrad.kernels.cuda.paths import Fork, Need, Needs, Path, met
 from voxgrad.kernels.cuda.pool_common import Pool, channel_block, inside, level, steps
 
 BESIDE = tl.constexpr(-1)
@@ -50,20 +52,60 @@ class Lanes:
     """Do lanes of one program follow each other over rows, depths and images, if programs then are full?"""
 
 
-def fits_lanes(pool: Pool) -> bool:
-    """Windows of at most 3 and strides of at most 2, all with a cell in the data."""
-    sound = all(
-        1 <= k <= 3 and s <= 2 and 0 <= b < k and out > 0 and (out - 1) * s - b < n
-        for n, out, k, s, b in zip(pool.sizes, pool.outs, pool.windows, pool.strides, pool.befores, strict=True)
-    )
-    return sound and pool.plane_fits
+def _each(holds: Callable[[int, int, int, int, int], bool]) -> Callable[..., bool]:
+    """A question to every axis of a pool: size, windows, their length, stride, padding before."""
+
+    def asked(pool: Pool, *_: Any) -> bool:
+        return all(map(holds, pool.sizes, pool.outs, pool.windows, pool.strides, pool.befores))
+
+    return asked
 
 
-def _is_line(pool: Pool, cells: int) -> bool:
-    """Can lanes hold lines of `cells` cells? One channel, whole lines, at most one foreign number on each side."""
-    k, s, b = pool.windows[2], pool.strides[2], pool.befores[2]
-    whole = pool.channels == 1 and pool.sizes[2] == pool.outs[2] * s and pool.sizes[2] % cells == 0
-    return whole and ((b <= 1 and k - 1 - b <= 1) if s == 1 else b == 0)
+SMALL: Needs = (
+    Need("windows of at most 3", _each(lambda n, out, k, s, b: k <= 3)),
+    Need("strides of at most 2", _each(lambda n, out, k, s, b: s <= 2)),
+    Need("no window that starts late", _each(lambda n, out, k, s, b: b >= 0)),
+    Need("a first window with cells", _each(lambda n, out, k, s, b: b < k)),
+    Need("a last window with cells", _each(lambda n, out, k, s, b: out > 0 and (out - 1) * s - b < n)),
+    Need("planes of fewer than 2**31 numbers", lambda pool, *_: pool.plane < 2**31, huge=True),
+)
+"""What pools in lanes must be like: `pool_sweep`, `pool_winners`."""
+
+
+def _owned(pool: Pool) -> int:
+    """The largest power of two that divides the channels."""
+    return pool.channels & -pool.channels
+
+
+def _block(pool: Pool, whole: bool) -> int:
+    """The channels of a lane that has as many as make sense."""
+    return min(_owned(pool), 128) if whole and pool.channels % 4 == 0 else channel_block(pool.channels, 128)
+
+
+_ONE = Need("one channel", lambda pool, *_: pool.channels == 1)
+_WHOLE_LINE = (
+    Need("rows of whole windows", lambda pool, *_: pool.sizes[2] == pool.outs[2] * pool.strides[2]),
+    Need("rows of whole lanes", lambda pool, size, cells, whole: pool.sizes[2] % cells == 0),
+    Need(
+        "at most one foreign number on each side of a lane, none with stride 2",
+        lambda pool, *_: (
+            pool.befores[2] <= 1 and pool.windows[2] - 1 - pool.befores[2] <= 1
+            if pool.strides[2] == 1
+            else pool.befores[2] == 0
+        ),
+    ),
+)
+LAYOUT = Fork(
+    "layout", "what the numbers of a lane are",
+    Path("line", (_ONE, *_WHOLE_LINE)),
+    Path("one", (_ONE, Need("no line", lambda *case: not met(_WHOLE_LINE, *case)))),
+    Path("beside",
+         (Need("a multiple of 4 channels", lambda pool, *_: pool.channels % 4 == 0),),
+         (Need("channels that are no multiple of 16, or lanes with less than 64 bytes of a place",
+               lambda pool, size, cells, whole: pool.channels % 16 != 0
+               or _block(pool, whole) < min(pool.channels, 64 // size)),)),
+    Path("block", (Need("several channels", lambda pool, *_: pool.channels > 1),)),
+)  # fmt: skip
 
 
 def choose_lanes(
@@ -83,22 +125,16 @@ def choose_lanes(
     compiler could not see where numbers are aligned, lanes are one access wide and lie BESIDE each other.
     """
     cells = max(2, min(8, width // size))
-    if _is_line(pool, cells):
+    layout = LAYOUT.taken(pool, size, cells, whole).name
+    if layout == "line":
         return Lanes(threads, cells // pool.strides[2], rows, chunk, threads // 32, line=True)
-    if pool.channels == 1:
+    if layout == "one":
         return Lanes(threads, 1, rows, chunk, threads // 32)
-    numbers = channel_block(pool.channels, 128)
-    if whole and pool.channels % 4 == 0:
-        numbers = min(pool.channels & -pool.channels, 128)
-    own = pool.channels & -pool.channels
-    if own >= 4 and (pool.channels % 16 or (numbers < pool.channels and numbers * size < 64)):
-        return Lanes(threads, min(own, cells), rows, chunk, threads // 32, across=BESIDE.value)
+    if layout == "beside":
+        return Lanes(threads, min(_owned(pool), cells), rows, chunk, threads // 32, across=BESIDE.value)
+    numbers = _block(pool, whole)
     lanes = max(1, threads * cells // numbers)
     return Lanes(lanes, numbers, rows, chunk, threads // 32, across=min(across, lanes))
-
-
-_LONG_ROW = 64
-"""Places of a row from which lines of it are announced."""
 
 
 def foreseeing(pool: Pool, lanes: Lanes, size: int, ahead: int, registers: int = 0) -> Lanes:
@@ -106,11 +142,35 @@ def foreseeing(pool: Pool, lanes: Lanes, size: int, ahead: int, registers: int =
 
     Where several lanes or programs read parts of one line it would be asked for again and again.
     """
-    own = lanes.numbers * size
-    apart = own >= 128 or (own >= 64 and lanes.numbers == pool.channels)
-    if size > 4 or not (pool.sizes[2] >= _LONG_ROW if lanes.line else apart):
+    if AHEAD.takes("at once", pool, lanes, size):
         return lanes
     return replace(lanes, ahead=ahead, registers=registers or lanes.registers)
+
+
+def _has_lines(pool: Pool, lanes: Lanes, size: int) -> bool:
+    own = lanes.numbers * size
+    return own >= 128 or (own >= 64 and lanes.numbers == pool.channels)
+
+
+AHEAD = Fork(
+    "ahead", "when memory is asked for what lanes read",
+    Path("announced", worth=(
+        Need("numbers of at most 32 bits", lambda pool, lanes, size: size <= 4),
+        Need("rows of at least 64 places, or lanes with cache lines of their own",
+             lambda pool, lanes, size: pool.sizes[2] >= 64 if lanes.line else _has_lines(pool, lanes, size)),
+    )),
+    Path("at once"),
+)  # fmt: skip
+FLAT = Fork(
+    "programs", "what the lanes of a program follow",
+    Path("flat", (
+        Need("lanes that want it", lambda lanes, every: lanes.flat),
+        Need("lines", lambda lanes, every: lanes.line),
+        Need("full programs", lambda lanes, every: every % lanes.lanes == 0),
+        Need("fewer than 2**31 lanes", lambda lanes, every: every < 2**31, huge=True),
+    )),
+    Path("planes"),
+)  # fmt: skip
 
 
 Geometry = tuple[tuple[int], tuple[int, ...], dict[str, Any]]
@@ -146,7 +206,7 @@ def laid_out(pool: Pool, lanes: Lanes, along: int, rows: int, width: int) -> Geo
     if lanes.registers:
         constants["maxnreg"] = lanes.registers
     every = pool.images * chunks * groups * units
-    if lanes.flat and lanes.line and every % lanes.lanes == 0 and every < 2**31:
+    if FLAT.takes("flat", lanes, every):
         ints = (*ints[:-3], groups, tiles_c, chunks)
         return (every // lanes.lanes,), ints, constants | {"FLAT": True}
     return (pool.images * chunks * tiles * apart,), ints, constants

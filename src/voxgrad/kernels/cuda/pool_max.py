@@ -12,6 +12,7 @@ as a byte and the next lets every cell gather from the windows it won. Nothing i
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -23,8 +24,9 @@ import triton.language as tl
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.problem import Problem
 from voxgrad.kernels.cuda.launch import Launch, empty, per_problem
+from voxgrad.kernels.cuda.paths import ADDRESSES, Fork, Need, Path
 from voxgrad.kernels.cuda.pool_common import (
-    UNROLLED_TAPS,
+    UNROLLED,
     Pool,
     Tile,
     canonical,
@@ -37,9 +39,9 @@ from voxgrad.kernels.cuda.pool_common import (
     steps,
     tile_rows,
 )  # fmt: skip
-from voxgrad.kernels.cuda.pool_lanes import Lanes, choose_lanes, element_size, fits_lanes, foreseeing, laid_out
+from voxgrad.kernels.cuda.pool_lanes import SMALL, Lanes, choose_lanes, element_size, foreseeing, laid_out
 from voxgrad.kernels.cuda.pool_stages import stage_gather, stage_gather_lines, stage_winners
-from voxgrad.kernels.cuda.pool_windows import pool_windows
+from voxgrad.kernels.cuda.pool_windows import plan, pool_windows
 from voxgrad.kernels.cuda.pool_winners import sweep_gather, sweep_give, sweep_winners
 
 
@@ -119,13 +121,17 @@ def gather_any(x, y, best, dy, dx, bound, D, H, W, C, OD, OH, OW, bd, bh, bw, ti
     acc = tl.zeros([BH * BW, BC], ACC)
     if NEAR:
         value = tl.load(x + cell, mask=rows, other=0.0).to(ACC)
+    # A GPU divides towards zero: where windows start late, a stride more keeps what is divided from being negative.
+    d += bd + SD
+    h += bh + SH
+    w += bw + SW
     for j in range(JD * JH * JW):
-        tap_d = (d + bd) % SD + j // (JH * JW) * SD
-        tap_h = (h + bh) % SH + j // JW % JH * SH
-        tap_w = (w + bw) % SW + j % JW * SW
-        od = (d + bd) // SD - j // (JH * JW)
-        oh = (h + bh) // SH - j // JW % JH
-        ow = (w + bw) // SW - j % JW
+        tap_d = d % SD + j // (JH * JW) * SD
+        tap_h = h % SH + j // JW % JH * SH
+        tap_w = w % SW + j % JW * SW
+        od = d // SD - 1 - j // (JH * JW)
+        oh = h // SH - 1 - j // JW % JH
+        ow = w // SW - 1 - j % JW
         mask = (
             rows
             & inside(level(od, h), OD)
@@ -149,6 +155,9 @@ def gather_any(x, y, best, dy, dx, bound, D, H, W, C, OD, OH, OW, bd, bh, bw, ti
 _ALL = 1 << 30
 """A chunk as long as the depth: few programs, for kernels that most often have nothing to do."""
 
+Run = Callable[..., None]
+"""Fills its last tensor from the others."""
+
 Parts = tuple[tuple[int], tuple[int, ...], dict[str, Any]]
 
 
@@ -160,7 +169,7 @@ def _parts(pool: Pool, along: int, rows: tuple[int, int], tile: Tile) -> Parts:
     (kd, kh, kw), (sd, sh, sw) = pool.windows, pool.strides
     constants = {
         "KD": kd, "KH": kh, "KW": kw, "SD": sd, "SH": sh, "SW": sw, "BH": tile.bh, "BW": tile.bw, "BC": tile.bc,
-        "BIG": not pool.plane_fits, "num_warps": tile.warps,
+        "BIG": ADDRESSES.takes("wide", pool.plane), "num_warps": tile.warps,
     }  # fmt: skip
     ints = (*pool.sizes, pool.channels, *pool.outs, *pool.befores, *tiles, chunks)
     return (pool.images * chunks * tiles[0] * tiles[1] * tiles[2],), ints, constants | {"CHUNK": chunk}
@@ -232,12 +241,6 @@ def _back_lanes(pool: Pool, size: int) -> Lanes:
     return foreseeing(pool, _with(lanes, size, registers=128 if small else 80), size, 1)
 
 
-def _is_staged(pool: Pool) -> bool:
-    """Is this a pool for the kernels that go axis by axis, four places or channels to a word?"""
-    same = (pool.windows, pool.strides, pool.befores) == ((3, 3, 3), (1, 1, 1), (1, 1, 1)) and fits_lanes(pool)
-    return same and (pool.channels % 4 == 0 or (pool.channels == 1 and pool.sizes[2] % 8 == 0))
-
-
 _PAIRS = {torch.bfloat16: tl.bfloat16, torch.float16: tl.float16}
 """The types that are taken two at a time."""
 
@@ -265,10 +268,21 @@ def _early(launch: Launch, early: bool) -> Launch:
     return Launch(launch.kernel, launch.grid, launch.scalars, launch.constants | {"EARLY": True, "launch_pdl": True})
 
 
+WORDS = Fork(
+    "words", "how the numbers of a search are compared",
+    Path("pairs", (
+        Need("16 bits each, aligned to pairs, on a Hopper GPU", lambda pool, lanes, paired: paired),
+        Need("lanes of a multiple of 4 numbers", lambda pool, lanes, paired: lanes.numbers % 4 == 0),
+        Need("lines, or lanes that divide the channels",
+             lambda pool, lanes, paired: lanes.line or pool.channels % lanes.numbers == 0),
+    )),
+    Path("singles"),
+)  # fmt: skip
+
+
 def _worded(pool: Pool, lanes: Lanes, dtype: torch.dtype, paired: bool) -> dict[str, Any]:
     """The constants of a search in words: the type to search in, of 16 bits for pairs, and the words of a lane."""
-    whole = lanes.numbers % 4 == 0 and (lanes.line or pool.channels % lanes.numbers == 0)
-    if paired and whole:
+    if WORDS.takes("pairs", pool, lanes, paired):
         return {"KIND": _PAIRS[dtype], "X": lanes.numbers // 2}
     return {"KIND": compute_type(dtype)}
 
@@ -302,53 +316,110 @@ def _back_plan(problem: Problem, dtype: torch.dtype, paired: bool, early: bool) 
     return _early(Launch(stage_gather, grid, ints, constants), early)
 
 
-@per_problem
-def _select_plan(
+def _search(
     problem: Problem, dtype: torch.dtype, paired: bool, value: bool, none: int, guards: int = 0, early: bool = False
 ) -> Launch:
-    """The search for winners, their gradients (value) or their taps; or what guards so many programs of one."""
+    """The search for winners in lanes, their gradients (value) or their taps; or what guards so many programs."""
     pool = canonical(problem)
-    shared = {"VALUE": value, "NONE": none}
-    if dtype.is_floating_point and fits_lanes(pool):
-        lanes = _search_lanes(pool, element_size(dtype), value)
-        grid, ints, constants = laid_out(pool, replace(lanes, chunk=_ALL) if guards else lanes, *pool.outs)
-        constants |= shared | {"GUARD": guards > 0} | _worded(pool, lanes, dtype, paired)
-        return _early(Launch(sweep_winners, grid, (pool.taps, guards, *ints), constants), early)
+    lanes = _search_lanes(pool, element_size(dtype), value)
+    grid, ints, constants = laid_out(pool, replace(lanes, chunk=_ALL) if guards else lanes, *pool.outs)
+    constants |= {"VALUE": value, "NONE": none, "GUARD": guards > 0} | _worded(pool, lanes, dtype, paired)
+    return _early(Launch(sweep_winners, grid, (pool.taps, guards, *ints), constants), early)
+
+
+def _search_in_lanes(problem: Problem, dtype: torch.dtype, paired: bool, value: bool, none: int) -> Run:
+    launch = _search(problem, dtype, paired, value, none)
+    return lambda x, y, g, out: launch(x, y, g, out, x)  # without guards nobody reads the last
+
+
+def _search_in_tiles(problem: Problem, dtype: torch.dtype, paired: bool, value: bool, none: int) -> Run:
+    pool = canonical(problem)
     grid, ints, constants = _parts(pool, pool.outs[0], pool.outs[1:], _plain_tile(pool, pool.outs[1:]))
-    more = {"FLOAT": dtype.is_floating_point, "UNROLL": pool.taps <= UNROLLED_TAPS, "ACC": compute_type(dtype)}
-    return Launch(select_first, grid, (pool.taps, *ints), constants | shared | more)
+    constants |= {"VALUE": value, "NONE": none, "FLOAT": dtype.is_floating_point, "ACC": compute_type(dtype)}
+    unrolled = UNROLLED.takes("unrolled", pool.taps)
+    return Launch(select_first, grid, (pool.taps, *ints), constants | {"UNROLL": unrolled})
+
+
+SEARCH = Fork(
+    "search",
+    "the winners of windows: MaxPool3DGradGrad, and MaxPool3DGrad of windows that overlap",
+    Path("lanes", (*SMALL, Need("floating point", lambda pool, dtype: dtype.is_floating_point)), (), _search_in_lanes),
+    Path("tiles", make=_search_in_tiles),
+)
 
 
 @per_problem
-def _give_plan(problem: Problem, dtype: torch.dtype) -> Launch:
-    """The gradient of windows that do not overlap."""
-    pool = canonical(problem)
-    if fits_lanes(pool) and pool.covers:
-        grid, ints, constants = laid_out(pool, choose_lanes(pool, element_size(dtype), 1, 1), *pool.outs)
-        return Launch(sweep_give, grid, ints, constants | {"ACC": compute_type(dtype)})
+def _found(problem: Problem, dtype: torch.dtype, paired: bool, value: bool, none: int) -> Run:
+    """The search for winners of a pool."""
+    run: Run = SEARCH.taken(canonical(problem), dtype).make(problem, dtype, paired, value, none)
+    return run
+
+
+def _give_in_lanes(pool: Pool, dtype: torch.dtype) -> Launch:
+    grid, ints, constants = laid_out(pool, choose_lanes(pool, element_size(dtype), 1, 1), *pool.outs)
+    return Launch(sweep_give, grid, ints, constants | {"ACC": compute_type(dtype)})
+
+
+def _give_in_tiles(pool: Pool, dtype: torch.dtype) -> Launch:
     grid, ints, constants = _parts(pool, pool.outs[0], pool.outs[1:], _plain_tile(pool, pool.outs[1:]))
     del constants["CHUNK"]
-    return Launch(
-        give_first, grid, ints, constants | {"UNROLL": pool.taps <= UNROLLED_TAPS, "ACC": compute_type(dtype)}
-    )
+    more = {"UNROLL": UNROLLED.takes("unrolled", pool.taps), "ACC": compute_type(dtype)}
+    return Launch(give_first, grid, ints, constants | more)
 
 
-@per_problem
-def _gather_plan(problem: Problem, dtype: torch.dtype, none: int, guards: int = 0, early: bool = False) -> Launch:
-    """The kernel in which cells gather from the windows they won; or what guards so many programs of a search."""
+GIVE = Fork(
+    "give",
+    "MaxPool3DGrad of windows that do not overlap",
+    # Windows that cover every cell without an overlap are as long as strides, and start in time.
+    Path(
+        "lanes",
+        (SMALL[1], *SMALL[3:], Need("windows that cover every cell", lambda pool: pool.covers)),
+        make=_give_in_lanes,
+    ),
+    Path("tiles", make=_give_in_tiles),
+)
+
+
+def _accumulator(problem: Problem, dtype: torch.dtype) -> Any:
+    return compute_type(torch.float64 if problem.dtype == dtypes.FLOAT64 else dtype)
+
+
+def _gather(problem: Problem, dtype: torch.dtype, none: int, guards: int = 0, early: bool = False) -> Launch:
+    """The gather in lanes of what cells won; or what guards so many programs of a search."""
     pool = canonical(problem)
-    acc = compute_type(torch.float64 if problem.dtype == dtypes.FLOAT64 else dtype)
-    if fits_lanes(pool) and not problem.near_ties:
-        lanes = _gather_lanes(pool, element_size(dtype))
-        grid, ints, constants = laid_out(pool, replace(lanes, chunk=_ALL) if guards else lanes, *pool.lattice)
-        constants |= {"NONE": none, "GUARD": guards > 0, "ACC": acc}
-        return _early(Launch(sweep_gather, grid, (guards, *ints), constants), early)
+    lanes = _gather_lanes(pool, element_size(dtype))
+    grid, ints, constants = laid_out(pool, replace(lanes, chunk=_ALL) if guards else lanes, *pool.lattice)
+    constants |= {"NONE": none, "GUARD": guards > 0, "ACC": _accumulator(problem, dtype)}
+    return _early(Launch(sweep_gather, grid, (guards, *ints), constants), early)
+
+
+def _gather_in_lanes(problem: Problem, dtype: torch.dtype, none: int) -> Run:
+    launch = _gather(problem, dtype, none)
+    return lambda best, dy, dx: launch(best, dy, dx, dy)  # without guards nobody reads the last
+
+
+def _gather_in_tiles(problem: Problem, dtype: torch.dtype, none: int) -> Run:
+    launch = _any(problem, dtype, none)
+    return lambda best, dy, dx: launch(dy, dy, best, dy, dx)  # only what is near reads data and maxima
+
+
+def _any(problem: Problem, dtype: torch.dtype, none: int) -> Launch:
+    """`gather_any`: windows of any size, or what comes near their maxima."""
+    pool, acc = canonical(problem), _accumulator(problem, dtype)
     jd, jh, jw = (triton.cdiv(k, s) for k, s in zip(pool.windows, pool.strides, strict=True))
     grid, ints, constants = _parts(pool, pool.sizes[0], pool.sizes[1:], _plain_tile(pool, pool.sizes[1:]))
     del constants["CHUNK"]
     rounded, bound = _nearness(problem, acc)
     more = {"JD": jd, "JH": jh, "JW": jw, "NEAR": problem.near_ties, "ROUND": rounded, "NONE": none, "ACC": acc}
     return Launch(gather_any, grid, (bound, *ints), constants | more)
+
+
+GATHER = Fork(
+    "gather",
+    "MaxPool3DGrad, given the winners of windows",
+    Path("lanes", SMALL, (), _gather_in_lanes),
+    Path("tiles", make=_gather_in_tiles),
+)
 
 
 def _nearness(problem: Problem, acc: Any) -> tuple[Any, float]:
@@ -364,53 +435,128 @@ def max_pool(problem: Problem, x: torch.Tensor) -> torch.Tensor:
     return pool_windows(problem, x, maximum=True)
 
 
-def max_pool_grad(problem: Problem, x: torch.Tensor, y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
-    """The gradient of every window to the first of its cells that equals y, or (near_ties) to all close to it."""
+def _near_grad(problem: Problem, compared: torch.dtype, given: torch.dtype) -> Run:
+    """To all cells close to the maximum."""
+    launch = _any(problem, given, 0)
+    return lambda x, y, dy, dx: launch(x, y, x, dy, dx)
+
+
+def _apart_grad(problem: Problem, compared: torch.dtype, given: torch.dtype) -> Run:
+    """Window by window."""
     pool = canonical(problem)
-    if not pool.overlaps and not problem.near_ties:
-        dx = empty(dy, problem.input_extent) if pool.covers else dy.new_zeros(problem.input_extent)
-        if dx.numel() and dy.numel():
-            _give_plan(problem, x.dtype)(x, y, dy, dx)
-        return dx
-    dx = empty(dy, problem.input_extent)
-    if not dx.numel():
-        return dx
-    if problem.near_ties:
-        _gather_plan(problem, dy.dtype, 0)(x, y, x, dy, dx)
-        return dx
-    none = 255 if pool.taps < 255 else -1
-    best = torch.empty(y.shape, dtype=torch.uint8 if none == 255 else torch.int32, device=y.device)
-    if _is_staged(pool):
-        _staged_grad(problem, x, y, dy, dx, best, none)
-        return dx
-    if y.numel():
-        select = _select_plan(problem, x.dtype, _paired(x, y), False, none)
-        select(*((x, y, x, best, x) if select.kernel is sweep_winners else (x, y, x, best)))
-    gather = _gather_plan(problem, dy.dtype, none)
-    gather(*((best, dy, dx, x) if gather.kernel is sweep_gather else (x, y, best, dy, dx)))
-    return dx
+    launch: Launch = GIVE.taken(pool).make(pool, compared)
+    return lambda x, y, dy, dx: launch(x, y, dy, dx) if y.numel() else None
 
 
-def _staged_grad(problem: Problem, x: torch.Tensor, y: torch.Tensor, dy: torch.Tensor, dx: torch.Tensor,
-                 best: torch.Tensor, none: int) -> None:  # fmt: skip
-    """`max_pool_grad` axis by axis, which is right where y is the maximum; if it is not, once more by comparison.
+def _winners(problem: Problem) -> tuple[int, torch.dtype]:
+    """What stands for no winner, and the type of winners' taps."""
+    return (255, torch.uint8) if TAPS.takes("bytes", canonical(problem).taps) else (-1, torch.int32)
+
+
+def _won_grad(problem: Problem, compared: torch.dtype, given: torch.dtype) -> Run:
+    """First the winners, then what cells won."""
+    none, stored = _winners(problem)
+    gather: Run = GATHER.taken(canonical(problem)).make(problem, given, none)
+
+    def run(x: torch.Tensor, y: torch.Tensor, dy: torch.Tensor, dx: torch.Tensor) -> None:
+        best = torch.empty(y.shape, dtype=stored, device=y.device)
+        if y.numel():
+            _found(problem, compared, _paired(x, y), False, none)(x, y, x, best)
+        gather(best, dy, dx)
+
+    return run
+
+
+def _staged_grad(problem: Problem, compared: torch.dtype, given: torch.dtype) -> Run:
+    """Axis by axis, which is right where y is the maximum; if it is not, once more by comparison.
 
     Only the device knows, and most often the last two kernels have nothing to do: they are launched early.
     """
-    paired, early = _paired(x, y), x.is_cuda and _is_hopper(x.get_device())
-    search = _search_plan(problem, x.dtype, paired)
+
+    def run(x: torch.Tensor, y: torch.Tensor, dy: torch.Tensor, dx: torch.Tensor) -> None:
+        early = x.is_cuda and _is_hopper(x.get_device())
+        search, back, again, gather = _stages(problem, compared, given, _paired(x, y), _paired(dy), early)
+        best = torch.empty(y.shape, dtype=torch.uint8, device=y.device)
+        flags = torch.empty(math.prod(search.grid), dtype=torch.int32, device=y.device)
+        search(x, y, best, flags)
+        back(best, dy, dx)
+        again(x, y, x, best, flags)
+        gather(best, dy, dx, flags)
+
+    return run
+
+
+@per_problem
+def _stages(
+    problem: Problem, compared: torch.dtype, given: torch.dtype, pairs: bool, given_pairs: bool, early: bool
+) -> tuple[Launch, Launch, Launch, Launch]:
+    """The launches of `_staged_grad`."""
+    search = _search_plan(problem, compared, pairs)
     guards = math.prod(search.grid)
-    flags = torch.empty(guards, dtype=torch.int32, device=y.device)
-    search(x, y, best, flags)
-    _back_plan(problem, dy.dtype, _paired(dy), early)(best, dy, dx)
-    _select_plan(problem, x.dtype, paired, False, none, guards, early)(x, y, x, best, flags)
-    _gather_plan(problem, dy.dtype, none, guards, early)(best, dy, dx, flags)
+    back = _back_plan(problem, given, given_pairs, early)
+    again = _search(problem, compared, pairs, False, 255, guards, early)
+    return search, back, again, _gather(problem, given, 255, guards, early)
+
+
+TAPS = Fork(
+    "winners", "how the tap of a winner is kept",
+    Path("bytes", (Need("fewer than 255 taps", lambda taps: taps < 255),)),
+    Path("integers", (Need("more than 27 taps, which lanes do not search", lambda taps: taps > 27),)),
+)  # fmt: skip
+_FIRST = Need("gradients that go to the first of equal cells", lambda pool, near: not near)
+GRAD = Fork(
+    "max_pool_grad", "MaxPool3DGrad",
+    Path("near", (Need("gradients that go to all cells near the maximum", lambda pool, near: near),), (), _near_grad),
+    Path("apart", (_FIRST, Need("windows that do not overlap", lambda pool, near: not pool.overlaps)), (), _apart_grad),
+    Path("stages", (
+        _FIRST,
+        Need("windows of 3 x 3 x 3", lambda pool, near: pool.windows == (3, 3, 3)),
+        Need("stride 1", lambda pool, near: pool.strides == (1, 1, 1)),
+        Need("one cell of padding before", lambda pool, near: pool.befores == (1, 1, 1)),
+        Need("as many windows as cells", lambda pool, near: pool.outs == pool.sizes),
+        Need("a multiple of 4 channels, or one channel and rows of a multiple of 8 cells",
+             lambda pool, near: pool.channels % 4 == 0 or (pool.channels == 1 and pool.sizes[2] % 8 == 0)),
+        SMALL[-1],
+    ), (), _staged_grad),
+    Path("winners", (_FIRST,), (), _won_grad),
+)  # fmt: skip
+
+
+@per_problem
+def _grad_plan(problem: Problem, compared: torch.dtype, given: torch.dtype) -> Run:
+    """What fills the gradient, given data and maxima of one type and gradients of another."""
+    run: Run = GRAD.taken(canonical(problem), problem.near_ties).make(problem, compared, given)
+    return run
+
+
+def plan_maximum(problem: Problem, x: torch.Tensor) -> Launch:
+    """What `max_pool` launches."""
+    return plan(problem, True, x.dtype)
+
+
+def plan_gradient(problem: Problem, x: torch.Tensor, y: torch.Tensor, dy: torch.Tensor) -> Run:
+    """What `max_pool_grad` runs."""
+    return _grad_plan(problem, x.dtype, dy.dtype)
+
+
+def plan_second(problem: Problem, x: torch.Tensor, y: torch.Tensor, g: torch.Tensor) -> Run:
+    """What `max_pool_grad_grad` runs."""
+    return _found(problem, x.dtype, _paired(x, y, g), True, 0)
+
+
+def max_pool_grad(problem: Problem, x: torch.Tensor, y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
+    """The gradient of every window to the first of its cells that equals y, or (near_ties) to all close to it."""
+    pool = canonical(problem)
+    sparse = not pool.overlaps and not pool.covers
+    dx = dy.new_zeros(problem.input_extent) if sparse else empty(dy, problem.input_extent)
+    if dx.numel():
+        plan_gradient(problem, x, y, dy)(x, y, dy, dx)
+    return dx
 
 
 def max_pool_grad_grad(problem: Problem, x: torch.Tensor, y: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
     """Per window, the value of g at the first cell that equals y; 0 without one."""
     out = empty(g, problem.output_extent)
     if out.numel():
-        select = _select_plan(problem, x.dtype, _paired(x, y, g), True, 0)
-        select(*((x, y, g, out, x) if select.kernel is sweep_winners else (x, y, g, out)))
+        plan_second(problem, x, y, g)(x, y, g, out)
     return out

@@ -18,8 +18,9 @@ import triton.language as tl
 
 from voxgrad.catalog.problem import Problem
 from voxgrad.kernels.cuda.launch import Launch, empty, per_problem
+from voxgrad.kernels.cuda.paths import ADDRESSES, Fork, Need, Path
 from voxgrad.kernels.cuda.pool_common import (
-    UNROLLED_TAPS,
+    UNROLLED,
     Pool,
     Tile,
     canonical,
@@ -32,7 +33,7 @@ from voxgrad.kernels.cuda.pool_common import (
     steps,
     tile_rows,
 )  # fmt: skip
-from voxgrad.kernels.cuda.pool_lanes import BESIDE, Lanes, choose_lanes, element_size, fits_lanes, foreseeing, laid_out
+from voxgrad.kernels.cuda.pool_lanes import BESIDE, SMALL, Lanes, choose_lanes, element_size, foreseeing, laid_out
 from voxgrad.kernels.cuda.pool_sweep import sweep_windows
 
 
@@ -111,30 +112,54 @@ def reduce_windows(x, y, D, H, W, C, OD, OH, OW, bd, bh, bw, tiles_h, tiles_w, t
         tl.store(at, acc.to(y.dtype.element_ty), mask=mask & (level(od, oh) < OD))
 
 
-@per_problem
-def _plan(problem: Problem, maximum: bool, dtype: torch.dtype) -> Launch:
-    """The launch of a pool."""
-    pool = canonical(problem)
-    acc = compute_type(dtype)
-    if fits_lanes(pool):
-        lanes = _lanes(pool, element_size(dtype), maximum)
-        grid, ints, shared = laid_out(pool, lanes, pool.outs[0], pool.outs[1], pool.outs[2])
-        exact = element_size(dtype) > 2 or not lanes.line
-        return Launch(sweep_windows, grid, ints, shared | {"MAX": maximum, "EXACT": exact, "ACC": acc})
+def _in_lanes(pool: Pool, maximum: bool, dtype: torch.dtype) -> Launch:
+    """Windows of at most 3: `pool_sweep`."""
+    lanes = _lanes(pool, element_size(dtype), maximum)
+    grid, ints, shared = laid_out(pool, lanes, *pool.outs)
+    exact = element_size(dtype) > 2 or not lanes.line
+    return Launch(sweep_windows, grid, ints, shared | {"MAX": maximum, "EXACT": exact, "ACC": compute_type(dtype)})
+
+
+def _in_tiles(pool: Pool, maximum: bool, dtype: torch.dtype) -> Launch:
+    """Windows of any size."""
     (kd, kh, kw), (sd, sh, sw) = pool.windows, pool.strides
-    unroll = kh * kw <= UNROLLED_TAPS and kd <= 8
-    keep = kd - sd if unroll and 0 < kd - sd <= 2 else 0
+    unroll = UNROLLED.takes("unrolled", kh * kw) and kd <= 8
+    keep = kd - sd if KEPT.takes("kept", unroll, kd - sd) else 0
     tile = _tile(pool, keep)
     chunk = min(tile.chunk, pool.outs[0])
     tiles = (steps(pool.outs[1], tile.bh), steps(pool.outs[2], tile.bw), steps(pool.channels, tile.bc))
     chunks = steps(pool.outs[0], chunk)
     scalars = (*pool.sizes, pool.channels, *pool.outs, *pool.befores, *tiles, chunks)
     constants = {
-        "KD": kd, "KH": kh, "KW": kw, "SD": sd, "SH": sh, "SW": sw, "MAX": maximum, "ACC": acc, "BH": tile.bh,
-        "BW": tile.bw, "BC": tile.bc, "CHUNK": chunk, "KEEP": keep, "UNROLL": unroll, "BIG": not pool.plane_fits,
-        "num_warps": tile.warps,
+        "KD": kd, "KH": kh, "KW": kw, "SD": sd, "SH": sh, "SW": sw, "MAX": maximum, "ACC": compute_type(dtype),
+        "BH": tile.bh, "BW": tile.bw, "BC": tile.bc, "CHUNK": chunk, "KEEP": keep, "UNROLL": unroll,
+        "BIG": ADDRESSES.takes("wide", pool.plane), "num_warps": tile.warps,
     }  # fmt: skip
     return Launch(reduce_windows, (pool.images * chunks * tiles[0] * tiles[1] * tiles[2],), scalars, constants)
+
+
+KEPT = Fork(
+    "planes of windows", "what the next window along depth needs of the planes of this one",
+    Path("kept", (
+        Need("unrolled taps, at most 8 planes", lambda unroll, shared: unroll),
+        Need("windows that share planes", lambda unroll, shared: shared > 0),
+        Need("at most two of them", lambda unroll, shared: shared <= 2),
+    )),
+    Path("read again"),
+)  # fmt: skip
+WINDOWS = Fork(
+    "windows", "AvgPool3D and MaxPool3D",
+    Path("lanes", SMALL, make=_in_lanes),
+    Path("tiles", make=_in_tiles),
+)  # fmt: skip
+
+
+@per_problem
+def plan(problem: Problem, maximum: bool, dtype: torch.dtype) -> Launch:
+    """The launch of a pool."""
+    pool = canonical(problem)
+    launch: Launch = WINDOWS.taken(pool).make(pool, maximum, dtype)
+    return launch
 
 
 def _tile(pool: Pool, keep: int) -> Tile:
@@ -173,5 +198,5 @@ def pool_windows(problem: Problem, x: torch.Tensor, *, maximum: bool) -> torch.T
     """The mean or the maximum of every window of a contiguous tensor."""
     y = empty(x, problem.output_extent)
     if y.numel():
-        _plan(problem, maximum, x.dtype)(x, y)
+        plan(problem, maximum, x.dtype)(x, y)
     return y

@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 import math
 import os
+import pathlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -25,10 +25,9 @@ from voxgrad.catalog.problem import Problem
 from voxgrad.kernels.cuda import boxes, cudnn
 from voxgrad.kernels.cuda import conv3d as ours
 from voxgrad.kernels.cuda.conv_common import FEW_CHANNELS, Config
-from voxgrad.kernels.cuda.conv_few import fits_planes, fits_rows_of_taps, fits_unfolding
-from voxgrad.kernels.cuda.conv_taps import fits_rows
 from voxgrad.kernels.cuda.cudnn import allows_tf32
 from voxgrad.kernels.cuda.launch import per_problem
+from voxgrad.kernels.cuda.paths import Fork, Need, Path, forced_at, met
 
 WORTH_MEASURING = 1e9
 """Floating-point operations from which a problem is worth a measurement."""
@@ -39,7 +38,7 @@ TINY = 1e8
 _ONE_SPLIT = 1024
 """Positions up to which a tiny filter gradient is one sum."""
 
-_KERNELS = 4
+_KERNELS = 5
 """Counts up when kernels change, so that choices measured with others are not kept."""
 
 _LAUNCHES = 200_000
@@ -184,8 +183,8 @@ def _time(call: Callable[[], torch.Tensor]) -> float:
     return min(times[1:])
 
 
-def _path(device: torch.device) -> Path:
-    folder = Path(os.environ.get("VOXGRAD_CACHE") or Path.home() / ".cache" / "voxgrad")
+def _path(device: torch.device) -> pathlib.Path:
+    folder = pathlib.Path(os.environ.get("VOXGRAD_CACHE") or pathlib.Path.home() / ".cache" / "voxgrad")
     name = torch.cuda.get_device_name(device).replace(" ", "-")
     versions = f"torch{torch.__version__}-triton{triton.__version__}-voxgrad{__version__}-{_KERNELS}"
     return folder / f"conv-{name}-{versions}.json"
@@ -219,23 +218,58 @@ def _read(entry: dict[str, Any]) -> Choice:
 def candidates(problem: Problem, dtype: torch.dtype) -> list[Choice]:
     """What may run a problem, the likely best first: measured on an H200."""
     mine = [Choice("voxgrad", config) for config in _configs(problem, dtype)]
-    if not cudnn.supports(problem):
-        return mine
-    theirs = Choice("cudnn deterministic")
-    # Of TF32, ours has the better filter gradients.
-    tf32 = dtype == torch.float32 and allows_tf32() and problem.kernel != "conv3d_filter"
-    columns = problem.in_channels if problem.kernel == "conv3d_input" else problem.out_channels
-    wide = problem.in_channels > FEW_CHANNELS and columns > 32 and all(axis.stride == 1 for axis in problem.axes)
-    tiny = operations(problem) < TINY
-    cudnn_first = (dtype.itemsize == 2 or tf32) and wide and not tiny
     # cuDNN may be asked for anything, and is then watched, or for what it itself calls deterministic.
-    return [theirs, Choice("cudnn"), *mine] if cudnn_first else [*mine, theirs, Choice("cudnn")]
+    theirs = [Choice("cudnn deterministic"), Choice("cudnn")]
+    first = ENGINE.takes("cuDNN", problem, dtype)
+    if ENGINE["cuDNN"] not in ENGINE.may(problem, dtype):
+        return mine
+    return [*theirs, *mine] if first else [*mine, *theirs]
+
+
+def _reduced(problem: Problem, dtype: torch.dtype) -> bool:
+    # Of TF32, ours has the better filter gradients.
+    return dtype == torch.float32 and allows_tf32() and problem.kernel != "conv3d_filter"
+
+
+def _columns(problem: Problem) -> int:
+    return problem.in_channels if problem.kernel == "conv3d_input" else problem.out_channels
+
+
+ENGINE = Fork(
+    "engine", "whose kernels are tried first",
+    Path("cuDNN", cudnn.NEEDS, (
+        Need("16 bits, or TF32", lambda problem, dtype: dtype.itemsize == 2 or _reduced(problem, dtype)),
+        Need("more than 4 channels", lambda problem, dtype: problem.in_channels > FEW_CHANNELS),
+        Need("more than 32 columns", lambda problem, dtype: _columns(problem) > 32),
+        Need("stride 1", lambda problem, dtype: all(axis.stride == 1 for axis in problem.axes)),
+        Need("at least 1e8 operations", lambda problem, dtype: operations(problem) >= TINY),
+    ), device=True),
+    Path("voxgrad"),
+)  # fmt: skip
+SIZE = Fork(
+    "size", "whether a convolution is one launch",
+    Path("tiny", worth=(Need("fewer than 1e8 operations", lambda count: count < TINY),)),
+    Path("tuned"),
+)  # fmt: skip
+
+
+def possible(problem: Problem, configs: list[Config]) -> list[Config]:
+    """Those that could run it."""
+    fork = ours.CONVS[problem.kernel]
+    return [config for config in configs if met(fork[config.kind].needs, problem, config.bk)]
 
 
 def _configs(problem: Problem, dtype: torch.dtype) -> list[Config]:
-    if operations(problem) < TINY:
+    """Those that are tried; a kind that is forced alone, if it is one that large problems like this have."""
+    wanted = forced_at(problem.kernel)
+    if not wanted and SIZE.takes("tiny", operations(problem)):
         positions = problem.batch * math.prod(axis.out for axis in problem.axes)
         return [Config(32, 32, 32, 4, 2, int(positions <= _ONE_SPLIT), "whole")]
+    configs = _tuned_configs(problem, dtype)
+    return [config for config in configs if config.kind == wanted] or configs
+
+
+def _tuned_configs(problem: Problem, dtype: torch.dtype) -> list[Config]:
     few = problem.in_channels <= FEW_CHANNELS and problem.groups == 1
     if problem.kernel == "conv3d_filter":
         return _filter_configs(problem, dtype, few)
@@ -246,11 +280,12 @@ def _configs(problem: Problem, dtype: torch.dtype) -> list[Config]:
     source = (problem.in_channels if forward else problem.out_channels) // problem.groups
     tiles = _TILES[_family(dtype)][_width(columns)]
     configs = [Config(bm, bn, min(bk, max(16, triton.next_power_of_2(source))), w, s) for bm, bn, bk, w, s in tiles]
-    boxed = _box_configs(problem, dtype, columns)
-    if dtype.itemsize == 2 and columns <= 64 and fits_rows(problem, channels=source):
+    boxed = possible(problem, _box_configs(problem, dtype, columns))
+    if dtype.itemsize == 2 and columns <= 64:
         wide = columns > 32
         deep = min(64 if wide else 32, _block(source))
-        configs.insert(0, Config(128, 64 if wide else 32, deep, 8 if wide else 4, 3, 0, "rows"))
+        rows = Config(128, 64 if wide else 32, deep, 8 if wide else 4, 3, 0, "rows")
+        configs = [*possible(problem, [rows]), *configs]
     # Where boxes do it, one of the others is enough to compare with.
     return [*boxed, *configs[:1]] if boxed else configs
 
@@ -258,9 +293,9 @@ def _configs(problem: Problem, dtype: torch.dtype) -> list[Config]:
 def _box_configs(problem: Problem, dtype: torch.dtype, columns: int) -> list[Config]:
     """Tiles for a forward convolution or an input gradient whose source the copy engine can read."""
     made, deep = [], boxes.depth(problem)
-    if boxes.fits_stack(problem) and columns <= 32:
+    if columns <= 32:
         made.append(Config(128, columns, min(32, deep), 4, 2, 0, "box stack"))
-    if boxes.fits_pairs(problem):
+    if problem.kernel == "conv3d_input":
         made += [
             Config(bm, bn, bk, warps, stages, 0, "box pairs", across=across)
             for bm, bn, bk, warps, stages, across in _PAIRS[_width(columns)] if bk <= deep
@@ -268,11 +303,11 @@ def _box_configs(problem: Problem, dtype: torch.dtype, columns: int) -> list[Con
     single = dtype == torch.float32
     for bm, bn, bk, warps, stages, across in _BOXES[_family(dtype)][_width(columns)]:
         block = min(bk, deep) if bk <= 64 else bk
-        if block >= 16 and boxes.fits(problem, block):
+        if block >= 16:
             made.append(Config(bm, bn, block, warps, stages, 0, "boxes", single and allows_tf32(), across))
-    if single and columns <= 32 and boxes.fits_rows(problem):
+    if single and columns <= 32:
         made.append(Config(128, columns, min(32, deep), 4, 3, 0, "box rows", allows_tf32()))
-    return list(dict.fromkeys(made))
+    return [config for config in dict.fromkeys(made) if config.bk >= 16]
 
 
 def _few_configs(problem: Problem, dtype: torch.dtype) -> list[Config]:
@@ -281,24 +316,20 @@ def _few_configs(problem: Problem, dtype: torch.dtype) -> list[Config]:
     tf32 = dtype == torch.float32 and allows_tf32()
     if problem.kernel == "conv3d_input":
         deep = min(32, max(16, triton.next_power_of_2(problem.out_channels)))
-        plain = [Config(128, 32, deep, 4, 3), Config(64, 32, deep, 4, 2)]
+        plain = [Config(128, 32, deep, 4, 3, 0, "few"), Config(64, 32, deep, 4, 2, 0, "few")]
         boxed = [(256, 32, 32, 8, 4), (256, 32, 64, 8, 3)]
-        many = taps > 32 and dtype != torch.float64
         block = max(16, triton.next_power_of_2(problem.out_channels))
         planes = [Config(128, 16, block, 4, 3, 0, "planes"), Config(64, 16, block, 4, 3, 0, "planes")]
-        return [
-            *(planes if fits_planes(problem) else []),
-            *(Config(*tile, 0, "boxes", tf32) for tile in boxed if many and fits_rows_of_taps(problem, tile[2])),
-            *plain,
-        ]
+        rows = [Config(*tile, 0, "few boxes", tf32) for tile in boxed if taps > 32]
+        taps_alone = Config(128, 32, deep, 4, 3), Config(64, 32, deep, 4, 2)
+        return possible(problem, [*planes, *rows, *plain]) or list(taps_alone)
     if taps <= 64:
         return [Config(128, min(32, columns), 32, 4, 1, 0, "direct"), Config(64, columns, 32, 4, 3, 0, "strip")]
     strips = [Config(bm, columns, 32, warps, 3, 0, "strip") for bm, warps in ((128, 4), (64, 4))]
     # Of 16 bits the product is turned over, where it has the rows for that.
     across = columns >= 64 and dtype.itemsize == 2
     unfolded = [(128, columns, 32, 4, 4), (256, columns, 32, 4 if across else 8, 3)]
-    fits = dtype != torch.float64 and fits_unfolding(problem, 32)
-    return [*(Config(*tile, 0, "unfold", tf32, across) for tile in unfolded if fits), *strips]
+    return possible(problem, [*(Config(*tile, 0, "unfold", tf32, across) for tile in unfolded), *strips])
 
 
 def _filter_configs(problem: Problem, dtype: torch.dtype, few: bool) -> list[Config]:
@@ -314,11 +345,12 @@ def _filter_configs(problem: Problem, dtype: torch.dtype, few: bool) -> list[Con
             # Few channels make every address expensive: longer inner tiles then.
             deep = 64 if few and family == "single" else bk
             configs.append(Config(tall, bn, deep, warps, stages, max(1, scale * 132 // blocks), "taps", tf32))
-    if family == "half" and not few and columns <= 64 and fits_rows(problem, channels=problem.in_channels):
+    if family == "half" and not few and columns <= 64:
         bm, bn = (64, 64) if columns > 32 else (128, 32)
         blocks = triton.cdiv(rows // 3, bm) * triton.cdiv(columns, bn)
-        configs.insert(0, Config(bm, bn, 64, 4, 3, max(1, 2 * 132 // blocks), "rows"))
-    boxed = _filter_box_configs(problem, dtype, few, columns)
+        by_rows = Config(bm, bn, 64, 4, 3, max(1, 2 * 132 // blocks), "rows")
+        configs = [*possible(problem, [by_rows]), *configs]
+    boxed = possible(problem, _filter_box_configs(problem, dtype, few, columns))
     # Where boxes do it, a few of the others are enough to compare with.
     return [*boxed, *configs[:3]] if boxed else configs
 
@@ -330,14 +362,13 @@ def _filter_box_configs(problem: Problem, dtype: torch.dtype, few: bool, columns
     if few:
         bn = 64 if columns > 32 else 32
         blocks = problem.axes[0].window * triton.cdiv(columns, bn)
-        fits = dtype != torch.float64 and fits_unfolding(problem, 64)
         # Two float32 sums per tap and number: boxes of half the size leave more room for them.
         bk, most = (64, (3, 4)) if dtype.itemsize == 2 else (32, (2, 4))
         across = bn >= 64
-        return [Config(bn, bn, bk, 4, 2, max(1, n * 132 // blocks), "unfold", tf32, across) for n in most if fits]
+        return [Config(bn, bn, bk, 4, 2, max(1, n * 132 // blocks), "unfold", tf32, across) for n in most]
     family = "pair" if tf32 else _family(dtype)
     for bm, bn, bk, warps, stages, across in _FILTER_BOXES[family]:
-        if problem.in_channels % bm or columns <= bn // 2 or not boxes.fits(problem, bk):
+        if problem.in_channels % bm or columns <= bn // 2:
             continue
         blocks = taps * (problem.in_channels // bm) * triton.cdiv(columns, bn)
         # Programs of float64 take long: there must be many for all multiprocessors to end at about the same time.
