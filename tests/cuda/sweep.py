@@ -320,8 +320,6 @@ def ask(case: Case) -> list[paths.Answer]:
     tensors = [torch.empty(shape, dtype=TYPES[case.kind][0], device="meta") for shape in shapes]
     with stubbed(), paths.forced(case.forced), paths.heard() as answers:
         _run(replace(case.problem), tensors, case.config)
-        if case.config is not None:
-            tune.candidates(replace(case.problem), TYPES[case.kind][0])
     return answers
 
 
@@ -340,6 +338,7 @@ def _shapes(made: Problem) -> list[tuple[int, ...]]:
 def _run(made: Problem, tensors: list[Any], config: Config | None) -> Any:
     if config is None:
         return dispatch.run(made, *tensors)
+    tune.candidates(made, tensors[0].dtype)  # for what it asks on the way
     return getattr(conv3d, made.kernel)(made, *tensors, config)
 
 
