@@ -31,7 +31,8 @@ ALLOWED = {
 SCALE = {
     "Elu": 1.0, "Selu": 2.0, "Softplus": 1.0, "Log1p": 1.0, "Expm1": 1.0,
     "SoftmaxCrossEntropyWithLogits": 4.0, "SparseSoftmaxCrossEntropyWithLogits": 4.0, "LogSoftmax": 8.0,
-    "LRNGrad": 4.0, "Igammac": 1.0, "IgammaGradA": 1.0, "FusedBatchNorm": 4.0, "FusedBatchNormV2": 4.0, "FusedBatchNormV3": 4.0,
+    "Igammac": 1.0,
+    "LRNGrad": 4.0, "IgammaGradA": 1.0, "FusedBatchNorm": 4.0, "FusedBatchNormV2": 4.0, "FusedBatchNormV3": 4.0,
     "FusedBatchNormGrad": 16.0, "FusedBatchNormGradV2": 16.0, "FusedBatchNormGradV3": 16.0,
     "Lgamma": 1.0, "Digamma": 4.0, "Cos": 1.0, "Sin": 1.0, "Tan": 1.0, "Acos": 1.0, "Asin": 1.0,
     "RandomStandardNormal": 4.0, "TruncatedNormal": 2.0,
