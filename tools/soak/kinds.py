@@ -187,7 +187,7 @@ def forks(chance: random.Random, folder: Path) -> Counts:
 
 
 def many_forks(chance: random.Random, folder: Path) -> Counts:
-    """A thousand children of a process that computes in three threads; each computes one result and ends."""
+    """Two hundred children of a process that computes in three threads; each computes one result and ends."""
     x = np.random.default_rng(chance.randrange(2**31)).standard_normal((1, 33, 32, 32, 8)).astype(np.float32)
     pool = POOL | {"strides": [1] * 5}
     wanted, stop = vg.raw_ops.MaxPool3D(input=x, **pool), threading.Event()
@@ -201,7 +201,7 @@ def many_forks(chance: random.Random, folder: Path) -> Counts:
     for thread in running:
         thread.start()
     try:
-        for number in range(1000):
+        for number in range(200):
             child = os.fork()
             if child == 0:
                 os._exit(0 if np.array_equal(vg.raw_ops.MaxPool3D(input=x, **pool), wanted) else 3)
@@ -210,13 +210,13 @@ def many_forks(chance: random.Random, folder: Path) -> Counts:
         stop.set()
         for thread in running:
             thread.join()
-    return {"forks": 1000}
+    return {"forks": 200}
 
 
 def collections(chance: random.Random, folder: Path) -> Counts:
-    """A hundred thousand collections while results that lie in cycles are made, large and small, in two threads."""
+    """Forty thousand collections while results that lie in cycles are made, large and small, in two threads."""
     large = np.zeros((1, 33, 64, 64, 2), np.float32)  # a result of a megabyte and more, which is recycled
-    most = 50_000
+    most = 20_000
 
     def work() -> None:
         for number in range(most):
