@@ -96,7 +96,7 @@ def _zstd(data: bytes, most: int) -> int:
 
 
 _SIZES: dict[str, Callable[[bytes, int], int]] = {
-    name: lambda data, most, bits=bits: unpacked_size(lambda: zlib.decompressobj(bits), data, most)  # type: ignore[misc]
+    name: lambda data, most, bits=bits: unpacked_size(lambda: zlib.decompressobj(bits), data, most)
     for name, bits in _WINDOWS.items()
 } | {
     "bz2": lambda data, most: unpacked_size(bz2.BZ2Decompressor, data, most),

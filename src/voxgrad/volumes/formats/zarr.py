@@ -84,7 +84,7 @@ def _guarded(zarr: Any, path: Path, write: bool) -> Any:
     """The files of a folder, and of no other: links are not followed, and chunks hold what the header promises."""
     root = os.path.realpath(path)
 
-    class Guard(zarr.storage.WrapperStore):  # type: ignore[misc, name-defined]
+    class Guard(zarr.storage.WrapperStore):  # type: ignore[misc]
         pieces: tuple[str, int] = "", 0
 
         async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Special functions against fifty digits: where `tolerance.py` allows TensorFlow many ulps, ours need few."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import voxgrad as vg
+
+mpmath = pytest.importorskip("mpmath", reason="it comes with torch, in the parity lane")
+pytestmark = pytest.mark.parity
+CHANCE = np.random.default_rng(1)
+BETWEEN = np.concatenate([CHANCE.uniform(-1, 1, 80), 1 - 10.0 ** -CHANCE.uniform(0, 6, 40)])
+FAR = np.concatenate([CHANCE.uniform(-3, 8, 80)])
+POLES = np.concatenate([CHANCE.uniform(-5, 20, 80), -2 - 10.0 ** -CHANCE.uniform(1, 4, 20)])
+FIRST, SECOND, SHARE = CHANCE.uniform(0.1, 20, 60), CHANCE.uniform(0.01, 30, 60), CHANCE.uniform(0.01, 0.99, 60)
+
+
+def upper(a: Any, x: Any) -> Any:
+    return mpmath.gammainc(a, x, mpmath.inf, regularized=True)
+
+
+def incomplete(a: Any, b: Any, x: Any) -> Any:
+    return mpmath.betainc(a, b, 0, x, regularized=True)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("op", "values", "truth", "ulps"),
+    [
+        ("Erfinv", {"x": BETWEEN}, "erfinv", (4, 4)),
+        ("Erfc", {"x": FAR}, "erfc", (1, 64)),
+        ("Digamma", {"x": POLES}, "digamma", (1, 256)),
+        ("Igammac", {"a": FIRST, "x": SECOND}, upper, (1, 144)),
+        ("Betainc", {"a": FIRST, "b": SECOND, "x": SHARE}, incomplete, (1, 64)),
+    ],
+    ids=lambda item: item if isinstance(item, str) else "",
+)
+def test_special_functions(
+    op: str, values: dict[str, Any], truth: str | Callable[..., Any], ulps: tuple[int, int], dtype: type
+) -> None:
+    given = {name: value.astype(dtype) for name, value in values.items()}
+    found = getattr(vg.raw_ops, op)(**given)
+    function = getattr(mpmath, truth) if isinstance(truth, str) else truth
+    most = ulps[dtype is np.float64]
+    with mpmath.workdps(50):
+        for result, *arguments in zip(found, *given.values(), strict=True):
+            exact = function(*(mpmath.mpf(float(one)) for one in arguments))
+            assert abs(mpmath.mpf(float(result)) - exact) <= most * float(np.spacing(abs(dtype(exact)))), arguments
