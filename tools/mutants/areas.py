@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ISA = os.environ.get("VOXGRAD_ISA") or "avx2"
 """The instruction set whose kernels are changed and tested."""
 _OTHERS = " or ".join(sorted({"baseline", "avx2", "avx512"} - {ISA}))
-_KERNEL_TESTS = ("paths", "edges_of_paths", "kernels", "second_gradient", "rounding", "determinism", "properties")
+_KERNEL_TESTS = ("edges_of_paths", "kernels", "second_gradient", "rounding", "determinism", "properties")
 
 
 def _builds_gradients(function: ast.FunctionDef) -> bool:
@@ -34,6 +34,8 @@ class Area:
     """Of a hundred changes."""
     bar: int
     """Per cent that must be noticed."""
+    more: tuple[str, ...] = ()
+    """Tests that take longer, for what survived the others and is tried again."""
     only: python_changes.Wanted | None = None
     """Which functions of files in `catalog/`."""
     lazy: bool = False
@@ -69,6 +71,7 @@ AREAS = {
         ),
         share=30,
         bar=95,
+        more=tuple(f"tests/kernels/test_{name}.py" for name in _KERNEL_TESTS),
         variables=(("VOXGRAD_ISA", ISA),),
         options=("-m", "not parity and not slow", "-k", f"not ({_OTHERS})"),
     ),
@@ -102,11 +105,11 @@ AREAS = {
             "tests/catalogue/test_gradients.py",
             "tests/kernels/test_derivatives.py",
             "tests/catalogue/test_batch_norm.py",
-            "tests/catalogue/test_sessions.py",
             "tests/catalogue/test_vectors.py",
         ),
         share=15,
         bar=95,
+        more=("tests/catalogue/test_sessions.py", "tests/graph/test_session.py"),
         only=_builds_gradients,
     ),
     "edits": Area(
@@ -136,9 +139,9 @@ AREAS = {
             "tests/volumes/test_plan.py",
             "tests/volumes/test_costs.py",
             "tests/arrays/test_arrays.py",
-            "tests/volumes/test_pages.py",
         ),
         share=12,
         bar=90,
+        more=("tests/volumes/test_pages.py", "tests/volumes/test_run.py"),
     ),
 }

@@ -68,9 +68,9 @@ class Lane:
         for library in (ROOT / "src/voxgrad/kernels").glob("*voxgrad.*"):
             shutil.copy2(library, folder / "src/voxgrad/kernels")
 
-    def _command(self) -> tuple[list[str], dict[str, str]]:
+    def _command(self, more: tuple[str, ...] = ()) -> tuple[list[str], dict[str, str]]:
         """The arguments for pytest and the variables under which it runs."""
-        tests = [name for name in self.area.tests if (self.folder / name).exists()]
+        tests = [name for name in (*self.area.tests, *more) if (self.folder / name).exists()]
         variables = {
             "PYTHONPATH": f"{self.folder / 'src'}{os.pathsep}{self.folder}",
             "PYTHONDONTWRITEBYTECODE": "1",
@@ -81,8 +81,8 @@ class Lane:
         return ["-x", "-q", "--tb=line", "-p", "no:cacheprovider", *self.area.options, *tests], variables
 
     def test(self) -> tuple[int | None, str]:
-        """Run the tests of the area in a process of their own, up to the first that fails."""
-        arguments, variables = self._command()
+        """Run all tests of the area in a process of their own, up to the first that fails."""
+        arguments, variables = self._command(self.area.more)
         return run([sys.executable, "-m", "pytest", *arguments], self.folder, variables, 10 * self.limit)
 
     def load(self) -> None:

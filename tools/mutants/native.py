@@ -58,6 +58,11 @@ class NativeLane(Lane):
         assert isinstance(other, NativeLane)
         self.objects = dict(other.objects)
 
+    def _command(self, more: tuple[str, ...] = ()) -> tuple[list[str], dict[str, str]]:
+        """With the changed library, once there is one."""
+        arguments, variables = super()._command(more)
+        return arguments, variables | ({"VOXGRAD_LIBRARY": str(self.changed)} if self.changed.exists() else {})
+
     def request(self, change: Change) -> dict[str, Any]:
         """The changed library."""
         return {"library": str(self.changed)}
