@@ -26,7 +26,7 @@ ALLOWED = {
     "Betainc": 1024, "Igammac": 144, "Igamma": 8, "Polygamma": 12,
     "IgammaGradA": 2**14,  # TensorFlow stops its continued fraction early; test_values.py is stricter
 }  # fmt: skip
-"""Ulps where 4 are not enough: TensorFlow is the one that is further off, test_accuracy.py holds ours to fifty digits."""
+"""Ulps where 4 are not enough: TensorFlow is further off there; test_accuracy.py holds ours to fifty digits."""
 
 SCALE = {
     "Elu": 1.0, "Selu": 2.0, "Softplus": 1.0, "Log1p": 1.0, "Expm1": 1.0,

@@ -38,7 +38,7 @@ class NativeLane(Lane):
         for source, name, flags in self.native.objects():
             full = [*self.native.COMMON, *flags]
             if name.endswith(f"-{ISA}"):
-                self.sources[name] = folder / source.relative_to(ROOT), [*full, "-O0", "-w"]
+                self.sources[name] = folder / source.relative_to(ROOT), [*full, "-O1", "-w"]
             else:
                 cache = ROOT / "build" / "native"
                 self.objects[name] = self.native.compile_one(self.compiler, source, name, full, cache)
