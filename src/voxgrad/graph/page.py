@@ -364,7 +364,7 @@ class Page:
         store.users.discard(block)
         store.touch(block)
 
-    def rename(self, block: Block | str, name: str) -> Block:
+    def rename(self, block: Block | Output | str, name: str) -> Block:
         """Give a block another name in this scope; wires stay. A name that is taken is an error."""
         found = self.block(block)
         full = _checked_path(self.prefix + name)
@@ -385,11 +385,11 @@ class Page:
         self.store.touch(found, *found.readers)
         return found
 
-    def move(self, block: Block | str, x: float, y: float) -> None:
+    def move(self, block: Block | Output | str, x: float, y: float) -> None:
         """Put a block somewhere else on the drawing. No run and no inference depends on it."""
         self.block(block).position = (float(x), float(y))
 
-    def connect(self, source: Any, block: Block | str, pin: str, at: int | None = None) -> None:
+    def connect(self, source: Any, block: Block | Output | str, pin: str, at: int | None = None) -> None:
         """Wire an output to a pin, or put a value there.
 
         A pin that takes one wire takes the new one instead of the old. A list pin takes it as a further entry, or
@@ -407,11 +407,11 @@ class Page:
             sources = [made]
         self._set_sources(found, pin, sources)
 
-    def set_value(self, block: Block | str, pin: str, value: Any, dtype: str = "") -> None:
+    def set_value(self, block: Block | Output | str, pin: str, value: Any, dtype: str = "") -> None:
         """Type a value on a pin; a wire that ends there is taken away."""
         self._set_sources(self.block(block), pin, [self._source(Value(value, dtype))])
 
-    def disconnect(self, block: Block | str, pin: str, at: int | None = None) -> None:
+    def disconnect(self, block: Block | Output | str, pin: str, at: int | None = None) -> None:
         """Take a wire or value off a pin; of a list pin, entry `at` alone."""
         found = self.block(block)
         sources = found.sources.get(pin, [])
@@ -440,19 +440,19 @@ class Page:
             self.store.link(one, block)
         self.store.touch(block)
 
-    def run_after(self, block: Block | str, *others: Block | Output | str) -> None:
+    def run_after(self, block: Block | Output | str, *others: Block | Output | str) -> None:
         """Let a block wait for others (a control edge), also where it takes nothing from them."""
         found = self.block(block)
         new = dict.fromkeys([*found.control, *(self.block(other) for other in others)])
         self._set_control(found, list(new))
 
-    def no_longer_after(self, block: Block | str, *others: Block | Output | str) -> None:
+    def no_longer_after(self, block: Block | Output | str, *others: Block | Output | str) -> None:
         """Take control edges away."""
         found = self.block(block)
         gone = {self.block(other) for other in others}
         self._set_control(found, [one for one in found.control if one not in gone])
 
-    def set_attr(self, block: Block | str, name: str, value: Any) -> None:
+    def set_attr(self, block: Block | Output | str, name: str, value: Any) -> None:
         """Give an attribute a value; None takes it back to its default."""
         found = self.block(block)
         if value is None:
@@ -512,7 +512,7 @@ class Page:
         self.store.pages[_checked(name)] = page.store.root
         self.store.touch(*(block for block in self.store.blocks.values() if block.uses == name))
 
-    def inline(self, block: Block | str) -> Page:
+    def inline(self, block: Block | Output | str) -> Page:
         """Put the blocks of a page in place of the block that stands for it; returns the scope that they are in."""
         from voxgrad.graph.nesting import inline
 

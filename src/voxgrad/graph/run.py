@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from voxgrad.arrays.limits import check_size
 from voxgrad.arrays.ordinary import check_call
 from voxgrad.catalog.model import Op
 from voxgrad.errors import CancelledError, Fault, Faults, VoxgradError, show
@@ -192,7 +193,7 @@ class Run:
         if self.cache is None or step.stateful:
             why: str | Changes = "it keeps state, so it runs every time" if step.stateful else "nothing is kept"
             if step.keeps_inputs:
-                inputs = [self._owned(value) for value in inputs]
+                inputs = [self._owned(step, value) for value in inputs]
             results = self._compute(index, step, inputs)
             if self.cache is not None:
                 self._remember_state(step, results)
@@ -205,16 +206,21 @@ class Run:
             if kept is not None:
                 return self._reuse(step, keys, key, kept)
             why = Changes(self.host.memory.past.get(step.name), step, keys)
-            results = tuple([self._owned(one) for one in self._compute(index, step, inputs)])
+            results = tuple([self._owned(step, one) for one in self._compute(index, step, inputs)])
             self._keep(step, keys, key, results)
         self._spread(step, results)
         return states.RAN, why
 
-    def _owned(self, value: Any) -> Any:
+    def _owned(self, step: Step, value: Any) -> Any:
         """A value that may outlive the run: itself, or a copy where its memory is the caller's."""
         if isinstance(value, (list, tuple)):
-            return type(value)([self._owned(one) for one in value])
-        return value.copy() if self._is_fed(value) else value
+            return type(value)([self._owned(step, one) for one in value])
+        if not self._is_fed(value):
+            return value
+        faults = Faults(step.op.name)
+        check_size(step.op.name, value.nbytes, faults, argument="feeds")  # a view that repeats may stand for any size
+        faults.raise_if_any()
+        return value.copy()
 
     def _is_fed(self, value: Any) -> bool:
         if not self.feeds or not isinstance(value, np.ndarray):

@@ -127,7 +127,7 @@ class ClientSession:
             (ref,) = evaluate(call.op, [], call.attrs, Context(self.state, output.block.name))
             ref.assign(self.device.put(np.array(array)))
 
-    def run_to(self, block: Block | str, feeds: Feeds | None = None) -> list[Array]:
+    def run_to(self, block: Block | Output | str, feeds: Feeds | None = None) -> list[Array]:
         """Run what a block needs and the block itself; returns all of its outputs."""
         found = self.page.block(block)
         if not found.output_names:

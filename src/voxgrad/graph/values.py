@@ -10,6 +10,7 @@ import numpy as np
 
 from voxgrad.arrays import literals
 from voxgrad.arrays.kinds import kind_of
+from voxgrad.arrays.limits import check_size
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Input, Op, Spec
@@ -39,6 +40,9 @@ def kept(value: Any, depth: int = 0) -> Any:
     if isinstance(value, np.ndarray) or is_torch(value):
         array = value if isinstance(value, np.ndarray) else to_numpy(value)
         if type(array) is not np.ndarray or _writable(array):
+            faults = Faults("Page")
+            check_size("Page", array.nbytes, faults, argument="value")  # a view that repeats may stand for any size
+            faults.raise_if_any()
             array = np.array(array, copy=True, subok=isinstance(array, np.ma.MaskedArray))
             array.flags.writeable = False
         return array
