@@ -44,7 +44,8 @@ for (const theme of ["dark", "light"]) {
     const page = await browser.page(studio, { colorScheme: theme, reducedMotion: "reduce" });
     page.setDefaultTimeout(120_000);
     await studio.show(page, pooling);
-    assert.match(await page.locator('.react-flow__node[data-id="pool"]').textContent(), /\[1,48,96,96,1\]/, "the shape comes from the header");
+    // The shape comes from the header, which the server reads in a child.
+    await page.locator('.react-flow__node[data-id="pool"]', { hasText: "[1,48,96,96,1]" }).waitFor();
     await page.getByRole("tab", { name: "Volumes" }).click();
     await page.waitForSelector(".file-facts");
     assert.match(await page.locator(".file-facts").textContent(), /f32 1×48×96×96×1/);

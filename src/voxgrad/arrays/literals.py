@@ -158,7 +158,10 @@ def _odd(value: Any, found: Array, leaf: Any, dtype: DType | None) -> Array:
     if found.dtype == object and all(isinstance(one, (int, float)) for one in flat):
         if dtype is None or dtype.kind not in ("float", "complex"):
             raise Unfit("VG011", f"hold values of type {dtype or dtypes.INT64}", show(value))
-        return _fitted(found.astype(np.float64), dtype)
+        try:
+            return _fitted(found.astype(np.float64), dtype)
+        except OverflowError:
+            raise Unfit("VG011", f"hold values of type {dtype}", show(value)) from None
     if found.dtype == object and not all(isinstance(one, (str, bytes)) for one in flat):
         odd = next((one for one in flat if not isinstance(one, (str, bytes, int, float, complex))), leaf)
         raise Unfit("VG030", PLAIN, f"a list with {type(odd).__module__}.{type(odd).__qualname__}")

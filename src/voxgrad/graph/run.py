@@ -253,11 +253,9 @@ class Run:
         if self.host.on_progress is not None:
             self._tell(index, step, "started", 0.0)
         self.context.block = step.name
+        result = self._watched(step, inputs)  # what a signal's handler raises there goes on its way
         try:
-            if step.open and not step.windowed:
-                self._check(step, inputs)
-            result = self._watched(step, inputs)
-            return _evaluated(step, inputs, self.context) if result is None else result()
+            return self._work(step, inputs, self.context) if result is None else result()
         except CancelledError:
             raise
         except Exception as error:
@@ -279,9 +277,14 @@ class Run:
         context = replace(self.context)  # of its own: the blocks behind it may run before it has ended
         before = context.state.copy() if step.stateful else context.state
         start = time.perf_counter()
-        found = interrupt.watched(lambda: _evaluated(step, inputs, context), lambda: self.host.leave(before))
+        found = interrupt.watched(lambda: self._work(step, inputs, context), lambda: self.host.leave(before))
         memory.lengths[step.name] = time.perf_counter() - start, size
         return found
+
+    def _work(self, step: Step, inputs: list[Any], context: Context) -> tuple[Any, ...]:
+        if step.open and not step.windowed:
+            self._check(step, inputs)
+        return _evaluated(step, inputs, context)
 
     @staticmethod
     def _check(step: Step, inputs: list[Any]) -> None:

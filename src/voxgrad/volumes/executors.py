@@ -13,7 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from importlib import import_module
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.kernels import cpu
@@ -25,6 +25,7 @@ _MOST_IN_VAIN = 4
 """Deaths in a row between which no chunk was done: then it is not chance."""
 
 
+@runtime_checkable
 class Executor(Protocol):
     """Runs chunks of the job in a folder."""
 
