@@ -17,7 +17,7 @@ from .differential.child import TensorFlow
 from .differential.run import CALLS, PARTS, SEED
 from .differential.scripts import FAMILIES
 
-pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.parity, pytest.mark.differential, pytest.mark.filterwarnings("ignore")]
 
 
 @pytest.fixture(scope="module")
