@@ -133,3 +133,14 @@ def test_the_quirks_of_3d_kernels_are_not_those_of_2d() -> None:
             orig_input=image, orig_output=pooled, grad=np.ones_like(pooled), **attrs, padding="VALID"
         )
     assert found.ravel().tolist() == [1, 0, 1, 0]
+
+
+def test_a_slice_of_a_single_text_is_an_array_of_texts() -> None:
+    none = np.zeros(0, np.int64)
+    found = vg.raw_ops.StridedSlice(input=np.array(b"1_0", object), begin=none, end=none, strides=none)
+    assert found.dtype == object and found.shape == () and found.item() == b"1_0"
+
+
+def test_nothing_is_gathered_from_a_scalar() -> None:
+    with pytest.raises(vg.VoxgradError, match="VG010 GatherNd: params"):
+        vg.raw_ops.GatherNd(params=np.int8(2), indices=np.zeros((5, 0), np.int32))

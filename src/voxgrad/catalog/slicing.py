@@ -494,6 +494,7 @@ def _gather_params(build: Any, node: Node, dy: Any, axis: Any, batch: int) -> An
 
 
 def _gather_nd_rule(call: Call, faults: Faults) -> Shape | None:
+    has_rank(call, "params", 1, faults, at_least=True)
     has_rank(call, "indices", 1, faults, at_least=True)
     params, indices = call.inputs["params"].shape, call.inputs["indices"].shape
     if params is None or indices is None or not indices or not known(indices[-1]):

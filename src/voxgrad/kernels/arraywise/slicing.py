@@ -59,7 +59,7 @@ def _indexed(run: Run, x: Array, made: list[Cut]) -> Array:
     """The cells of the cuts, axis by axis; the axes stay in place."""
     places = [cut for cut in made if cut.axis is not None]
     if all(cut.step > 0 for cut in places) or is_numpy(x):
-        return x[tuple(_span(cut) for cut in places)]
+        return x[(*(_span(cut) for cut in places), ...)]  # an array also where there is no axis
     for cut in places:
         chosen = np.arange(cut.start, cut.start + cut.step * cut.count, cut.step)
         x = run.xp.take(x, moved_to(chosen, x), axis=cut.axis)
