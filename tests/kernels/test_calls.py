@@ -20,6 +20,8 @@ import voxgrad as vg
 from voxgrad.arrays import fast, memory
 from voxgrad.kernels import cpu, interrupt
 
+pytestmark = pytest.mark.processes
+
 POOL: dict[str, Any] = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 1, 1, 1, 1], "padding": "SAME"}
 X = np.random.default_rng(0).standard_normal((1, 5, 6, 7, 3)).astype(np.float32)
 W = np.random.default_rng(1).standard_normal((2, 2, 2, 3, 4)).astype(np.float32)
