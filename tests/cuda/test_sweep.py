@@ -32,6 +32,7 @@ def case_of(kernel: str, axes: Any, channels: int = 4, forced: Any = None, kind:
     return sweep.Case(made, kind, forced or {}, None, "", (0, 0))
 
 
+@pytest.mark.slow
 def test_the_share_of_today(device: str, capsys: Any) -> None:
     """Cases that together enter every path and lie beyond every edge, another choice every day."""
     seed = int(os.environ.get("VOXGRAD_SWEEP_SEED", sweep.today()))
