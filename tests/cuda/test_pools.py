@@ -239,13 +239,22 @@ def test_second_order_of_integers(case: Case, dtype: str, device: str) -> None:
     agree(pool_max.max_pool_grad_grad(made, x, y, g), made, [x, y, g], 0)
 
 
-def test_empty_tensors(device: str) -> None:
+POOLS = ("AvgPool3D", "MaxPool3D", "AvgPool3DGrad", "MaxPool3DGrad")
+NO_WINDOWS = ((1, 4, 4), (2, 2, 2), (2, 2, 2), "VALID")
+
+
+@pytest.mark.parametrize("case", [SHAPES[0], ((2, 4, 4), (3, 3, 3), (1, 1, 1), "VALID"), NO_WINDOWS], ids=str)
+@pytest.mark.parametrize("empty", [{"n": 0}, {"c": 0}, {}], ids=str)
+def test_empty_tensors(case: Case, empty: dict[str, int], device: str) -> None:
     """Nothing in, nothing out; an input without windows has a gradient of zeros."""
-    made = make_problem("AvgPool3D", SHAPES[0], dtypes.FLOAT32, last=True, n=0)
-    assert pool_avg.avg_pool(made, draw(made.input_extent, torch.float32, device, 1)).shape == made.output_extent
-    case = ((1, 4, 4), (2, 2, 2), (2, 2, 2), "VALID")
-    back = make_problem("MaxPool3DGrad", case, dtypes.FLOAT32, last=True)
-    x, y = (draw(extent, torch.float32, device, 1) for extent in (back.input_extent, back.output_extent))
-    assert not pool_max.max_pool_grad(back, x, y, y).any()
-    spread = make_problem("AvgPool3DGrad", case, dtypes.FLOAT32, last=True)
-    assert not pool_avg.avg_pool_grad(spread, y).any()
+    made = {name: make_problem(name, case, dtypes.FLOAT32, last=True, **empty) for name in POOLS}
+    forward = made["AvgPool3D"]
+    x, y = (draw(extent, torch.float32, device, 1) for extent in (forward.input_extent, forward.output_extent))
+    assert pool_avg.avg_pool(made["AvgPool3D"], x).shape == y.shape
+    assert pool_max.max_pool(made["MaxPool3D"], x).shape == y.shape
+    for grad in (
+        pool_avg.avg_pool_grad(made["AvgPool3DGrad"], y),
+        pool_max.max_pool_grad(made["MaxPool3DGrad"], x, y, y),
+    ):
+        assert grad.shape == x.shape
+        assert y.numel() or not grad.any()

@@ -445,7 +445,7 @@ def _apart_grad(problem: Problem, compared: torch.dtype, given: torch.dtype) -> 
     """Window by window."""
     pool = canonical(problem)
     launch: Launch = GIVE.taken(pool).make(pool, compared)
-    return lambda x, y, dy, dx: launch(x, y, dy, dx) if y.numel() else None
+    return launch
 
 
 def _winners(problem: Problem) -> tuple[int, torch.dtype]:
@@ -460,8 +460,7 @@ def _won_grad(problem: Problem, compared: torch.dtype, given: torch.dtype) -> Ru
 
     def run(x: torch.Tensor, y: torch.Tensor, dy: torch.Tensor, dx: torch.Tensor) -> None:
         best = torch.empty(y.shape, dtype=stored, device=y.device)
-        if y.numel():
-            _found(problem, compared, _paired(x, y), False, none)(x, y, x, best)
+        _found(problem, compared, _paired(x, y), False, none)(x, y, x, best)
         gather(best, dy, dx)
 
     return run
@@ -546,11 +545,12 @@ def plan_second(problem: Problem, x: torch.Tensor, y: torch.Tensor, g: torch.Ten
 
 def max_pool_grad(problem: Problem, x: torch.Tensor, y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
     """The gradient of every window to the first of its cells that equals y, or (near_ties) to all close to it."""
+    if not dy.numel():
+        return dy.new_zeros(problem.input_extent)
     pool = canonical(problem)
     sparse = not pool.overlaps and not pool.covers
     dx = dy.new_zeros(problem.input_extent) if sparse else empty(dy, problem.input_extent)
-    if dx.numel():
-        plan_gradient(problem, x, y, dy)(x, y, dy, dx)
+    plan_gradient(problem, x, y, dy)(x, y, dy, dx)
     return dx
 
 
