@@ -126,10 +126,10 @@ public:
         for (int64_t od = windows.lo; od < windows.hi; ++od) {
             const Range rd = v.D.at(od);
             if (rd.size() == 0) continue;
-            for (; done < std::min(rd.lo, b.depth.hi); ++done) write_plane(ring, b, done);
+            for (; done < std::min(rd.lo, b.depth.hi) && !cancelled(run_); ++done) write_plane(ring, b, done);
             for (int64_t oh = heights.lo; oh < heights.hi && !cancelled(run_); ++oh) add_row(ring, od, oh);
         }
-        for (; done < b.depth.hi; ++done) write_plane(ring, b, done);
+        for (; done < b.depth.hi && !cancelled(run_); ++done) write_plane(ring, b, done);
         if (past_) settle();
     }
 
