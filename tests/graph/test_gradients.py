@@ -164,6 +164,30 @@ def test_the_family_passes_its_check_on_both_sides() -> None:
     assert [str(one) for one in checks if not one.passed] == []
 
 
+@pytest.mark.parametrize("way", ["one by one", "at places", "in parts"])
+def test_what_goes_through_an_array_has_the_gradient_of_what_comes_out(way: str) -> None:
+    """y = sum(weights * x) by the way of a TensorArray, so dx = weights."""
+    page = Page("arrays")
+    x = ops.Const(page, np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), name="x")
+    weights = np.array([[7.0, -1.0], [2.0, 0.5], [-3.0, 4.0]])
+    handle, flow = ops.TensorArrayV3(page, 3, dtype="float64", clear_after_read=False)
+    if way == "in parts":
+        flow = ops.TensorArraySplitV3(page, handle, x, np.array([1, 2, 0]), flow)
+        out, _ = ops.TensorArrayConcatV3(page, handle, flow, dtype="float64")
+    elif way == "at places":
+        flow = ops.TensorArrayScatterV3(page, handle, np.array([2, 0, 1], np.int32), x, flow)
+        out = ops.TensorArrayGatherV3(page, handle, np.array([2, 0, 1], np.int32), flow, dtype="float64")
+    else:
+        for at, row in enumerate(ops.Unpack(page, x, num=3)):
+            flow = ops.TensorArrayWriteV3(page, handle, at, row, flow)
+        out = ops.Pack(page, [ops.TensorArrayReadV3(page, handle, at, flow, dtype="float64") for at in range(3)])
+    (dx,) = vg.gradients([ops.Mul(page, out, weights)], [x])
+    assert dx is not None and page.problems() == []
+    y, found = vg.ClientSession(page).run([out, dx])
+    np.testing.assert_array_equal(y, [[1, 2], [3, 4], [5, 6]])
+    np.testing.assert_array_equal(found, weights)
+
+
 def test_typed_values_are_no_sources() -> None:
     page = Page("typed")
     x = ops.Const(page, np.float32([1, 2, 3]), name="x")

@@ -13,6 +13,7 @@ import voxgrad as vg
 from tests.volumes.test_pages import saved, small_unet, volumes_of_unet
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.model import Spec
+from voxgrad.graph.block import Value
 from voxgrad.volumes.costs import parse_bytes
 from voxgrad.volumes.layout import lay_out
 from voxgrad.volumes.page_plan import PagePlan
@@ -90,6 +91,35 @@ def test_a_task_holds_no_more_than_the_plan_says(tmp_path: Path) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert said / 2 < peak < said + 2**15
+
+
+@pytest.mark.parametrize(("axes", "images"), [([1, 2, 3, 4], 1), ([0, 1, 2, 3, 4], 3)])
+def test_images_are_chunks_of_their_own_unless_a_sum_keeps_them_apart(axes: list[int], images: int) -> None:
+    page = vg.Page()
+    x = vg.ops.Placeholder(page, dtype="float32", shape=[None] * 5, name="x")
+    layout = lay_out(page, {x: Spec(dtypes.FLOAT32, (3, 4, 4, 4, 2))}, {}, [vg.ops.Sum(page, x, axes)])
+    assert PagePlan(layout, (4, 4, 2)).grid == (images, 1, 1, 2)
+
+
+def filtered(filter_shape: tuple[int, ...], typed: bool) -> None:
+    page = vg.Page()
+    x = vg.ops.Placeholder(page, dtype="float32", shape=[None] * 5, name="x")
+    w = vg.ops.Placeholder(page, dtype="float32", shape=[None] * 5, name="w")
+    used = Value(np.ones(filter_shape, np.float32), "float32") if typed else w
+    y = page.add("Conv3D", {"input": [x], "filter": [used]}, {"strides": [1] * 5, "padding": "SAME"})
+    given = {} if typed else {w: Spec(dtypes.FLOAT32, filter_shape)}
+    lay_out(page, {x: Spec(dtypes.FLOAT32, (1, 4, 4, 4, 1))}, given, [y.output()])
+
+
+def test_what_every_worker_holds_is_not_larger_than_256_mib(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Filters of 64 float32 for every channel that comes out."""
+    filtered((4, 4, 4, 1, 2**20), typed=False)
+    with pytest.raises(vg.InvalidArgumentError, match=r"VG072 page: w.output must have .*; got 268,435,712 bytes"):
+        filtered((4, 4, 4, 1, 2**20 + 1), typed=False)
+    monkeypatch.setattr("voxgrad.volumes.layout.MOST_WHOLE", 256)
+    filtered((4, 4, 4, 1, 1), typed=True)
+    with pytest.raises(vg.InvalidArgumentError, match=r"VG072 page: a value must have at most 256 .*; got 512 bytes"):
+        filtered((4, 4, 4, 1, 2), typed=True)
 
 
 def test_a_million_chunks_of_a_page_are_planned_at_once() -> None:

@@ -18,6 +18,7 @@ from voxgrad.catalog.model import Op
 from voxgrad.catalog.registry import FAMILY, OPS
 from voxgrad.testing import SeededChooser, assert_close, draw_call, terms_of
 from voxgrad.volumes.plan import Box, Plan
+from voxgrad.volumes.windows import segment
 
 Array = np.ndarray[Any, Any]
 SPATIAL = {True: (1, 2, 3), False: (2, 3, 4)}
@@ -73,6 +74,14 @@ def test_a_task_reads_only_what_its_windows_touch() -> None:
     assert plan.task(0).reads["input"] == ((0, 17), (0, 17), (0, 17))
     assert plan.task(21).reads["input"] == ((15, 33), (15, 33), (15, 33))
     assert plan.task(21) == list(plan)[21]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "cells"), [("avg_pool_grad", (16, 32)), ("conv3d_input", (16, 32)), ("max_pool_grad", (14, 34))]
+)
+def test_only_the_gradient_of_maxima_looks_at_whole_windows(kernel: str, cells: tuple[int, int]) -> None:
+    found = segment(kernel, geometry.axis(64, 3, 1, 1, geometry.SAME), (16, 32))
+    assert (found.cells, found.windows, found.kept) == (cells, (15, 33), (16, 32))
 
 
 def test_a_million_chunks_are_planned_quickly() -> None:

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ISA = os.environ.get("VOXGRAD_ISA") or "avx2"
 """The instruction set whose kernels are changed and tested."""
 _OTHERS = " or ".join(sorted({"baseline", "avx2", "avx512"} - {ISA}))
-_KERNEL_TESTS = ("edges_of_paths", "kernels", "second_gradient", "rounding", "determinism", "properties")
+_KERNEL_TESTS = ("kernels", "second_gradient", "rounding", "determinism", "properties")
 
 
 def _builds_gradients(function: ast.FunctionDef) -> bool:
@@ -57,18 +57,7 @@ class Area:
 AREAS = {
     "native": Area(
         ("native/src/kernels/*.hpp",),
-        tuple(
-            f"tests/kernels/test_{name}.py"
-            for name in (
-                "paths",
-                "edges_of_paths",
-                "kernels",
-                "second_gradient",
-                "rounding",
-                "determinism",
-                "properties",
-            )
-        ),
+        ("tests/kernels/test_paths.py", "tests/kernels/test_edges_of_paths.py"),
         share=30,
         bar=95,
         more=tuple(f"tests/kernels/test_{name}.py" for name in _KERNEL_TESTS),

@@ -51,6 +51,16 @@ def renew(path: str, before: bytes, after: bytes) -> int:
     return count
 
 
+def _wanted(session: pytest.Session, request: dict[str, Any]) -> list[pytest.Item]:
+    """The tests that a request asks for: `only` those of a file, or `first`; those `without` a word in their names."""
+    only, without, first = request.get("only", ""), request.get("without", ""), set(request["first"])
+    return [
+        item
+        for item in session.items
+        if (item.nodeid.startswith(only) or item.nodeid in first) and not (without and without in item.nodeid.lower())
+    ]
+
+
 class Forks:
     """The plugin. `limit` is in seconds of processor time; ten times that may pass on the clock."""
 
@@ -102,7 +112,7 @@ class Forks:
             self.noticed = writing
             if "library" in request:
                 os.environ["VOXGRAD_LIBRARY"] = request["library"]
-                sys.modules["voxgrad.kernels.cpu"].library.cache_clear()  # type: ignore[attr-defined]
+                sys.modules["voxgrad.kernels.cpu"].library.cache_clear()
             elif "path" in request:
                 path = Path(request["path"])
                 changed = renew(str(path), bytes.fromhex(request["before"]), path.read_bytes())
@@ -110,7 +120,7 @@ class Forks:
                 if loaded and not changed and not request["lazily"]:
                     os._exit(UNCHANGED)
             first = {name: at for at, name in enumerate(request["first"])}
-            items = sorted(session.items, key=lambda item: first.get(item.nodeid, len(first)))
+            items = sorted(_wanted(session, request), key=lambda item: first.get(item.nodeid, len(first)))
             for at, item in enumerate(items):
                 following = items[at + 1] if at + 1 < len(items) else None
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)

@@ -80,9 +80,9 @@ class Lane:
         } | dict(self.area.variables)
         return ["-x", "-q", "--tb=line", "-p", "no:cacheprovider", *self.area.options, *tests], variables
 
-    def test(self) -> tuple[int | None, str]:
-        """Run all tests of the area in a process of their own, up to the first that fails."""
-        arguments, variables = self._command(self.area.more)
+    def test(self, more: tuple[str, ...]) -> tuple[int | None, str]:
+        """Run the tests of the area in a process of their own, up to the first that fails."""
+        arguments, variables = self._command(more)
         return run([sys.executable, "-m", "pytest", *arguments], self.folder, variables, 10 * self.limit)
 
     def load(self) -> None:
@@ -142,21 +142,18 @@ class Lane:
         times = path.stat()
         try:
             path.write_bytes(change.changed)
-            return self.build(change) or self._judge(change, first, apart)
+            return self.decide(change, first, apart)
         finally:
             path.write_bytes(change.source)
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
-    def _judge(self, change: Change, first: list[str], apart: bool) -> tuple[str, str]:
+    def decide(self, change: Change, first: list[str], apart: bool) -> tuple[str, str]:
+        """With the changed file in its place: what becomes of it."""
         answer = self.ask(first=first, **self.request(change))
-        for state in ("stalled", "hung"):
-            if answer[state]:
-                return state, answer["by"]
-        if not answer["unchanged"] and not answer["passed"]:
-            return "killed", answer["by"]
-        if not answer["unchanged"] and not apart:
-            return "survived", ""
-        status, output = self.test()
+        found = verdict(answer)
+        if found[0] != "survived" or not (apart or answer["unchanged"]):
+            return found
+        status, output = self.test(self.area.more if apart else ())
         if status is None:
             return "stalled", ""
         return ("survived", "") if status == PASSED else ("killed", _first_failure(output))
@@ -164,11 +161,21 @@ class Lane:
     def request(self, change: Change) -> dict[str, Any]:
         """What a child needs to know of a change."""
         path = self.folder / change.path
-        return {"path": str(path), "before": change.source.hex(), "lazily": bool(self.area.lazy)}
+        without = other_family(change) if self.area.lazy else ""
+        return {"path": str(path), "before": change.source.hex(), "lazily": self.area.lazy, "without": without}
 
-    def build(self, change: Change) -> tuple[str, str] | None:
-        """Nothing to do for Python; otherwise why there is nothing to test."""
-        return None
+
+def other_family(change: Change) -> str:
+    """Whose tests a changed kernel cannot fail: convolutions and pools share few files, named after neither."""
+    return {"conv": "pool", "pool": "conv"}.get(Path(change.path).name[:4], "")
+
+
+def verdict(answer: dict[str, Any]) -> tuple[str, str]:
+    """What the answer of a child means."""
+    for state in ("stalled", "hung"):
+        if answer[state]:
+            return state, answer["by"]
+    return ("survived", "") if answer["unchanged"] or answer["passed"] else ("killed", answer["by"])
 
 
 def _first_failure(output: str) -> str:

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
 from pathlib import Path
 from typing import Any
 
 from tools.mutants.areas import ISA, ROOT, Area
 from tools.mutants.change import Change
-from tools.mutants.lanes import PASSED, Lane, run
+from tools.mutants.lanes import PASSED, Lane, other_family, run, verdict
 
 COMPILE_LIMIT = 900.0
 
@@ -35,20 +36,20 @@ class NativeLane(Lane):
         self.sources: dict[str, tuple[Path, list[str]]] = {}
         """The units that are compiled here, by the names of their objects."""
         self.objects: dict[str, Path] = {}
+        self.texts: dict[str, bytes] = {}
         for source, name, flags in self.native.objects():
             full = [*self.native.COMMON, *flags]
             if name.endswith(f"-{ISA}"):
-                self.sources[name] = folder / source.relative_to(ROOT), [*full, "-O1", "-w"]
+                self.sources[name] = folder / source.relative_to(ROOT), [*full, "-Og", "-w"]
             else:
                 cache = ROOT / "build" / "native"
                 self.objects[name] = self.native.compile_one(self.compiler, source, name, full, cache)
 
     def begin(self, taken: float) -> float:
-        """Compile all of it once, then as always."""
-        for name in self.sources:
-            self.objects[name] = self.place / f"{name}.o"
-            if not self._compile(name, self.objects[name]):
-                raise SystemExit(f"{name} cannot be compiled without a change")
+        """Compile all of it, unless that was done before, then as always."""
+        for name, (source, flags) in self.sources.items():
+            self.objects[name] = self.native.compile_one(self.compiler, source, name, flags, self.place.parents[1])
+            self.texts[name] = self._text(name)
         self._link({})
         return super().begin(taken)
 
@@ -56,7 +57,7 @@ class NativeLane(Lane):
         """Take over the objects, too."""
         super().adopt(other)
         assert isinstance(other, NativeLane)
-        self.objects = dict(other.objects)
+        self.objects, self.texts = dict(other.objects), dict(other.texts)
 
     def _command(self, more: tuple[str, ...] = ()) -> tuple[list[str], dict[str, str]]:
         """With the changed library, once there is one."""
@@ -64,22 +65,42 @@ class NativeLane(Lane):
         return arguments, variables | ({"VOXGRAD_LIBRARY": str(self.changed)} if self.changed.exists() else {})
 
     def request(self, change: Change) -> dict[str, Any]:
-        """The changed library."""
-        return {"library": str(self.changed)}
+        """The changed library, and whose tests cannot notice."""
+        return {"library": str(self.changed), "without": other_family(change)}
 
-    def build(self, change: Change) -> tuple[str, str] | None:
-        """Compile the units that read the changed file; where all come out the same there is nothing to test."""
-        path = (self.folder / change.path).resolve()
+    def decide(self, change: Change, first: list[str], apart: bool) -> tuple[str, str]:
+        """Unit after unit of those that read the file, the quickest first: most changes show before the last one."""
         made: dict[str, Path] = {}
-        for name, (source, _) in self.sources.items():
-            if path in self.native.read_with_headers(source.resolve()):
-                made[name] = self.place / f"{name}.changed.o"
-                if not self._compile(name, made[name]):
-                    return "stillborn", ""
-        if all(place.read_bytes() == self.objects[name].read_bytes() for name, place in made.items()):
-            return "equivalent", ""
-        self._link(made)
-        return None
+        units = self._readers(change)
+        if self._text(units[0]) == self.texts[units[0]]:
+            return "equivalent", "it is not compiled for this instruction set"
+        for name in units:
+            place = self.place / f"{name}.changed.o"
+            if not self._compile(name, place):
+                return "stillborn", ""
+            if place.read_bytes() == self.objects[name].read_bytes():
+                continue
+            made[name] = place
+            self._link(made)
+            if name != units[-1]:
+                found = verdict(self.ask(first=first, only=self.area.tests[0], **self.request(change)))
+                if found[0] in ("killed", "hung"):
+                    return found
+        return super().decide(change, first, apart) if made else ("equivalent", "")
+
+    def _readers(self, change: Change) -> list[str]:
+        path = (self.folder / change.path).resolve()
+        units = [name for name, (source, _) in self.sources.items() if path in self._read(source)]
+        return sorted(units, key=lambda name: self.objects[name].stat().st_size)
+
+    def _read(self, source: Path) -> dict[Path, bytes]:
+        files: dict[Path, bytes] = self.native.read_with_headers(source.resolve())
+        return files
+
+    def _text(self, name: str) -> bytes:
+        """A unit as the compiler reads it."""
+        source, flags = self.sources[name]
+        return subprocess.run([self.compiler, *flags, "-E", "-P", str(source)], stdout=subprocess.PIPE).stdout
 
     def _compile(self, name: str, target: Path) -> bool:
         source, flags = self.sources[name]
@@ -89,7 +110,9 @@ class NativeLane(Lane):
     def _link(self, changed: dict[str, Path]) -> None:
         library = self.changed if changed else self.folder / "src" / "voxgrad" / "kernels" / self.native.LIBRARY
         library.unlink(missing_ok=True)
-        objects = [str(changed.get(name, place)) for name, place in self.objects.items()]
+        # Of a function that several units hold the first stays: the changed one.
+        same = [place for name, place in self.objects.items() if name not in changed]
+        objects = [str(place) for place in (*changed.values(), *same)]
         status, output = run([self.compiler, "-shared", "-pthread", *objects, "-o", str(library)], self.folder, {}, 60)
         if status != PASSED:
             raise SystemExit(f"the library cannot be linked:\n{output}")
