@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the native library with nothing but a C++20 compiler and the standard library.
 
-    python3 native/build.py [--sanitize [address | thread]] [--output PATH]
+    python3 native/build.py [--kind address | thread | emulated] [--output PATH]
 
 Objects are kept under build/native/ by the hash of what went into them, so a rebuild compiles only what
 reads a file that changed; VOXGRAD_BUILD_CACHE names another folder than build/, for builds of copies.
@@ -17,7 +17,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -36,7 +36,7 @@ COMMON = [
     "-Wall",
     "-Wextra",
 ]
-ISA = {
+ISA = {  # in the order of VG_ISA_..., voxgrad.h
     "baseline": [],
     "avx2": ["-mavx2", "-mfma", "-mf16c"],
     "avx512": [
@@ -54,11 +54,14 @@ ISA = {
 VECTOR_BYTES = {"baseline": 16, "avx2": 32, "avx512": 64}
 _INCLUDE = re.compile(rb'^[ \t]*#include "([^"]+)"', re.MULTILINE)
 _SEEN = ["-fno-omit-frame-pointer", "-g", "-O1"]
-SANITIZE = {
+KINDS = {
     "": [],
     "address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", *_SEEN],
     "thread": ["-fsanitize=thread", *_SEEN],
+    "emulated": [],
 }
+"""Libraries to test with: with AddressSanitizer and UBSan, with ThreadSanitizer, with AVX-512 on any machine."""
+EMULATED = ["-O1", "-mavx2", "-mfma", "-mf16c", "-Wno-psabi", "-include", str(ROOT / "src" / "emulated" / "avx512.hpp")]
 
 
 def compiler() -> str | None:
@@ -69,21 +72,40 @@ def compiler() -> str | None:
     return None
 
 
-def objects() -> Iterator[tuple[Path, str, list[str]]]:
+def runnable() -> list[str]:
+    """The instruction sets of this machine; all of them where it does not tell."""
+    try:
+        flags = set(re.findall(r"^flags\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)[0].split())
+    except (OSError, IndexError):
+        return list(ISA)
+    return [isa for isa, options in ISA.items() if {o[2:] for o in options if o.startswith("-mavx")} <= flags]
+
+
+def needed() -> list[str]:
+    """Of these the widest, and what it calls: enough to run here, if not to test."""
+    sets = runnable()
+    return sets[1:] or sets  # the first is what a machine without vectors of 32 bytes falls back to
+
+
+def objects(kind: str = "", sets: Sequence[str] = tuple(ISA)) -> Iterator[tuple[Path, str, list[str]]]:
     """What the library is made of: source, name of the object, flags. Every unit once for each instruction set."""
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        sets = ["baseline"]
+    emulated = kind == "emulated"
+    listed = "".join(f" X(vg_{isa}, {number})" for number, isa in enumerate(ISA) if isa in sets)
     for path in sorted((ROOT / "src").glob("*.cpp")):
-        yield path, path.stem, []
-    is_x86 = platform.machine().lower() in ("x86_64", "amd64")
-    for isa, flags in ISA.items() if is_x86 else [("baseline", [])]:
+        yield path, path.stem, [f"-DVG_EMULATED={emulated:d}", f"-DVG_SETS(X)={listed}"]
+    for isa in sets:
+        flags = EMULATED if emulated and isa == "avx512" else ISA[isa]
         for path in sorted((ROOT / "src" / "units").glob("*.cpp")):
             defined = [f"-DVG_NAMESPACE=vg_{isa}", f"-DVG_VECTOR_BYTES={VECTOR_BYTES[isa]}"]
             yield path, f"{path.stem}-{isa}", [*flags, *defined]
 
 
-def read_with_headers(source: Path) -> dict[Path, bytes]:
-    """A file and all that it includes of ours, with what is in them."""
+def read_with_headers(*sources: Path) -> dict[Path, bytes]:
+    """Files and all that they include of ours, with what is in them."""
     found: dict[Path, bytes] = {}
-    waiting = [source.resolve()]
+    waiting = [source.resolve() for source in sources]
     while waiting:
         path = waiting.pop()
         if path not in found:
@@ -94,8 +116,9 @@ def read_with_headers(source: Path) -> dict[Path, bytes]:
 
 def compile_one(cxx: str, source: Path, name: str, flags: list[str], cache: Path) -> Path:
     """Compile one file to an object, unless one made from the same text and flags is there already."""
-    digest = hashlib.sha256(" ".join([cxx, *flags]).encode())
-    for path, text in sorted(read_with_headers(source).items()):
+    included = [Path(flags[i + 1]) for i, flag in enumerate(flags) if flag == "-include"]
+    digest = hashlib.sha256(" ".join([cxx, *flags]).replace(str(ROOT), "").encode())
+    for path, text in sorted(read_with_headers(source, *included).items()):
         digest.update(path.name.encode() + b"\0" + text)
     target = cache / f"{name}-{digest.hexdigest()[:16]}.o"
     if not target.exists():
@@ -122,26 +145,28 @@ def by_length(made: tuple[Path, str, list[str]]) -> int:
     return -sum(map(len, read_with_headers(made[0]).values()))
 
 
-def build(output: Path = PLACE, sanitize: str = "") -> Path:
-    """Compile and link the library to `output`, with a sanitizer; raises RuntimeError where no compiler does it."""
+def build(output: Path = PLACE, kind: str = "", sets: Sequence[str] = tuple(ISA)) -> Path:
+    """Compile and link the library to `output`; raises RuntimeError where no compiler does it."""
     cxx = compiler()
     if cxx is None:
         raise RuntimeError("no C++ compiler found (looked for $CXX, g++, clang++, c++)")
     kept = Path(os.environ.get("VOXGRAD_BUILD_CACHE") or ROOT.parent / "build")
-    cache = kept / (f"native-{sanitize}" if sanitize else "native")
+    cache = kept / (f"native-{kind}" if KINDS[kind] else "native")
     cache.mkdir(parents=True, exist_ok=True)
-    extra = SANITIZE[sanitize]
+    extra = KINDS[kind]
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         jobs = {
             name: pool.submit(compile_one, cxx, path, name, COMMON + extra + flags, cache)
-            for path, name, flags in sorted(objects(), key=by_length)
+            for path, name, flags in sorted(objects(kind, sets), key=by_length)
         }
         # In the order of the list: of what several objects hold, as functions of the standard library, the first stays,
         # and that must run on every machine.
-        made = [str(jobs[name].result()) for _, name, _ in objects()]
+        made = [str(jobs[name].result()) for _, name, _ in objects(kind, sets)]
     output.parent.mkdir(parents=True, exist_ok=True)
     part = output.with_suffix(f".{os.getpid()}.part")
-    static = [] if sys.platform == "darwin" or sanitize else ["-static-libstdc++", "-static-libgcc"]
+    static = (
+        [] if sys.platform == "darwin" or kind in ("address", "thread") else ["-static-libstdc++", "-static-libgcc"]
+    )
     call([cxx, "-shared", "-pthread", *extra, *static, *made, "-o", str(part)])
     part.replace(output)
     return output
@@ -150,13 +175,10 @@ def build(output: Path = PLACE, sanitize: str = "") -> Path:
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description="Build the native kernels.")
-    parser.add_argument(
-        "--sanitize", nargs="?", choices=SANITIZE, default="", const="address",
-        help="with AddressSanitizer and UBSan, or with ThreadSanitizer",
-    )  # fmt: skip
+    parser.add_argument("--kind", choices=KINDS, default="", help="a library to test with")
     parser.add_argument("--output", type=Path, default=PLACE, help="where to put the library")
     options = parser.parse_args()
-    print(build(options.output, options.sanitize))
+    print(build(options.output, options.kind))
 
 
 if __name__ == "__main__":

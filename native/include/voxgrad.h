@@ -18,7 +18,7 @@ extern "C" {
 #pragma GCC visibility push(default) /* all else is hidden, so that two builds in one process keep apart */
 #endif
 
-#define VG_ABI_VERSION 5
+#define VG_ABI_VERSION 6
 
 /* Element types. The integers exist for vg_max_pool_grad_grad, which only compares and copies. */
 enum { VG_F16 = 0, VG_BF16 = 1, VG_F32 = 2, VG_F64 = 3, VG_I8 = 4, VG_I16 = 5, VG_I32 = 6, VG_I64 = 7 };
@@ -94,9 +94,9 @@ typedef struct vg_run {
 } vg_run;
 
 int32_t vg_abi_version(void);
-int32_t vg_best_isa(void);          /* the widest instruction set of this CPU that is compiled in */
+int32_t vg_isas(void);              /* the instruction sets that are compiled in and that this CPU has: bit 1 << VG_ISA_... */
 int32_t vg_isa(void);               /* the one in use */
-/* 0 where this CPU lacks it (nothing changes), else 1. Automatic, as at the start, is the widest, and for problems that do
+/* 0 where it is not one of these (nothing changes), else 1. Automatic, as at the start, is the widest, and for problems that do
    not fill its vectors another. */
 int32_t vg_use_isa(int32_t isa);
 

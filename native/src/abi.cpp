@@ -8,27 +8,40 @@
 
 namespace {
 
-int32_t best_isa() {
+bool has([[maybe_unused]] int32_t isa) {
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c"))
-        return VG_ISA_BASELINE;
-    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
-        !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
-        return VG_ISA_AVX2;
-    return VG_ISA_AVX512;
-#else
-    return VG_ISA_BASELINE;
+    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    if (isa == VG_ISA_AVX2) return avx2;
+    if (isa == VG_ISA_AVX512) return avx2 && (avx512 || VG_EMULATED);
 #endif
+    return true;
+}
+
+int32_t sets() {
+    int32_t found = 0;
+#define VG_BIT(name, number) found |= has(number) ? 1 << number : 0;
+    VG_SETS(VG_BIT)
+#undef VG_BIT
+    return found;
+}
+
+bool is_set(int32_t isa) { return isa >= 0 && isa < 31 && (sets() >> isa & 1); }
+
+int32_t best_isa() {
+    int32_t best = 0;
+    for (int32_t rest = sets(); rest > 1; rest >>= 1) ++best;
+    return best;
 }
 
 const vg::Kernels *table(int32_t isa) {
-#if defined(__x86_64__)
-    if (isa == VG_ISA_AVX512) return &vg_avx512::kernels;
-    if (isa == VG_ISA_AVX2) return &vg_avx2::kernels;
-#endif
-    (void)isa;
-    return &vg_baseline::kernels;
+#define VG_CASE(name, number) \
+    if (isa == number) return &name::kernels;
+    VG_SETS(VG_CASE)
+#undef VG_CASE
+    return nullptr;
 }
 
 std::atomic<int32_t> current{VG_ISA_AUTOMATIC};
@@ -55,10 +68,10 @@ constexpr int64_t arrays_of(int32_t (*)(Parameters...)) {
 extern "C" {
 
 int32_t vg_abi_version(void) { return VG_ABI_VERSION; }
-int32_t vg_best_isa(void) { return best_isa(); }
+int32_t vg_isas(void) { return sets(); }
 int32_t vg_isa(void) { return isa(); }
 int32_t vg_use_isa(int32_t wanted) {
-    if (wanted < VG_ISA_AUTOMATIC || wanted > best_isa()) return 0;
+    if (wanted != VG_ISA_AUTOMATIC && !is_set(wanted)) return 0;
     current.store(wanted, std::memory_order_relaxed);
     vg::allow_halving(wanted == VG_ISA_AUTOMATIC);
     return 1;
@@ -74,7 +87,7 @@ VG_KERNELS(VG_ENTRY)
 #undef VG_ENTRY
 
 int32_t vg_get_ready(vg_ready *ready, const char *name, const void *problem, int32_t threads, int32_t isa) {
-    if (isa < VG_ISA_AUTOMATIC || isa > best_isa()) return 0;
+    if (isa != VG_ISA_AUTOMATIC && !is_set(isa)) return 0;
     const vg::Kernels &now = *table(isa == VG_ISA_AUTOMATIC ? best_isa() : isa);
     *ready = {nullptr, problem, 0, 0, 0, threads};
 #define VG_READY(kernel_name, family, problem_type, parameters, arguments)                               \

@@ -2,13 +2,9 @@
 #include "table.hpp"
 
 #define VG_ENTRY(name, family, problem, parameters, arguments) .name##_scratch = name##_scratch, .name = name,
-#define VG_ISA(name)                                           \
-    namespace name {                                           \
-    const vg::Kernels kernels = {VG_KERNELS(VG_ENTRY)};        \
+#define VG_TABLE(name, number)                          \
+    namespace name {                                    \
+    const vg::Kernels kernels = {VG_KERNELS(VG_ENTRY)}; \
     }
 
-VG_ISA(vg_baseline)
-#if defined(__x86_64__)
-VG_ISA(vg_avx2)
-VG_ISA(vg_avx512)
-#endif
+VG_SETS(VG_TABLE)  // of build.py: X(name, number) for each instruction set that is compiled

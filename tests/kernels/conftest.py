@@ -7,12 +7,7 @@ import pytest
 from voxgrad.kernels import cpu
 
 
-def _available() -> list[str]:
-    loaded = cpu.library()
-    return [] if loaded is None else list(cpu.ISA_NAMES[: loaded.vg_best_isa() + 1])
-
-
-@pytest.fixture(params=_available() or ["none"])
+@pytest.fixture(params=cpu.instruction_sets() or ["none"])
 def isa(request: pytest.FixtureRequest) -> Iterator[str]:
     """Every instruction set that this CPU has, one after the other; the NumPy path where nothing was built."""
     loaded = cpu.library()

@@ -453,7 +453,7 @@ class Sweep:
         assert loaded is not None, "the sweep needs the native library"
         self._use_isa = loaded.vg_use_isa
         named = os.environ.get("VOXGRAD_ISA")
-        self.isas = list(isas or ([named] if named else cpu.ISA_NAMES[: loaded.vg_best_isa() + 1]))
+        self.isas = list(isas or ([named] if named else cpu.instruction_sets()))
         self.seed, self.report = seed, Report()
         self._masks: Counter[tuple[str, str, tuple[int, ...]]] = Counter()
 

@@ -86,7 +86,7 @@ def findings() -> dict[str, dict[str, Any]]:
         },
         "kernels": {
             "in use": f"native, {cpu.isa_name()}" if native else "NumPy reference (slow; no native library was built)",
-            "could use": ", ".join(_possible()) if native else "none",
+            "could use": ", ".join(cpu.instruction_sets()) if native else "none",
             "threads": f"{cpu.get_num_threads()} (VOXGRAD_NUM_THREADS, vg.set_num_threads)",
         },
         "packages": {name: _version_of(name) for names in PACKAGES.values() for name in names if _version_of(name)},
@@ -96,11 +96,6 @@ def findings() -> dict[str, dict[str, Any]]:
             if (missing := [name for name in names if not _version_of(name)])
         },
     }
-
-
-def _possible() -> tuple[str, ...]:
-    loaded = cpu.library()
-    return () if loaded is None else cpu.ISA_NAMES[: loaded.vg_best_isa() + 1]
 
 
 def _version_of(package: str) -> str:

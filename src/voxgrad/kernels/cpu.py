@@ -27,7 +27,7 @@ from voxgrad.kernels import interrupt
 
 Array = np.ndarray[Any, Any]
 
-ABI_VERSION = 5
+ABI_VERSION = 6
 ISA_NAMES = ("baseline", "avx2", "avx512")
 _FLOAT_CODES = {HALF: 0, BFLOAT16: 1, FLOAT32: 2, FLOAT64: 3}
 _INTEGER_CODES = {1: 4, 2: 5, 4: 6, 8: 7}
@@ -119,16 +119,28 @@ def library() -> ctypes.CDLL | None:
         return None
     if loaded.vg_abi_version() != ABI_VERSION:
         raise ImportError(f"{path} has ABI {loaded.vg_abi_version()}, this package needs {ABI_VERSION}; rebuild it")
+    if not _sets(loaded):
+        raise ImportError(f"{path} was built for another kind of CPU; build it on this one: python3 run test --fast")
     _use_isa(loaded, os.environ.get("VOXGRAD_ISA", ""))
     return loaded
 
 
 def _use_isa(loaded: ctypes.CDLL, wanted: str) -> None:
     if wanted not in ("", *ISA_NAMES) or not loaded.vg_use_isa(_isa_number(wanted)):
-        best = ISA_NAMES[: loaded.vg_best_isa() + 1]
+        listed = ", ".join(_sets(loaded))
         raise InvalidArgumentError(
-            Fault("VG003", "voxgrad", "VOXGRAD_ISA", f"be one of {', '.join(best)} on this CPU", repr(wanted))
+            Fault("VG003", "voxgrad", "VOXGRAD_ISA", f"be one of {listed} on this CPU", repr(wanted))
         )
+
+
+def _sets(loaded: ctypes.CDLL) -> tuple[str, ...]:
+    return tuple(name for bit, name in enumerate(ISA_NAMES) if loaded.vg_isas() >> bit & 1)
+
+
+def instruction_sets() -> tuple[str, ...]:
+    """Those that were compiled and that this CPU has, the widest last; none without the native library."""
+    loaded = library()
+    return () if loaded is None else _sets(loaded)
 
 
 def _isa_number(name: str) -> int:
