@@ -113,7 +113,7 @@ def measure(row: Row, servers: dict[str, Server], ceiling: dict[str, float], sec
     times = {name: typical(values) for name, values in race(able, seconds).items() if values}
     peers = {name: value for name, value in times.items() if name != OURS}
     best = min(peers, key=lambda name: peers[name]) if peers else None
-    prepared = cpu.prepare(make_plan(OPS[row.op], call).problem)
+    problem = make_plan(OPS[row.op], call).problem
     limit, least = limit_seconds(row, call, ceiling)
     return {
         "op": row.op,
@@ -125,7 +125,7 @@ def measure(row: Row, servers: dict[str, Server], ceiling: dict[str, float], sec
         "ratio": peers[best] / times[OURS] if best else None,
         "most": peers[best] / least if best and least else None,
         "of_limit": limit / times[OURS],
-        "scratch_bytes": prepared.scratch_bytes(),
+        "scratch_bytes": cpu.prepare(problem).scratch_bytes() if cpu.computes(row.op) else 0,
         "refused": refused,
     }
 

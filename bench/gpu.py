@@ -22,7 +22,7 @@ import statistics
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -33,13 +33,16 @@ import torch.nn.functional as F  # noqa: N812
 import triton
 from triton.testing import do_bench
 
-from bench.gpu_rows import CONVS, OPS, POOLS, rows
+from bench.gpu_rows import CONVS, POOLS, rows
 from bench.rows import POOL, Row
 from voxgrad import raw_ops
 from voxgrad.catalog import dtypes, geometry
+from voxgrad.catalog.model import Side
 from voxgrad.catalog.problem import Problem
-from voxgrad.catalog.registry import FAMILY
+from voxgrad.catalog.registry import FAMILY, OPS
 from voxgrad.kernels.cuda import cudnn, dispatch, tune
+from voxgrad.kernels.names import KERNELS
+from voxgrad.testing.calls import operands
 
 TOLERANCE = {"bfloat16": 8e-3, "float16": 2e-3, "float32": 3e-6, "float32_tf32": 2e-3, "float64": 1e-12}
 TORCH = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float64": torch.float64}
@@ -76,7 +79,7 @@ class Timing:
         )
 
 
-def problem_of(kernel: str, shape: str, dtype: str, last: bool) -> Problem:
+def problem_of(op_name: str, shape: str, dtype: str, last: bool) -> Problem:
     """The problem of a row; SAME padding."""
     if shape in CONVS:
         n, sizes, ci, co, k, s = CONVS[shape]
@@ -86,36 +89,22 @@ def problem_of(kernel: str, shape: str, dtype: str, last: bool) -> Problem:
     axes = [geometry.axis(size, k, s, 1, geometry.SAME) for size in sizes]
     declared = dtypes.named(dtype.removesuffix("_tf32"))
     assert declared is not None
-    return Problem(OPS[kernel], kernel, declared, declared, (), last, n, ci, co, 1, (axes[0], axes[1], axes[2]))
+    op, three = OPS[op_name], (axes[0], axes[1], axes[2])
+    return Problem(op.name, op.map, declared, declared, (), last, n, ci, co, 1, three).part(three)
 
 
 def tensors_of(problem: Problem, dtype: torch.dtype) -> list[torch.Tensor]:
     """Fresh random inputs in the layout of the problem; filters lie in memory as torch wants them, for all alike."""
-    made = [torch.randn(extent, device="cuda", dtype=torch.float32).to(dtype) for extent in _extents(problem)]
-    if problem.kernel in ("conv3d", "conv3d_input"):
-        at = int(problem.kernel == "conv3d")
-        made[at] = made[at].permute(4, 0, 1, 2, 3).contiguous().permute(1, 2, 3, 4, 0)
-    if problem.kernel in ("max_pool_grad", "max_pool_grad_grad"):
-        made[1] = dispatch.run(problem_like(problem, "max_pool"), made[0])
-    return made
+    op, pool = OPS[problem.op], OPS[problem.map.of]
+    taps = problem.filter_shape if op.map.has_taps else ()
 
+    def draw(extent: tuple[int, ...]) -> torch.Tensor:
+        made = torch.randn(extent, device="cuda", dtype=torch.float32).to(dtype)
+        return made.permute(4, 0, 1, 2, 3).contiguous().permute(1, 2, 3, 4, 0) if extent == taps else made
 
-def problem_like(problem: Problem, kernel: str) -> Problem:
-    """The same windows under another op."""
-    return Problem(
-        OPS[kernel],
-        kernel,
-        *(getattr(problem, name) for name in Problem.__dataclass_fields__ if name not in ("op", "kernel")),
-    )
-
-
-def _extents(problem: Problem) -> list[tuple[int, ...]]:
-    large, small, taps = problem.input_extent, problem.output_extent, problem.filter_shape
-    return {
-        "conv3d": [large, taps], "conv3d_input": [taps, small], "conv3d_filter": [large, small], "avg_pool": [large],
-        "avg_pool_grad": [small], "max_pool": [large], "max_pool_grad": [large, small, small],
-        "max_pool_grad_grad": [large, small, large],
-    }[problem.kernel]  # fmt: skip
+    forward = replace(problem, op=pool.name, map=pool.map).part(problem.axes)
+    made = operands(op, {side: problem.extent(side) for side in Side}, draw, lambda x: dispatch.run(forward, x))
+    return [made[item.name] for item in op.inputs if not item.host]
 
 
 def turned(x: torch.Tensor, problem: Problem, first: bool = True) -> torch.Tensor:
@@ -126,17 +115,17 @@ def turned(x: torch.Tensor, problem: Problem, first: bool = True) -> torch.Tenso
 def reference(problem: Problem, tensors: list[torch.Tensor]) -> torch.Tensor:
     """The result by other means, in float64 where that is affordable: cuDNN for convolutions, torch for pools."""
     exact = [tensor.double() for tensor in tensors]
-    if problem.kernel.startswith("conv"):
-        result: torch.Tensor = getattr(cudnn, problem.kernel)(problem, *exact, cudnn.Switches())
+    if problem.map.has_taps:
+        result: torch.Tensor = getattr(cudnn, KERNELS[problem.op])(problem, *exact, cudnn.Switches())
         return result
     x = turned(exact[0], problem)
-    if problem.kernel == "avg_pool_grad":
+    if Side.CELLS not in problem.map.inputs:
         x = torch.zeros(turned(torch.empty(problem.input_extent, device="meta"), problem).shape, device="cuda").double()
     x = x.detach().requires_grad_()
     result = _pooled(problem, x)
-    if problem.kernel in ("avg_pool_grad", "max_pool_grad"):
+    if problem.map.output is Side.CELLS:
         (result,) = torch.autograd.grad(result, x, turned(exact[-1], problem))
-    if problem.kernel == "max_pool_grad_grad":
+    if problem.op == "MaxPool3DGradGrad":
         _, where = F.max_pool3d(_padded(problem, x, float("-inf")), *_window(problem), return_indices=True)
         padded = _padded(problem, turned(exact[2], problem), 0.0)
         result = padded.flatten(2).gather(2, where.flatten(2)).view(where.shape)
@@ -156,7 +145,7 @@ def _padded(problem: Problem, x: torch.Tensor, value: float) -> torch.Tensor:
 
 
 def _pooled(problem: Problem, x: torch.Tensor) -> torch.Tensor:
-    if problem.kernel.startswith("max"):
+    if problem.map.selects:
         return F.max_pool3d(_padded(problem, x, float("-inf")), *_window(problem))
     ones = _padded(problem, torch.ones_like(x[:1, :1]), 0.0)
     return F.avg_pool3d(_padded(problem, x, 0.0), *_window(problem)) / F.avg_pool3d(ones, *_window(problem))
@@ -164,17 +153,17 @@ def _pooled(problem: Problem, x: torch.Tensor) -> torch.Tensor:
 
 def peer(problem: Problem, tensors: list[torch.Tensor]) -> Callable[[], Any]:
     """The torch call for a row. Pools pad symmetrically there, which costs torch no copy."""
-    if problem.kernel.startswith("conv"):
+    if problem.map.has_taps:
         return conv_peer(problem, tensors)
     window, strides = _window(problem)
     pad = [axis.window // 2 if axis.window % 2 else 0 for axis in problem.axes]
     aten = torch.ops.aten
     data = [turned(tensor, problem) for tensor in tensors]
-    if problem.kernel == "avg_pool":
+    if problem.op == "AvgPool3D":
         return lambda: F.avg_pool3d(data[0], window, strides, pad, False, False)
-    if problem.kernel == "max_pool":
+    if problem.op == "MaxPool3D":
         return lambda: F.max_pool3d(data[0], window, strides, pad)
-    if problem.kernel == "avg_pool_grad":
+    if problem.op == "AvgPool3DGrad":
         x = turned(torch.empty(problem.input_extent, device="cuda", dtype=data[0].dtype), problem)
         return lambda: aten.avg_pool3d_backward(data[0], x, window, strides, pad, False, False, None)
 
@@ -182,7 +171,7 @@ def peer(problem: Problem, tensors: list[torch.Tensor]) -> Callable[[], Any]:
         found: torch.Tensor = F.max_pool3d(data[0], window, strides, pad, return_indices=True)[1]
         return found
 
-    if problem.kernel == "max_pool_grad":
+    if problem.op == "MaxPool3DGrad":
         again = aten.max_pool3d_with_indices_backward
         return lambda: again(data[2], data[0], window, strides, pad, [1, 1, 1], False, find())
     return lambda: data[2].flatten(2).gather(2, find().flatten(2))
@@ -204,10 +193,10 @@ def conv_peer(problem: Problem, tensors: list[torch.Tensor]) -> Callable[[], Any
             dy, x, w, None, strides, pad, [1, 1, 1], False, [0, 0, 0], problem.groups, wanted
         )
 
-    if problem.kernel == "conv3d":
+    if problem.map.output is Side.WINDOWS:
         x, w = turned(tensors[0], problem), tensors[1].permute(4, 3, 0, 1, 2).contiguous(memory_format=order)
         return lambda: F.conv3d(whole(x), w, None, strides, pad)
-    if problem.kernel == "conv3d_input":
+    if problem.map.output is Side.CELLS:
         w, dy = tensors[0].permute(4, 3, 0, 1, 2).contiguous(memory_format=order), turned(tensors[1], problem)
         like = turned(torch.empty(problem.input_extent, device="cuda", dtype=dy.dtype), problem)
         like = whole(like)
@@ -228,7 +217,7 @@ def xla(problem: Problem, tensors: list[torch.Tensor]) -> Callable[[], Any] | No
     except ImportError:
         return None
     data = [jax.dlpack.from_dlpack(tensor.contiguous()) for tensor in tensors]
-    compiled = jax.jit(partial(xla_conv if problem.kernel.startswith("conv") else xla_pool, problem))
+    compiled = jax.jit(partial(xla_conv if problem.map.has_taps else xla_pool, problem))
     compiled(*data).block_until_ready()
     return lambda: compiled(*data)
 
@@ -241,9 +230,9 @@ def xla_conv(problem: Problem, *arrays: Any) -> Any:
         strides = _window(problem)[1]
         return jax.lax.conv_general_dilated(x, w, strides, "SAME", dimension_numbers=("NDHWC", "DHWIO", "NDHWC"))
 
-    if problem.kernel == "conv3d":
+    if problem.map.output is Side.WINDOWS:
         return conv(*arrays)
-    if problem.kernel == "conv3d_input":
+    if problem.map.output is Side.CELLS:
         like = jax.ShapeDtypeStruct(problem.input_extent, arrays[0].dtype)
         return jax.linear_transpose(lambda x: conv(x, arrays[0]), like)(arrays[1])[0]
     like = jax.ShapeDtypeStruct(problem.filter_shape, arrays[0].dtype)
@@ -259,16 +248,16 @@ def xla_pool(problem: Problem, *arrays: Any) -> Any:
 
     def pool(x: Any) -> Any:
         # Plain Python numbers as start values: only then JAX recognises a maximum or a sum, which it can differentiate.
-        if problem.kernel.startswith("max"):
+        if problem.map.selects:
             return lax.reduce_window(x, -float("inf"), lax.max, window, strides, "SAME")
         return lax.reduce_window(x, 0.0, lax.add, window, strides, "SAME") / (problem.axes[0].window ** 3)
 
-    if problem.kernel in ("avg_pool", "max_pool"):
+    if not OPS[problem.op].of:
         return pool(arrays[0])
-    if problem.kernel == "avg_pool_grad":
+    if problem.op == "AvgPool3DGrad":
         zeros = jax.ShapeDtypeStruct(problem.input_extent, arrays[0].dtype)
         return jax.linear_transpose(pool, zeros)(arrays[0])[0]
-    if problem.kernel == "max_pool_grad":
+    if problem.op == "MaxPool3DGrad":
         return jax.vjp(pool, arrays[0])[1](arrays[2])[0]
     return jax.jvp(pool, (arrays[0],), (arrays[2],))[1]
 
@@ -285,24 +274,24 @@ def wall(call: Callable[[], Any]) -> float:
     return min(times)
 
 
-def measure(kernel: str, dtype: str, shape: str, with_xla: bool) -> Timing:
+def measure(op_name: str, dtype: str, shape: str, with_xla: bool) -> Timing:
     """Check a row, then time it."""
     plain = TORCH.get(dtype, torch.float32)
     torch.set_float32_matmul_precision("high" if dtype == "float32_tf32" else "highest")
-    problem = problem_of(kernel, shape, dtype, True)
+    problem = problem_of(op_name, shape, dtype, True)
     pool = shape in POOLS
     large, small, size = 1.0, 1.0, torch.empty(0, dtype=plain).element_size()
     for value in problem.input_extent:
         large *= value
     for value in problem.output_extent:
         small *= value
-    copies = 2 if kernel in ("max_pool_grad", "max_pool_grad_grad") else 1
+    copies = 2 if OPS[op_name].maxima else 1
     work = copies * (large + small) * size if pool else tune.operations(problem)
-    row = Timing(OPS[kernel], dtype, shape, work, "GB/s" if pool else "TFLOP/s")
+    row = Timing(op_name, dtype, shape, work, "GB/s" if pool else "TFLOP/s")
     tensors = tensors_of(problem, plain)
     wanted = reference(problem, tensors)
     for last in (True, False) if pool else (True,):
-        one = problem if last else problem_of(kernel, shape, dtype, False)
+        one = problem if last else problem_of(op_name, shape, dtype, False)
         mine = tensors if last else [tensor.permute(0, 4, 1, 2, 3).contiguous() for tensor in tensors]
         result = dispatch.run(one, *mine)
         plainly = result if last else result.permute(0, 2, 3, 4, 1)
@@ -326,7 +315,7 @@ def time_peers(row: Timing, problem: Problem, tensors: list[torch.Tensor], with_
     calls = {}
     with flags:
         for last in (True, False):
-            one = problem if last else problem_of(problem.kernel, row.shape, row.dtype, False)
+            one = problem if last else problem_of(problem.op, row.shape, row.dtype, False)
             mine = [
                 t if last or tuple(t.shape) == problem.filter_shape else t.permute(0, 4, 1, 2, 3).contiguous()
                 for t in tensors
@@ -400,9 +389,9 @@ def launch_overhead() -> dict[str, float]:
 def warm(share: str, only: list[str]) -> None:
     """Compile what a share of the rows needs, so that the timing run finds it in Triton's cache."""
     index, count = map(int, share.split("/"))
-    for kernel, dtype, shape in list(rows(only))[index::count]:
+    for op_name, dtype, shape in list(rows(only))[index::count]:
         for last in (True, False) if shape in POOLS else (True,):
-            problem = problem_of(kernel, shape, dtype, last)
+            problem = problem_of(op_name, shape, dtype, last)
             tensors = tensors_of(problem, TORCH.get(dtype, torch.float32))
             if shape in POOLS:
                 dispatch.run(problem, *tensors)
@@ -439,8 +428,8 @@ def main() -> None:
     }  # fmt: skip
     made, runs = kept(arguments.out) if arguments.merge else ({}, {})
     runs[about["date"]] = about
-    for kernel, dtype, shape in rows(only):
-        row = measure(kernel, dtype, shape, not arguments.no_xla and dtype == "bfloat16")
+    for op_name, dtype, shape in rows(only):
+        row = measure(op_name, dtype, shape, not arguments.no_xla and dtype == "bfloat16")
         row.run = about["date"]
         made[name(asdict(row))] = asdict(row)
         print(row.line(tops), flush=True)
@@ -468,7 +457,7 @@ def write(path: str, about: dict[str, Any], made: Rows, runs: dict[str, Any]) ->
     """Results so far, in the order of the table, under the last run's device, versions and date."""
     if not path:
         return
-    order = [(OPS[kernel], dtype, shape) for kernel, dtype, shape in rows([])]
+    order = list(rows([]))
     listed = [made[key] for key in order if key in made]
     used = {date: run for date, run in runs.items() if any(row["run"] == date for row in listed)}
     with open(path, "w", encoding="utf-8") as file:

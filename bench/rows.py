@@ -15,13 +15,15 @@ import voxgrad as vg
 from voxgrad.arrays.kinds import numpy_type
 from voxgrad.arrays.plan import make_plan
 from voxgrad.catalog import dtypes
+from voxgrad.catalog.model import Side
 from voxgrad.catalog.problem import Problem
 from voxgrad.catalog.registry import FAMILY, OPS
 from voxgrad.testing import SeededChooser
+from voxgrad.testing.calls import operands
 
 Array = np.ndarray[Any, Any]
-CONV = [op for op in FAMILY if op.kernel.startswith("conv")]
-POOL = [op for op in FAMILY if not op.kernel.startswith("conv")]
+CONV = [op for op in FAMILY if op.map.has_taps]
+POOL = [op for op in FAMILY if not op.map.has_taps]
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Row:
         """A short name."""
         size = "x".join(map(str, self.spatial))
         taps, steps = ("".join(map(str, v)) if len(set(v)) > 1 else str(v[0]) for v in (self.window, self.stride))
-        channels = f"{self.channels}>{self.out_channels}" if self.op.startswith("Conv") else f"x{self.channels}"
+        channels = f"{self.channels}>{self.out_channels}" if OPS[self.op].map.has_taps else f"x{self.channels}"
         kind = "" if self.dtype == "float32" else f" {self.dtype}"
         return f"{self.batch}x{size} {channels} k{taps}s{steps}{kind}"
 
@@ -115,40 +117,29 @@ def _call(row: Row) -> dict[str, Any]:
     random = np.random.default_rng(zlib.crc32(row.label.encode()))
     kind = numpy_type(dtypes.named(row.dtype) or dtypes.FLOAT32)
 
-    def numbers(*shape: int) -> Array:
+    def numbers(shape: tuple[int, ...]) -> Array:
         return aligned(random.standard_normal(shape, dtype=np.float32).astype(kind))
 
-    x = numbers(row.batch, *row.spatial, row.channels)
-    out = [-(-size // step) for size, step in zip(row.spatial, row.stride, strict=True)]
-    attrs: dict[str, Any] = {"strides": [1, *row.stride, 1], "padding": "SAME"}
-    dy = numbers(row.batch, *out, row.out_channels)
-    if row.op.startswith("Conv"):
-        w = numbers(*row.window, row.channels, row.out_channels)
-        known = {
-            "input": x,
-            "filter": w,
-            "out_backprop": dy,
-            "input_sizes": list(x.shape),
-            "filter_sizes": list(w.shape),
-        }
-    else:
+    op, attrs = OPS[row.op], {"strides": [1, *row.stride, 1], "padding": "SAME"}
+    if any(attr.name == "ksize" for attr in op.attrs):
         attrs["ksize"] = [1, *row.window, 1]
-        known = {"input": x, "orig_input": x, "orig_input_shape": list(x.shape), "grad": dy}
-        if row.op.startswith("MaxPool3DGrad"):
-            known["orig_output"] = vg.raw_ops.MaxPool3D(input=x, **attrs)
-        if row.op == "MaxPool3DGradGrad":
-            known["grad"] = numbers(*x.shape)
-    return {item.name: known[item.name] for item in OPS[row.op].inputs} | attrs
+    out = [-(-size // step) for size, step in zip(row.spatial, row.stride, strict=True)]
+    shapes = {
+        Side.CELLS: (row.batch, *row.spatial, row.channels),
+        Side.WINDOWS: (row.batch, *out, row.out_channels),
+        Side.TAPS: (*row.window, row.channels, row.out_channels),
+    }
+    return operands(op, shapes, numbers, lambda x: getattr(vg.raw_ops, op.map.of)(input=x, **attrs)) | attrs
 
 
 def work(row: Row, call: dict[str, Any]) -> tuple[float, float]:
     """The fewest multiplications-and-additions (as FLOP) and bytes that the row needs: real taps only, tensors once."""
     problem: Problem = make_plan(OPS[row.op], call).problem
     itemsize = problem.dtype.itemsize
-    # The max-pool gradients of the peers find the positions anew, so orig_output is not compulsory traffic.
-    read = [value for name, value in call.items() if isinstance(value, np.ndarray) and name != "orig_output"]
+    # The max-pool gradients of the peers find the positions anew, so the maxima are not compulsory traffic.
+    read = [value for name, value in call.items() if isinstance(value, np.ndarray) and name != OPS[row.op].maxima]
     moved = sum(array.size for array in read) * itemsize + problem.output_bytes
-    if not row.op.startswith("Conv"):
+    if not problem.map.has_taps:
         return 0.0, moved
     taps = [sum(b - a for a, b in (axis.outputs_of_tap(t) for t in range(axis.window))) for axis in problem.axes]
     pairs = problem.batch * math.prod(taps) * (problem.in_channels // problem.groups) * problem.out_channels

@@ -72,20 +72,20 @@ def test_sessions_keep_them(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = cpu.run
 
     def spy(problem: Any, *rest: Any, positions: bool = False, **more: Any) -> bool:
-        used.append(problem.kernel + ("+" if positions else ""))
+        used.append(problem.op + ("+" if positions else ""))
         return plain(problem, *rest, positions=positions, **more)
 
     monkeypatch.setattr(module.cpu, "run", spy)
     x = np.random.default_rng(1).standard_normal((1, 6, 6, 6, 4)).astype(np.float32)
     session = vg.ClientSession(pool_page(), cache=False)
     dx = session.run("dx", {"x": x})
-    assert used == ["max_pool+", "max_pool_grad+"]
+    assert used == ["MaxPool3D+", "MaxPool3DGrad+"]
     attrs = {"ksize": [1, 3, 3, 3, 1], "strides": [1] * 5, "padding": "SAME"}
     y = vg.raw_ops.MaxPool3D(input=x, **attrs)
     np.testing.assert_array_equal(dx, vg.raw_ops.MaxPool3DGrad(orig_input=x, orig_output=y, grad=y, **attrs))
     used.clear()
     session.run("y", {"x": x})
-    assert "max_pool+" not in used, "without a gradient in the run nothing is kept"
+    assert "MaxPool3D+" not in used, "without a gradient in the run nothing is kept"
 
 
 @native

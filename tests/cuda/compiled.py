@@ -20,6 +20,7 @@ from triton.compiler import ASTSource
 
 from voxgrad.catalog import dtypes, geometry
 from voxgrad.catalog.problem import Problem
+from voxgrad.catalog.registry import OPS
 from voxgrad.kernels.cuda import boxes
 from voxgrad.kernels.cuda.conv_common import data_strides
 from voxgrad.kernels.cuda.conv_parts import ONE
@@ -32,26 +33,27 @@ _LOOP = re.compile(r"^(\$L__BB\w+):[^\n]*Loop Header.*?bra\S*\s+\1;", re.DOTALL 
 """From the head of a loop to the jump back to it."""
 
 
-def problem(kernel: str, inner: int, outer: int) -> Problem:
+def problem(op_name: str, inner: int, outer: int) -> Problem:
     """A convolution with windows of 3^3 and stride 2 over 32^3 cells."""
     axis = geometry.axis(32, 3, 2, 1, geometry.SAME)
     assert isinstance(axis, geometry.Axis)
     kind = dtypes.BFLOAT16
-    return Problem("", kernel, kind, kind, (), True, 2, inner, outer, 1, (axis, axis, axis))
+    op = OPS[op_name]
+    return Problem(op.name, op.map, kind, kind, (), True, 2, inner, outer, 1, (axis, axis, axis))
 
 
 def launches() -> Iterator[tuple[str, Launch, int]]:
     """Kernels with both kinds of left operands, and how many tensors they take."""
     for across in (False, True):
-        for kernel in ("conv3d", "conv3d_input"):
+        for kernel in ("Conv3D", "Conv3DBackpropInputV2"):
             made = problem(kernel, 64, 64)
             tiling = boxes.Tiling(128, 64, 64, 4, 3, across)
-            outs = data_strides(made.output_extent if kernel == "conv3d" else made.input_extent, True)
+            outs = data_strides(made.output_extent if kernel == "Conv3D" else made.input_extent, True)
             yield f"{kernel} {across}", boxes.positions(made, tiling, outs, False)(ONE, 1), 4
-        made = problem("conv3d_filter", 64, 64)
+        made = problem("Conv3DBackpropFilterV2", 64, 64)
         tiling = boxes.Tiling(64, 64, 64, 4, 3, across)
         yield f"conv3d_filter {across}", boxes.filters(made, tiling, (64, 1), 2)(ONE, 1), 4
-    made = problem("conv3d_input", 32, 64)
+    made = problem("Conv3DBackpropInputV2", 32, 64)
     outs = data_strides(made.input_extent, True)
     yield "pairs False", boxes.pairs(made, boxes.Tiling(128, 32, 64, 4, 2), outs, False), 3
 

@@ -17,6 +17,7 @@ import torch
 from tests.cuda.compiled import compiled
 from voxgrad.catalog import dtypes, geometry
 from voxgrad.catalog.problem import Problem
+from voxgrad.catalog.registry import OPS
 from voxgrad.kernels.cuda import pool_avg, pool_max
 from voxgrad.kernels.cuda.launch import Launch
 
@@ -28,23 +29,24 @@ KINDS = {
 }
 
 
-def problem(kernel: str, declared: dtypes.DType, last: bool, window: int, stride: int) -> Problem:
+def problem(op_name: str, declared: dtypes.DType, last: bool, window: int, stride: int) -> Problem:
     """A pool of 16 x 16 x 64 cells of 64 channels."""
     short = geometry.axis(16, window, stride, 1, geometry.SAME)
     long = geometry.axis(64, window, stride, 1, geometry.SAME)
     assert isinstance(short, geometry.Axis)
     assert isinstance(long, geometry.Axis)
-    return Problem("", kernel, declared, declared, (), last, 2, 64, 64, 1, (short, short, long))
+    op = OPS[op_name]
+    return Problem(op.name, op.map, declared, declared, (), last, 2, 64, 64, 1, (short, short, long))
 
 
 def main() -> None:
     """Print the lines."""
     for name, (declared, dtype) in KINDS.items():
         for last in (True, False):
-            back = pool_max._back_plan(problem("max_pool_grad", declared, last, 3, 1), dtype, dtype.itemsize == 2, True)
+            back = pool_max._back_plan(problem("MaxPool3DGrad", declared, last, 3, 1), dtype, dtype.itemsize == 2, True)
             show(name, last, "back", back, ("u8", name, name))
             for window in (1, 2) if last else (2,):
-                made = problem("avg_pool_grad", declared, last, window, window)
+                made = problem("AvgPool3DGrad", declared, last, window, window)
                 show(name, last, f"side by side {window}", pool_avg._plan(made, dtype), (name, name))
 
 

@@ -31,12 +31,14 @@ import torch
 from voxgrad import reference
 from voxgrad.catalog import dtypes, geometry
 from voxgrad.catalog.geometry import Axis
+from voxgrad.catalog.model import Side
 from voxgrad.catalog.problem import Problem
 from voxgrad.catalog.registry import OPS
+from voxgrad.kernels import names
 from voxgrad.kernels.cuda import conv3d, dispatch, launch, paths, tune
 from voxgrad.kernels.cuda.conv_common import Config
 
-KERNELS = {op.kernel: name for name, op in OPS.items() if op.kernel in dispatch._POOLS or op.kernel in conv3d.CONVS}
+KERNELS = {kernel: op for op, kernel in names.KERNELS.items()}
 TYPES: dict[str, tuple[Any, Any, Any]] = {
     "float32": (torch.float32, dtypes.FLOAT32, np.float32),
     "bfloat16": (torch.bfloat16, dtypes.BFLOAT16, ml_dtypes.bfloat16),
@@ -92,10 +94,9 @@ def draw(seed: int, index: int, together: int = 1) -> Case:
 
 def _problem(kernel: str, kind: str, last: bool, n: int, channels: tuple[int, int, int], axes: Any, **more: Any) -> Any:
     declared, (ci, co, groups) = TYPES[kind][1], channels
-    made = Problem(KERNELS[kernel], kernel, declared, declared, (), last, n, ci, co, groups, tuple(axes), **more)
-    large = kernel in ("avg_pool_grad", "max_pool_grad", "conv3d_input")
-    shape = made.filter_shape if kernel == "conv3d_filter" else made.input_extent if large else made.output_extent
-    return replace(made, output_shape=shape)
+    op = OPS[KERNELS[kernel]]
+    made = Problem(op.name, op.map, declared, declared, (), last, n, ci, co, groups, tuple(axes), **more)
+    return made.part(made.axes)
 
 
 def _pool(kernel: str, kind: str, how: Any, sizes: Any, seed: tuple[int, int]) -> Case:
@@ -158,7 +159,7 @@ def _changed(axes: list[Axis], change: str, at: int, by: int) -> list[Axis]:
 
 def _forced(how: Any, kernel: str) -> dict[str, str]:
     """Most often nothing; else another path at up to two forks."""
-    pool = kernel in dispatch._POOLS
+    pool = kernel not in conv3d.CONVS
     forks = [name for name in paths.FORKS if name not in (*ASKED_ONLY, *conv3d.CONVS)]
     forks = [name for name in forks if (name in _CONV_FORKS) != pool or name == "addresses"]
     chosen = how.choice(forks, size=int(how.choice([0, 1, 2], p=(0.5, 0.3, 0.2))), replace=False)
@@ -269,10 +270,10 @@ def _conv(kernel: str, kind: str, how: Any, sizes: Any, seed: tuple[int, int]) -
 
 def _config(made: Problem, kind: str, how: Any) -> Config:
     """One of the kinds that could run it, in a small tile, or as it is tuned."""
-    fork, tuned = conv3d.CONVS[made.kernel], how.random() < 0.1
+    fork, tuned = conv3d.CONVS[names.KERNELS[made.op]], how.random() < 0.1
     if tuned:
         return next(choice.config for choice in tune.candidates(made, TYPES[kind][0]) if choice.config)
-    across = bool(how.random() < (0.5 if made.kernel == "conv3d_filter" else 0.2))
+    across = bool(how.random() < (0.5 if made.map.output is Side.TAPS else 0.2))
     tile = Config(
         64 if across else 32,
         64 if across else 16,
@@ -324,35 +325,27 @@ def ask(case: Case) -> list[paths.Answer]:
 
 
 def _shapes(made: Problem) -> list[tuple[int, ...]]:
-    large, small, taps = made.input_extent, made.output_extent, made.filter_shape
-    return {
-        "avg_pool_grad": [small],
-        "max_pool_grad": [large, small, small],
-        "max_pool_grad_grad": [large, small, large],
-        "conv3d": [large, taps],
-        "conv3d_input": [taps, small],
-        "conv3d_filter": [large, small],
-    }.get(made.kernel, [large])
+    return [made.extent(side) for side in made.map.inputs]
 
 
 def _run(made: Problem, tensors: list[Any], config: Config | None) -> Any:
     if config is None:
         return dispatch.run(made, *tensors)
     tune.candidates(made, tensors[0].dtype)  # for what it asks on the way
-    return getattr(conv3d, made.kernel)(made, *tensors, config)
+    return getattr(conv3d, names.KERNELS[made.op])(made, *tensors, config)
 
 
 def _numbers(case: Case) -> list[Any]:
     """Small integers; of a maximum, most often the maxima of the windows."""
     made, rng = case.problem, np.random.default_rng([*case.seed, 2])
-    scale = math.lcm(*(count for axis in made.axes for count in _counts(axis))) if made.kernel == "avg_pool" else 1
+    scale = math.lcm(*(count for axis in made.axes for count in _counts(axis))) if made.op == "AvgPool3D" else 1
     kind = TYPES[case.kind][2]
     arrays = [(rng.integers(-2, 3, shape) * scale).astype(kind) for shape in _shapes(made)]
-    if made.kernel in ("max_pool", "max_pool_grad", "max_pool_grad_grad") and case.kind != "int32":
+    if made.map.selects and case.kind != "int32":
         if case.odd == "nan":
             arrays[0][rng.random(arrays[0].shape) < 0.3] = np.nan
         if len(arrays) > 1 and case.odd != "not the maximum":
-            forward = replace(made, op=KERNELS["max_pool"], kernel="max_pool", near_ties=False)
+            forward = replace(made, op=made.map.of, map=OPS[made.map.of].map, near_ties=False)
             arrays[1] = reference.evaluate(forward, arrays[0]).astype(kind)
     return arrays
 
@@ -395,7 +388,7 @@ def _difference(case: Case, got: Any, wanted: Any) -> str:
         rounded = wanted.astype(kind).astype(got.dtype)
         cut = _cut(wanted) if case.kind == "bfloat16" and INTERPRETED else rounded
         counts = {count for axis in case.problem.axes for count in _counts(axis)}
-        exact = not case.problem.kernel.startswith("avg") or all(count & (count - 1) == 0 for count in counts)
+        exact = case.problem.map.of != "AvgPool3D" or all(count & (count - 1) == 0 for count in counts)
         if exact:
             wrong = ~((got == rounded) | (got == cut) | (np.isnan(got) & np.isnan(rounded)))
         else:

@@ -58,12 +58,10 @@ def test_a_worker_with_a_gpu_uses_its_kernels(tmp_path: Path, device: str, monke
     from voxgrad.kernels.cuda import dispatch
 
     whole = dispatch.run
-    monkeypatch.setattr(
-        dispatch, "run", lambda problem, *tensors: seen.append(problem.kernel) or whole(problem, *tensors)
-    )
+    monkeypatch.setattr(dispatch, "run", lambda problem, *tensors: seen.append(problem.op) or whole(problem, *tensors))
     on_gpu = vg.volumes.run_page(
         page, files, {"y": tmp_path / "gpu.npy"}, ["sum"], chunks=(4, 3, 5), workers=0, device="cuda"
     )
-    assert {"max_pool", "max_pool_grad", "avg_pool"} <= set(seen)
+    assert {"MaxPool3D", "MaxPool3DGrad", "AvgPool3D"} <= set(seen)
     assert np.allclose(np.load(tmp_path / "gpu.npy"), np.load(tmp_path / "cpu.npy"), rtol=1e-6, atol=1e-6)
     assert np.allclose(on_gpu["sum"], on_cpu["sum"], rtol=1e-5)

@@ -20,6 +20,7 @@ from voxgrad.catalog.model import Spec  # noqa: E402
 from voxgrad.catalog.registry import OPS  # noqa: E402
 from voxgrad.kernels.cuda import conv3d, parts, tune  # noqa: E402
 from voxgrad.kernels.cuda.conv_common import Config  # noqa: E402
+from voxgrad.kernels.names import KERNELS  # noqa: E402
 
 # torch and Triton are installed by `python3 run test --parity`. NumPy warns inside the interpreter.
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
@@ -171,7 +172,7 @@ KINDS = ("boxes", "box rows", "box stack", "box pairs")
 
 def kinds_of(made: Any, kinds: tuple[str, ...] = KINDS) -> list[str]:
     """Those of the kinds that could run a problem."""
-    return [path.name for path in conv3d.CONVS[made.kernel].may(made, 16) if path.name in kinds]
+    return [path.name for path in conv3d.CONVS[KERNELS[made.op]].may(made, 16) if path.name in kinds]
 
 
 def operands(case: Any, type_name: str, last: bool, device: str) -> list[tuple[Any, list[Any]]]:
@@ -195,7 +196,7 @@ def as_torch(made: Any, tensors: list[Any]) -> list[Any]:
 
 def run(made: Any, tensors: list[Any], config: Config) -> Any:
     """A problem with a given configuration."""
-    return getattr(conv3d, made.kernel)(made, *tensors, config)
+    return getattr(conv3d, KERNELS[made.op])(made, *tensors, config)
 
 
 @pytest.mark.parametrize("type_name", ["float32", "bfloat16"])
@@ -208,7 +209,7 @@ def test_boxes(case: Any, type_name: str, device: str) -> None:
             seen.add(kind)
             config = replace(BOX, kind=kind, splits=1 + (type_name == "float32"))
             agree(run(made, tensors, config), made, tensors, TYPES[type_name][2])
-            if made.kernel != "conv3d_filter":
+            if made.op != "Conv3DBackpropFilterV2":
                 assert torch.equal(run(made, as_torch(made, tensors), config), run(made, tensors, config))
     assert "boxes" in seen
 

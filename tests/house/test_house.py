@@ -16,6 +16,7 @@ import voxgrad as vg
 from voxgrad.catalog.registry import FAMILY
 from voxgrad.doors import DOORS, through
 from voxgrad.errors import CODES
+from voxgrad.kernels.names import KERNELS
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "voxgrad"
@@ -92,6 +93,27 @@ def test_doors_lead_to_the_right_and_open() -> None:
     for door, (room, module) in DOORS.items():
         assert RANK[module.split(".")[1]] > RANK[room], f"{door} needs no door"
         assert through(door).__name__ == module
+
+
+def literals_of(path: Path) -> set[str]:
+    """The texts in the code of a file, but for the names that it exports."""
+    tree = ast.parse(path.read_text())
+    exported = [
+        node.value for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    ]  # fmt: skip
+    left_out = {id(one) for value in exported for one in ast.walk(value)}
+    texts = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return {node.value for node in texts if id(node) not in left_out}
+
+
+def test_only_kernels_know_their_names() -> None:
+    """What an op does is declared as a map between sides: nobody need derive it from the name of a kernel."""
+    names, own = set(KERNELS.values()), [PACKAGE / "kernels", ROOT / "tests/kernels", ROOT / "tests/cuda"]
+    for path in (path for folder in ("src", "bench", "tools", "tests") for path in (ROOT / folder).rglob("*.py")):
+        if not any(path.is_relative_to(one) for one in own) and any(f'"{name}"' in path.read_text() for name in names):
+            assert literals_of(path).isdisjoint(names), path
+    assert not any(op.kernel for op in FAMILY)
 
 
 def test_the_package_works_without_its_native_library(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def truth(op: str, call: dict[str, Any]) -> Truth:
     with np.errstate(all="ignore"):
         value = reference.evaluate(plan.problem, *tensors)
         scale = 0.0
-        if terms_of(plan.problem) and "max" not in plan.problem.kernel:
+        if terms_of(plan.problem) and not plan.problem.map.selects:
             sizes = [np.abs(np.nan_to_num(array.astype(np.float64), posinf=0, neginf=0)) for array in tensors]
             scale = float(reference.evaluate(plan.problem, *sizes).max(initial=0)) / math.sqrt(terms_of(plan.problem))
     return Truth(plan.problem, value, scale)

@@ -31,11 +31,11 @@ from typing import Any
 
 import numpy as np
 
-from voxgrad.catalog import geometry
+from voxgrad.catalog import geometry, registry
 from voxgrad.catalog.dtypes import BFLOAT16, FLOAT32, FLOAT64, HALF, INT8, INT16, INT32, INT64, DType
 from voxgrad.catalog.geometry import SAME, VALID, Axis
 from voxgrad.catalog.problem import Problem
-from voxgrad.kernels import cpu, paths
+from voxgrad.kernels import cpu, names, paths
 from voxgrad.kernels.element_types import numpy_type
 from voxgrad.reference import evaluate, pooling
 
@@ -60,24 +60,16 @@ class Case:
     near_ties: bool = False
 
     def problem(self, kernel: str, dtype: DType = FLOAT64, channels_last: bool = True) -> Problem:
-        op = OPS[kernel]
+        op = registry.OPS[OPS[kernel]]
         outs = self.outs if self.family == "conv" else self.channels
         problem = Problem(
-            op, kernel, dtype, dtype, (), channels_last, self.batch, self.channels, outs, self.groups, self.axes,
+            op.name, op.map, dtype, dtype, (), channels_last, self.batch, self.channels, outs, self.groups, self.axes,
             self.near_ties and kernel == "max_pool_grad",
         )  # fmt: skip
-        shape = {"conv3d_filter": problem.filter_shape}.get(
-            kernel, problem.input_extent if kernel in BACKWARD else problem.output_extent
-        )
-        return replace(problem, output_shape=shape)
+        return problem.part(self.axes)
 
 
-OPS = {
-    "avg_pool": "AvgPool3D", "avg_pool_grad": "AvgPool3DGrad", "max_pool": "MaxPool3D",
-    "max_pool_grad": "MaxPool3DGrad", "max_pool_grad_grad": "MaxPool3DGradGrad",
-    "conv3d": "Conv3D", "conv3d_input": "Conv3DBackpropInputV2", "conv3d_filter": "Conv3DBackpropFilterV2",
-}  # fmt: skip
-BACKWARD = ("avg_pool_grad", "max_pool_grad", "conv3d_input")
+OPS = {kernel: op for op, kernel in names.KERNELS.items()}
 KERNELS = (*OPS, "max_pool_positions", "max_pool_grad_positions", "max_pool_grad_grad_positions")
 
 

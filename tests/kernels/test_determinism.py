@@ -35,7 +35,7 @@ def _large_call(op: Op, dtype: DType) -> dict:  # type: ignore[type-arg]
     from voxgrad.arrays.kinds import numpy_type
 
     x = LARGE.astype(numpy_type(dtype))
-    if op.kernel.startswith("conv"):
+    if op.map.has_taps:
         attrs = {"strides": [1, 1, 1, 1, 1], "padding": "SAME"}
         w = np.random.default_rng(1).standard_normal((3, 3, 3, 24, 24)).astype(x.dtype)
         known = {

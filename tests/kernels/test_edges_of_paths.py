@@ -53,18 +53,20 @@ def test_average_gradient_of_two_windows_of_five_cells(isa: str) -> None:
 def test_filter_gradient_of_a_single_cell_under_several_windows(outs: int, dtype: type, isa: str) -> None:
     """With channels first the channels of a single cell lie side by side, those of its windows do not."""
     from voxgrad.catalog import geometry
+    from voxgrad.catalog.conv3d import CONV3D_BACKPROP_FILTER
     from voxgrad.catalog.dtypes import FLOAT32, FLOAT64
     from voxgrad.catalog.problem import Problem
     from voxgrad.kernels import cpu
     from voxgrad.reference import evaluate
 
     random = np.random.default_rng(outs)
+    op = CONV3D_BACKPROP_FILTER
     for before in (0, 1, 2):
         axis = geometry.Axis(size=1, out=3, window=1, before=before)
         idle = geometry.Axis(size=1, out=1, window=1)
         kind = FLOAT32 if dtype is np.float32 else FLOAT64
         problem = Problem(
-            "Conv3DBackpropFilterV2", "conv3d_filter", kind, kind, (1, 1, 1, 16, outs), False, 2, 16, outs, 1,
+            op.name, op.map, kind, kind, (1, 1, 1, 16, outs), False, 2, 16, outs, 1,
             (idle, idle, axis),
         )  # fmt: skip
         x = random.integers(-4, 5, (2, 16, 1, 1, 1)).astype(dtype)

@@ -40,7 +40,7 @@ def test_kernel_equals_reference(op: Op, dtype: DType, layout: str, isa: str) ->
         call = draw_call(op, SeededChooser(seed), dtype=dtype, formats=(layout,), style=STYLES[seed % len(STYLES)])
         for name in SEMANTICS:
             with vg.semantics(name):
-                exact = seed % len(STYLES) in (0, 2) and not op.kernel.startswith("avg")
+                exact = seed % len(STYLES) in (0, 2) and op.map.of != "AvgPool3D"
                 truth(op.name, call).check(run_poisoned(op.name, call), exact=exact, label=f"{name} {attrs_of(call)}")
 
 
@@ -99,7 +99,7 @@ def test_overlapping_windows_in_long_rows(op: str, width: int, isa: str) -> None
 
 
 @pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64], ids=str)
-@pytest.mark.parametrize("op", [op for op in FAMILY if op.kernel.startswith("conv")], ids=lambda op: op.name)
+@pytest.mark.parametrize("op", [op for op in FAMILY if op.map.has_taps], ids=lambda op: op.name)
 def test_inputs_read_in_place(op: Op, dtype: DType, isa: str) -> None:
     """Strides, and channels enough that nothing is copied: every width of the padding, down to single columns."""
     for seed in range(48):
@@ -110,13 +110,13 @@ def test_inputs_read_in_place(op: Op, dtype: DType, isa: str) -> None:
 
 @pytest.mark.parametrize("layout", DATA_FORMATS)
 @pytest.mark.parametrize("dtype", FLOATING, ids=str)
-@pytest.mark.parametrize("op", [op for op in FAMILY if op.kernel.startswith("conv")], ids=lambda op: op.name)
+@pytest.mark.parametrize("op", [op for op in FAMILY if op.map.has_taps], ids=lambda op: op.name)
 def test_few_channels(op: Op, dtype: DType, layout: str, isa: str) -> None:
     """Channels so few that every tap of each is listed: padding at one side or both, strides, dilations, tails."""
     for seed in range(40):
         choose = SeededChooser(seed)
         few, many = 1 + seed % 8, choose.pick((4, 8, 17, 24, 40, 48, 64, 100))
-        channels, outs = (many, few) if op.kernel == "conv3d_input" else (few, many)
+        channels, outs = (many, few) if op.name == "Conv3DBackpropInputV2" else (few, many)
         with vg.semantics(choose.pick(tuple(SEMANTICS))):
             call = _conv_call(op, dtype, choose, channels, outs, layout)
             exact = dtype in (FLOAT32, FLOAT64)
@@ -124,7 +124,7 @@ def test_few_channels(op: Op, dtype: DType, layout: str, isa: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOATING, ids=str)
-@pytest.mark.parametrize("op", [op for op in FAMILY if op.kernel.startswith("conv")], ids=lambda op: op.name)
+@pytest.mark.parametrize("op", [op for op in FAMILY if op.map.has_taps], ids=lambda op: op.name)
 def test_short_lines_of_many_channels(op: Op, dtype: DType, isa: str) -> None:
     """Voxels whole pages apart, output channels in sets of unequal size, and a filter larger than the caches."""
     for width, channels, outs, taps, step, gap in (
@@ -143,7 +143,7 @@ def test_short_lines_of_many_channels(op: Op, dtype: DType, isa: str) -> None:
             truth(op.name, call).check(run_poisoned(op.name, call), exact=exact, label=str(attrs_of(call)))
 
 
-@pytest.mark.parametrize("op", [op for op in FAMILY if op.kernel.startswith("conv")], ids=lambda op: op.name)
+@pytest.mark.parametrize("op", [op for op in FAMILY if op.map.has_taps], ids=lambda op: op.name)
 def test_sums_of_too_many_terms_to_list(op: Op, isa: str) -> None:
     """One tap over more channels, and few channels under more taps, than a list of products holds."""
     for spatial, taps, channels, outs in (
@@ -205,7 +205,7 @@ def _conv_call(op: Op, dtype: DType, choose: SeededChooser, channels: int, outs:
 
 
 @pytest.mark.parametrize("dtype", FLOATING, ids=str)
-@pytest.mark.parametrize("op", [op for op in FAMILY if op.kernel.startswith("conv")], ids=lambda op: op.name)
+@pytest.mark.parametrize("op", [op for op in FAMILY if op.map.has_taps], ids=lambda op: op.name)
 def test_channels_that_fill_half_a_vector(op: Op, dtype: DType) -> None:
     """Kernels with smaller vectors may take them, which need other scratch memory, if no set is asked for by name."""
     names = ["", cpu.isa_name(), ""] if cpu.library() is not None else [""]
@@ -230,7 +230,7 @@ def _wide_call(op, x, window, stride, layout, random, outs=7, gap=1):  # type: i
     turn = (lambda a: a) if last else (lambda a: np.ascontiguousarray(np.moveaxis(a, -1, 1)))
     attrs = {"strides": order(stride), "padding": "SAME", "data_format": layout}
     channels = x.shape[-1]
-    if op.kernel.startswith("conv"):
+    if op.map.has_taps:
         attrs["dilations"] = order([1, 1, gap])
         w = random.integers(-3, 4, (*window, channels, outs)).astype(x.dtype)
         y = vg.raw_ops.Conv3D(input=turn(x), filter=w, **attrs)
@@ -245,7 +245,7 @@ def _wide_call(op, x, window, stride, layout, random, outs=7, gap=1):  # type: i
         attrs["ksize"] = order(window)
         y = vg.raw_ops.MaxPool3D(input=turn(x), **attrs)
         known = {"input": turn(x), "orig_input": turn(x), "orig_output": y, "orig_input_shape": list(turn(x).shape)}
-        known["grad"] = turn(x) + 1 if op.kernel == "max_pool_grad_grad" else y
+        known["grad"] = turn(x) + 1 if op.name == "MaxPool3DGradGrad" else y
     return {item.name: known[item.name] for item in op.inputs} | attrs
 
 

@@ -28,8 +28,8 @@ pytestmark = [
 
 SEED = int(os.environ.get("VOXGRAD_PARITY_SEED", datetime.date.today().toordinal()))
 COUNT = int(os.environ.get("VOXGRAD_PARITY_CALLS", "60"))
-CONV = [op for op in FAMILY if op.kernel.startswith("conv")]
-POOL = [op for op in FAMILY if not op.kernel.startswith("conv")]
+CONV = [op for op in FAMILY if op.map.has_taps]
+POOL = [op for op in FAMILY if not op.map.has_taps]
 
 
 def calls(op: Op, dtype: DType, **options: Any) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import pytest
@@ -12,7 +13,10 @@ torch = pytest.importorskip("torch", reason="voxgrad.torch needs torch")
 from torch.nn.utils import prune  # noqa: E402
 
 import voxgrad.torch as vt  # noqa: E402
-from voxgrad.torch.operators import call  # noqa: E402
+from voxgrad.catalog.model import Op, Side  # noqa: E402
+from voxgrad.catalog.registry import FAMILY, OPS  # noqa: E402
+from voxgrad.testing.calls import operands  # noqa: E402
+from voxgrad.torch.rules import operator  # noqa: E402
 
 # torch is installed by `python3 run test --parity`.
 pytestmark = pytest.mark.parity
@@ -28,31 +32,24 @@ def draw(*shape: int, device: str, seed: int = 0) -> Any:
     return made.to(device).requires_grad_()
 
 
-def samples(device: str) -> dict[str, tuple[Any, ...]]:
-    """One call of every op."""
-    x, w = draw(1, 3, 4, 4, 2, device=device), draw(3, 2, 3, 2, 3, device=device, seed=1)
-    y = call.conv3d(x, w, *CONV).detach()
-    top = call.max_pool(x, *POOL).detach()
-    dy = draw(*y.shape, device=device, seed=2)
-    small = draw(*top.shape, device=device, seed=3)
-    return {
-        "conv3d": (x, w, *CONV),
-        "conv3d_input": (list(x.shape), w, dy, *CONV),
-        "conv3d_filter": (x, list(w.shape), dy, *CONV),
-        "avg_pool": (x, *POOL),
-        "avg_pool_grad": (list(x.shape), small, *POOL),
-        "max_pool": (x, *POOL),
-        "max_pool_grad": (x.detach(), top, small, *POOL),
-        "max_pool_grad_grad": (x.detach(), top, x, *POOL),
-    }
+def sample(op: Op, device: str) -> tuple[Any, ...]:
+    """A call of an op."""
+    attrs, windows = (CONV, (1, 3, 2, 4, 3)) if op.map.has_taps else (POOL, (1, 2, 4, 2, 2))
+    shapes, seeds = {Side.CELLS: (1, 3, 4, 4, 2), Side.WINDOWS: windows, Side.TAPS: (3, 2, 3, 2, 3)}, count()
+    made = operands(
+        op, shapes, lambda shape: draw(*shape, device=device, seed=next(seeds)),
+        lambda x: operator(OPS[op.map.of])(x, *attrs),
+    )  # fmt: skip
+    given = [made[item.name] if item.host or item.name in op.linear_in or not op.of else made[item.name].detach()
+             for item in op.inputs]  # fmt: skip
+    return (*given, *attrs)
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("name", ["conv3d", "conv3d_input", "conv3d_filter", "avg_pool", "avg_pool_grad", "max_pool",
-                                  "max_pool_grad", "max_pool_grad_grad"])  # fmt: skip
-def test_opcheck(name: str, device: str) -> None:
+@pytest.mark.parametrize("op", FAMILY, ids=lambda op: op.name)
+def test_opcheck(op: Op, device: str) -> None:
     """torch's own tests of a custom op: schema, autograd registration, fake tensors, dynamic shapes."""
-    torch.library.opcheck(getattr(call, name).default, samples(device)[name])
+    torch.library.opcheck(operator(op).default, sample(op, device))
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -63,30 +63,30 @@ DY, MEAN = draw(*conv(X, W).shape, seed=2), draw(*pool(functional.avg_pool3d)(X)
 AVERAGE, MAXIMUM = pool(functional.avg_pool3d), pool(functional.max_pool3d)
 TOP, BY_WINNER = MAXIMUM(X), draw(*CELLS, seed=4)
 CASES: dict[str, tuple[Function, Function, tuple[Any, ...]]] = {
-    "conv3d": (lambda x, w: call.conv3d(x, w, *CONV), conv, (X, W)),
-    "conv3d_input": (
+    "Conv3D": (lambda x, w: call.conv3d(x, w, *CONV), conv, (X, W)),
+    "Conv3DBackpropInputV2": (
         lambda w, dy: call.conv3d_input(list(CELLS), w, dy, *CONV),
         lambda w, dy: back(conv, 0, torch.zeros(CELLS, dtype=F64), w, dy),
         (W, DY),
     ),
-    "conv3d_filter": (
+    "Conv3DBackpropFilterV2": (
         lambda x, dy: call.conv3d_filter(x, list(TAPS), dy, *CONV),
         lambda x, dy: back(conv, 1, x, torch.zeros(TAPS, dtype=F64), dy),
         (X, DY),
     ),
-    "avg_pool": (lambda x: call.avg_pool(x, *POOL), AVERAGE, (X,)),
-    "avg_pool_grad": (
+    "AvgPool3D": (lambda x: call.avg_pool(x, *POOL), AVERAGE, (X,)),
+    "AvgPool3DGrad": (
         lambda dy: call.avg_pool_grad(list(CELLS), dy, *POOL),
         lambda dy: back(AVERAGE, 0, torch.zeros(CELLS, dtype=F64), dy),
         (MEAN,),
     ),
-    "max_pool": (lambda x: call.max_pool(x, *POOL), MAXIMUM, (X,)),
-    "max_pool_grad": (
+    "MaxPool3D": (lambda x: call.max_pool(x, *POOL), MAXIMUM, (X,)),
+    "MaxPool3DGrad": (
         lambda x, dy: call.max_pool_grad(x, call.max_pool(x, *POOL), dy, *POOL),
         lambda x, dy: back(MAXIMUM, 0, x, dy),
         (X, MEAN),
     ),
-    "max_pool_grad_grad": (
+    "MaxPool3DGradGrad": (
         lambda g: call.max_pool_grad_grad(X, TOP, g, *POOL),
         lambda g: winners(g),
         (BY_WINNER,),
@@ -190,14 +190,14 @@ def test_finite_differences(name: str, last: bool) -> None:
     y, top = call.conv3d(x, w, *conv_attrs), call.max_pool(x, *pool_attrs)
     dy, small = draw(*y.shape, seed=2), draw(*top.shape, seed=3)
     functions: dict[str, tuple[Function, tuple[Any, ...]]] = {
-        "conv3d": (lambda x, w: call.conv3d(x, w, *conv_attrs), (x, w)),
-        "conv3d_input": (lambda w, dy: call.conv3d_input(x.shape, w, dy, *conv_attrs), (w, dy)),
-        "conv3d_filter": (lambda x, dy: call.conv3d_filter(x, w.shape, dy, *conv_attrs), (x, dy)),
-        "avg_pool": (lambda x: call.avg_pool(x, *pool_attrs), (x,)),
-        "avg_pool_grad": (lambda dy: call.avg_pool_grad(x.shape, dy, *pool_attrs), (small,)),
-        "max_pool": (lambda x: call.max_pool(x, *pool_attrs), (x,)),
-        "max_pool_grad": (lambda dy: call.max_pool_grad(x, top, dy, *pool_attrs), (small,)),
-        "max_pool_grad_grad": (lambda g: call.max_pool_grad_grad(x, top, g, *pool_attrs), (x.sin(),)),
+        "Conv3D": (lambda x, w: call.conv3d(x, w, *conv_attrs), (x, w)),
+        "Conv3DBackpropInputV2": (lambda w, dy: call.conv3d_input(x.shape, w, dy, *conv_attrs), (w, dy)),
+        "Conv3DBackpropFilterV2": (lambda x, dy: call.conv3d_filter(x, w.shape, dy, *conv_attrs), (x, dy)),
+        "AvgPool3D": (lambda x: call.avg_pool(x, *pool_attrs), (x,)),
+        "AvgPool3DGrad": (lambda dy: call.avg_pool_grad(x.shape, dy, *pool_attrs), (small,)),
+        "MaxPool3D": (lambda x: call.max_pool(x, *pool_attrs), (x,)),
+        "MaxPool3DGrad": (lambda dy: call.max_pool_grad(x, top, dy, *pool_attrs), (small,)),
+        "MaxPool3DGradGrad": (lambda g: call.max_pool_grad_grad(x, top, g, *pool_attrs), (x.sin(),)),
     }  # fmt: skip
     function, operands = functions[name]
     leaves = tuple(value.clone().requires_grad_() for value in operands)

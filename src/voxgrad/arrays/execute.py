@@ -31,7 +31,7 @@ def execute(op: Op, arguments: Mapping[str, Any], cancel: cpu.CancelFlag | None 
         return gpu.execute_on_gpu(op, arguments)
     plan = make_plan(op, arguments)
     result = plan.intake.kind.wrap(run_plan(plan, cancel), plan.intake.like)
-    if plan.intake.kind is NUMPY and cpu.library() is not None:
+    if plan.intake.kind is NUMPY and cpu.computes(op.name):
         fast.remember(plan, arguments)
     return result
 
@@ -97,7 +97,7 @@ def compute(
     """Fill `result` from dense tensors, with the native kernel where there is one; `patience` as in `cpu.run`."""
     if result.size == 0:
         return
-    if cpu.library() is None:
+    if not cpu.computes(problem.op):
         with np.errstate(over="ignore", invalid="ignore"):
             result[...] = reference.evaluate(problem, *tensors)
         return
@@ -105,7 +105,7 @@ def compute(
     def kernel(tensors: list[Array]) -> bool:
         return cpu.run(problem, [*tensors, result], cancel, patience=patience)
 
-    if problem.kernel.startswith("conv"):
+    if problem.map.has_taps:
         run_convolution(problem, tensors, result, kernel)
     else:
         kernel(tensors)

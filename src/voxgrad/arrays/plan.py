@@ -44,7 +44,7 @@ class Plan:
             f"{self.op.name} -> {self.intake.kind.name} {problem.output_dtype} {list(problem.output_shape)}, "
             f"{problem.output_bytes:,} bytes",
             f"  kernel:    {self.kernel}",
-            *([f"  paths:     {', '.join(taken(problem)) or 'the general one'}"] if cpu.library() else []),
+            *([f"  paths:     {', '.join(taken(problem)) or 'the general one'}"] if cpu.computes(problem.op) else []),
             f"  semantics: {self.semantics}",
             f"  axes:      {axes}",
             *(f"  copy:      {copy}" for copy in self.copies or ("none",)),
@@ -63,8 +63,8 @@ def make_plan(op: Op, arguments: Mapping[str, Any]) -> Plan:
     copied = sum(size for size, _ in copies)
     check_size(op.name, problem.output_bytes, faults, copied=copied)
     faults.raise_if_any()
-    native = cpu.library() is not None
-    kernel = f"native {cpu.isa_name()}, {cpu.get_num_threads()} threads" if native else "NumPy reference"
+    native = f"native {cpu.isa_name()}, {cpu.get_num_threads()} threads"
+    kernel = native if cpu.computes(op.name) else "NumPy reference"
     return Plan(op, problem, intake, semantics, kernel, tuple(note for _, note in copies), copied)
 
 

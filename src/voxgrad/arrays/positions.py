@@ -23,7 +23,6 @@ from voxgrad.catalog.problem import Problem
 from voxgrad.kernels import cpu
 
 Array = np.ndarray[Any, Any]
-GRADIENTS = ("max_pool_grad", "max_pool_grad_grad")
 _MOST_CELLS = 254
 
 
@@ -47,19 +46,19 @@ class Positions:
 
     def execute(self, op: Op, arguments: Mapping[str, Any], cancel: cpu.CancelFlag | None = None) -> Any:
         """Like `execute` of the arrays, which it calls for all that is not a max pool or its gradient."""
-        pool = op.kernel == "max_pool"
-        inputs = [arguments.get(item.name) for item in op.inputs]
-        if cpu.library() is None or not (pool or op.kernel in GRADIENTS) or not all(map(_is_plain, inputs)):
+        inputs: list[Any] = [arguments.get(item.name) for item in op.inputs]
+        if not op.selects or not cpu.computes(op.name) or not all(map(_is_plain, inputs)):
             return execute(op, arguments, cancel)
-        if pool:
+        if not op.of:
             return self._pool(make_plan(op, arguments), arguments, cancel)
-        kept = self._kept.get(id(arguments["orig_output"]))
-        if kept is None or kept.y() is not arguments["orig_output"] or kept.x() is not arguments["orig_input"]:
+        x, y, given = inputs
+        kept = self._kept.get(id(y))
+        if kept is None or kept.y() is not y or kept.x() is not x:
             return execute(op, arguments, cancel)
         plan = make_plan(op, arguments)
         if not self._fits(plan) or _windows(plan.problem) != kept.windows:
             return execute(op, arguments, cancel)
-        grad, result = dense(plan.problem, arguments["grad"]), allocate(plan)
+        grad, result = dense(plan.problem, given), allocate(plan)
         cpu.run(plan.problem, [kept.positions, grad, result], cancel, positions=True)
         return result
 

@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from voxgrad.catalog import dtypes
-from voxgrad.catalog.model import Call, Input, Law, Node, Op, Output
-from voxgrad.catalog.pool3d import ATTRS, DATA, LAWS, finished, forward_problem, pool_problem
-from voxgrad.catalog.problem import Problem, same_shape, stated_volume, volume
-from voxgrad.errors import Faults
+from voxgrad.catalog.model import Input, Law, Node, Op, Output, Side
+from voxgrad.catalog.pool3d import ATTRS, DATA, LAWS, pool_problem
 
 _LAWS = (
     *LAWS,
@@ -18,17 +16,6 @@ _LAWS = (
     Law("nan", "NaN and infinities propagate."),
     Law("precision", "half and bfloat16 are summed in float32 and rounded once; float64 is summed in float64."),
 )
-
-
-def _gradient_problem(call: Call, faults: Faults) -> Problem | None:
-    dtype = call.inputs["grad"].dtype
-    types = None if dtype is None else (dtype, dtype)
-    volume(call, "grad", faults)
-    sized = ("orig_input_shape", stated_volume(call, "orig_input_shape", faults))
-    made = pool_problem(call, sized, types, faults, overreach=call.semantics == "tf_cpu")
-    if made is not None:
-        same_shape(call, "grad", made.output_extent, "the shape of the pool's output", faults)
-    return finished(made, forward=False, faults=faults)
 
 
 def _forward_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
@@ -43,17 +30,16 @@ AVG_POOL3D = Op(
     name="AvgPool3D",
     group="nn",
     summary="Average over 3-D windows.",
-    inputs=(Input("input", "T", "The volume.", DATA, layout="data"),),
+    inputs=(Input("input", "T", "The volume.", DATA, side=Side.CELLS),),
     attrs=ATTRS,
-    outputs=(Output("output", "T", "The mean of every window.", "[N, D', H', W', C]", layout="data"),),
+    outputs=(Output("output", "T", "The mean of every window.", "[N, D', H', W', C]", side=Side.WINDOWS),),
     types={"T": dtypes.FLOATING},
     laws=_LAWS,
     example="""\
 x = np.arange(1, 33, dtype=np.float32).reshape(2, 2, 2, 2, 2)
 y = vg.raw_ops.AvgPool3D(input=x, ksize=[1, 4, 3, 2, 1], strides=[1, 4, 3, 2, 1], padding="SAME")
 print(y.ravel())  # [ 8.  9. 24. 25.]""",
-    problem=forward_problem,
-    kernel="avg_pool",
+    problem=pool_problem,
     gradient=_forward_gradient,
     linear_in=("input",),
 )
@@ -63,11 +49,18 @@ AVG_POOL3D_GRAD = Op(
     group="nn",
     summary="Gradient of AvgPool3D with respect to its input.",
     inputs=(
-        Input("orig_input_shape", dtypes.INT32, "The shape of the input of the pool, 5 integers.", "[5]", host=True),
-        Input("grad", "T", "The gradient with respect to the output of the pool.", DATA, layout="data"),
+        Input(
+            "orig_input_shape",
+            dtypes.INT32,
+            "The shape of the input of the pool, 5 integers.",
+            "[5]",
+            host=True,
+            side=Side.CELLS,
+        ),
+        Input("grad", "T", "The gradient with respect to the output of the pool.", DATA, side=Side.WINDOWS),
     ),
     attrs=ATTRS,
-    outputs=(Output("output", "T", "The gradient with respect to the input.", "orig_input_shape", layout="data"),),
+    outputs=(Output("output", "T", "The gradient with respect to the input.", "orig_input_shape", side=Side.CELLS),),
     types={"T": dtypes.FLOATING},
     laws=(*_LAWS, Law("empty", "Cells that no window covers get 0.")),
     example="""\
@@ -75,8 +68,8 @@ g = np.array([8, 16, 24, 32], np.float32).reshape(2, 1, 1, 1, 2)
 dx = vg.raw_ops.AvgPool3DGrad(orig_input_shape=[2, 2, 2, 2, 2], grad=g, ksize=[1, 4, 3, 2, 1],
                               strides=[1, 4, 3, 2, 1], padding="SAME")
 print(dx[:, 0, 0, 0])  # [[1. 2.] [3. 4.]]""",
-    problem=_gradient_problem,
-    kernel="avg_pool_grad",
+    problem=pool_problem,
+    of="AvgPool3D",
     gradient=_gradient_gradient,
     linear_in=("grad",),
 )

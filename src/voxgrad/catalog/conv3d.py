@@ -4,18 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from voxgrad.catalog import dtypes, geometry
-from voxgrad.catalog.model import Attr, Call, Input, Law, Node, Op, Output
+from voxgrad.catalog.model import Attr, Call, Input, Law, Node, Op, Output, Side
 from voxgrad.catalog.problem import (
     DATA_FORMATS,
     FILTER_SHAPE,
     Problem,
-    Volume,
-    countable,
     filter_shape,
+    finished,
     is_channels_last,
     same_shape,
     sizes,
@@ -45,94 +43,58 @@ _LAWS = (
 )
 
 
-def _problem(
-    call: Call, data: Volume, taps: Sequence[int], names: tuple[str, str], shape: Any, faults: Faults
-) -> Problem | None:
-    """What the three ops share. `names` are the arguments that give the data and the filter."""
-    strides = spatial_attr(call, "strides", faults, pool=False)
-    dilations = spatial_attr(call, "dilations", faults, pool=False)
+def _problem(call: Call, faults: Faults) -> Problem | None:
+    """The problem of a convolution or of one of its transposes, whichever of its tensors are there or stated."""
+    to, given = call.op.map.output, {item.side: item for item in call.op.inputs}
+    cells, filters, windows = given[Side.CELLS], given[Side.TAPS], given.get(Side.WINDOWS)
+    data = (stated_volume if cells.host else volume)(call, cells.name, faults)
+    taps = (sizes if filters.host else filter_shape)(call, filters.name, faults)
+    dy = None if windows is None else volume(call, windows.name, faults)
+    strides, dilations = (spatial_attr(call, name, faults, pool=False) for name in ("strides", "dilations"))
+    if data is None or taps is None or (dy is None and windows is not None):
+        return None
+    groups = _groups(call, (cells.name, data[2]), (filters.name, taps), faults)
+    if groups is None or strides is None or dilations is None:
+        return None
+    late = call.semantics == "tf_cpu" and to is Side.WINDOWS
+    named = (cells.name, data), (filters.name, taps[:3])
+    axes = window_axes(call, *named, strides, dilations, faults, late_start=late)
+    if axes is None:
+        return None
+    dtype = next(call.inputs[item.name].dtype for item in call.op.inputs if not item.host)
     batch, _, channels = data
+    made = Problem(
+        call.op.name, call.op.map, dtype, dtype, (), is_channels_last(call), batch, channels, taps[4], groups, axes
+    )  # fmt: skip
+    # Of a filter gradient the stated shape, for symbols do not always cancel.
+    made = finished(made, faults, taps if to is Side.TAPS else None)
+    if windows is not None:
+        same_shape(call, windows.name, made.output_extent, "the shape of the convolution's output", faults)
+    return made
+
+
+def _groups(
+    call: Call, data: tuple[str, int], filters: tuple[str, tuple[int, ...]], faults: Faults
+) -> int | None:  # fmt: skip
+    """How many groups the channels of the data, and a filter of this shape, make."""
+    (name, channels), (filter_, taps) = data, filters
     group_in, out_channels = taps[3], taps[4]
+    if call.op.map.output is Side.WINDOWS and out_channels == 0:
+        faults.add("VG017", filter_, wanted="have at least one output channel", got=list(taps))
+        return None
     if 0 in taps[:4]:
-        faults.add("VG017", names[1], wanted="have at least one tap and one input channel", got=list(taps))
+        faults.add("VG017", filter_, wanted="have at least one tap and one input channel", got=list(taps))
         return None
     if channels == 0 or channels % group_in:
-        wanted = f"have a multiple of the {group_in} input channels of {names[1]}"
-        faults.add("VG013", names[0], wanted=wanted, got=f"{channels} channels")
+        wanted = f"have a multiple of the {group_in} input channels of {filter_}"
+        faults.add("VG013", name, wanted=wanted, got=f"{channels} channels")
         return None
     groups = channels // group_in
     if out_channels % groups:
         wanted = f"have output channels that divide into {groups} groups ({channels} / {group_in} input channels)"
-        faults.add("VG013", names[1], wanted=wanted, got=f"{out_channels} output channels")
+        faults.add("VG013", filter_, wanted=wanted, got=f"{out_channels} output channels")
         return None
-    if strides is None or dilations is None:
-        return None
-    late = call.semantics == "tf_cpu" and call.op is CONV3D
-    axes = window_axes(call, (names[0], data), (names[1], tuple(taps[:3])), strides, dilations, faults, late_start=late)
-    if axes is None:
-        return None
-    dtype = next(spec.dtype for item in call.op.inputs if not item.host and (spec := call.inputs[item.name]))
-    problem = Problem(
-        call.op.name,
-        call.op.kernel,
-        dtype,
-        dtype,
-        (),
-        is_channels_last(call),
-        batch,
-        channels,
-        out_channels,
-        groups,
-        axes,
-    )
-    return _with_output(problem, shape, faults)
-
-
-def _with_output(problem: Problem, shape: Any, faults: Faults) -> Problem:
-    made = replace(problem, output_shape=shape(problem))
-    countable(made, faults)
-    return made
-
-
-def _conv3d_problem(call: Call, faults: Faults) -> Problem | None:
-    data, taps = volume(call, "input", faults), filter_shape(call, "filter", faults)
-    if data is None or taps is None:
-        _check_attrs(call, faults)
-        return None
-    if taps[4] == 0:
-        faults.add("VG017", "filter", wanted="have at least one output channel", got=list(taps))
-        return None
-    return _problem(call, data, taps, ("input", "filter"), lambda made: made.output_extent, faults)
-
-
-def _input_problem(call: Call, faults: Faults) -> Problem | None:
-    data, taps = stated_volume(call, "input_sizes", faults), filter_shape(call, "filter", faults)
-    dy = volume(call, "out_backprop", faults)
-    if data is None or taps is None or dy is None:
-        _check_attrs(call, faults)
-        return None
-    problem = _problem(call, data, taps, ("input_sizes", "filter"), lambda made: made.input_extent, faults)
-    if problem is not None:
-        same_shape(call, "out_backprop", problem.output_extent, "the shape of the convolution's output", faults)
-    return problem
-
-
-def _filter_problem(call: Call, faults: Faults) -> Problem | None:
-    data, taps = volume(call, "input", faults), sizes(call, "filter_sizes", faults)
-    dy = volume(call, "out_backprop", faults)
-    if data is None or taps is None or dy is None:
-        _check_attrs(call, faults)
-        return None
-    problem = _problem(call, data, taps, ("input", "filter_sizes"), lambda made: taps, faults)
-    if problem is not None:
-        same_shape(call, "out_backprop", problem.output_extent, "the shape of the convolution's output", faults)
-    return problem
-
-
-def _check_attrs(call: Call, faults: Faults) -> None:
-    """Where the tensors are already wrong, still say what is wrong with the attributes."""
-    spatial_attr(call, "strides", faults, pool=False)
-    spatial_attr(call, "dilations", faults, pool=False)
+    return groups
 
 
 def _conv3d_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
@@ -168,21 +130,20 @@ CONV3D = Op(
     group="nn",
     summary="3-D convolution (cross-correlation) of a volume with a filter.",
     inputs=(
-        Input("input", "T", "The volume.", _DATA, layout="data"),
+        Input("input", "T", "The volume.", _DATA, side=Side.CELLS),
         Input(
-            "filter", "T", "The filter; in_channels divides the channels of the volume.", FILTER_SHAPE, layout="filter"
+            "filter", "T", "The filter; in_channels divides the channels of the volume.", FILTER_SHAPE, side=Side.TAPS
         ),
     ),
     attrs=_ATTRS,
-    outputs=(Output("output", "T", "The convolved volume.", "[N, D', H', W', out_channels]", layout="data"),),
+    outputs=(Output("output", "T", "The convolved volume.", "[N, D', H', W', out_channels]", side=Side.WINDOWS),),
     types=_TYPES,
     laws=_LAWS,
     example="""\
 x = np.arange(1, 33, dtype=np.float32).reshape(2, 2, 2, 2, 2)
 y = vg.raw_ops.Conv3D(input=x, filter=x, strides=[1, 4, 3, 2, 1], padding="SAME")
 print(y.ravel())  # [2856. 2992. 6952. 7344.]""",
-    problem=_conv3d_problem,
-    kernel="conv3d",
+    problem=_problem,
     gradient=_conv3d_gradient,
     linear_in=("input", "filter"),
 )
@@ -192,12 +153,21 @@ CONV3D_BACKPROP_INPUT = Op(
     group="nn",
     summary="Gradient of Conv3D with respect to its input; a transposed convolution of stated size.",
     inputs=(
-        Input("input_sizes", "Tshape", "The shape of the input of the convolution, 5 integers.", "[5]", host=True),
-        Input("filter", "T", "The filter of the convolution.", FILTER_SHAPE, layout="filter"),
-        Input("out_backprop", "T", "The gradient with respect to the output of the convolution.", _DATA, layout="data"),
+        Input(
+            "input_sizes",
+            "Tshape",
+            "The shape of the input of the convolution, 5 integers.",
+            "[5]",
+            host=True,
+            side=Side.CELLS,
+        ),
+        Input("filter", "T", "The filter of the convolution.", FILTER_SHAPE, side=Side.TAPS),
+        Input(
+            "out_backprop", "T", "The gradient with respect to the output of the convolution.", _DATA, side=Side.WINDOWS
+        ),
     ),
     attrs=_ATTRS,
-    outputs=(Output("output", "T", "The gradient with respect to the input.", "input_sizes", layout="data"),),
+    outputs=(Output("output", "T", "The gradient with respect to the input.", "input_sizes", side=Side.CELLS),),
     types=_TYPES | {"Tshape": (dtypes.INT32, dtypes.INT64)},
     type_defaults={"Tshape": dtypes.INT32},
     laws=(*_LAWS, Law("empty", "Cells that no window reads, and a convolution without output channels, get 0.")),
@@ -207,8 +177,8 @@ dy = np.array([2856, 2992, 6952, 7344], np.float32).reshape(2, 1, 1, 1, 2)
 dx = vg.raw_ops.Conv3DBackpropInputV2(input_sizes=[2, 2, 2, 2, 2], filter=w, out_backprop=dy,
                                       strides=[1, 4, 3, 2, 1], padding="SAME")
 print(dx.ravel()[:3])  # [ 8840. 20536. 32232.]""",
-    problem=_input_problem,
-    kernel="conv3d_input",
+    problem=_problem,
+    of="Conv3D",
     gradient=_input_gradient,
     linear_in=("filter", "out_backprop"),
 )
@@ -218,12 +188,14 @@ CONV3D_BACKPROP_FILTER = Op(
     group="nn",
     summary="Gradient of Conv3D with respect to its filter.",
     inputs=(
-        Input("input", "T", "The input of the convolution.", _DATA, layout="data"),
-        Input("filter_sizes", dtypes.INT32, "The shape of the filter, 5 integers.", "[5]", host=True),
-        Input("out_backprop", "T", "The gradient with respect to the output of the convolution.", _DATA, layout="data"),
+        Input("input", "T", "The input of the convolution.", _DATA, side=Side.CELLS),
+        Input("filter_sizes", dtypes.INT32, "The shape of the filter, 5 integers.", "[5]", host=True, side=Side.TAPS),
+        Input(
+            "out_backprop", "T", "The gradient with respect to the output of the convolution.", _DATA, side=Side.WINDOWS
+        ),
     ),
     attrs=_ATTRS,
-    outputs=(Output("output", "T", "The gradient with respect to the filter.", "filter_sizes", layout="filter"),),
+    outputs=(Output("output", "T", "The gradient with respect to the filter.", "filter_sizes", side=Side.TAPS),),
     types=_TYPES,
     laws=(*_LAWS, Law("empty", "An empty batch or an empty output gives a gradient of zeros.")),
     example="""\
@@ -232,8 +204,8 @@ dy = np.array([2856, 2992, 6952, 7344], np.float32).reshape(2, 1, 1, 1, 2)
 dw = vg.raw_ops.Conv3DBackpropFilterV2(input=x, filter_sizes=[2, 2, 2, 2, 2], out_backprop=dy,
                                        strides=[1, 4, 3, 2, 1], padding="SAME")
 print(dw.ravel()[:2])  # [121040. 127840.]""",
-    problem=_filter_problem,
-    kernel="conv3d_filter",
+    problem=_problem,
+    of="Conv3D",
     adds_up="sum",
     gradient=_filter_gradient,
     linear_in=("input", "out_backprop"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
 from typing import Any, Protocol
 
 from voxgrad.catalog.dtypes import DType
@@ -24,6 +26,19 @@ class _Required:
 REQUIRED = _Required()
 
 
+class Side(Enum):
+    """Where a tensor of the 3-D family lies: along the cells that windows read, the windows, or the taps of each."""
+
+    CELLS = "cells"
+    WINDOWS = "windows"
+    TAPS = "taps"
+
+    @property
+    def layout(self) -> str:
+        """How the dimensions of a tensor there are ordered."""
+        return "filter" if self is Side.TAPS else "data"
+
+
 @dataclass(frozen=True, slots=True)
 class Input:
     """A tensor argument.
@@ -31,7 +46,8 @@ class Input:
     `type` names one of the op's type variables, or is a fixed element type. A `host` input is a small vector of
     integers whose values decide shapes. `many` marks a list of tensors, `least` or more, of one type unless `mixed`. A
     `ref` input needs the variable itself, not its value. `layout` says how the dimensions of a tensor are ordered:
-    "data" follows data_format, "filter" never changes, "" has no order.
+    "data" follows data_format, "filter" never changes, "" has no order. In the 3-D family that follows from the `side`
+    on which the tensor lies; a host input states the shape of a tensor on its side.
     """
 
     name: str
@@ -44,6 +60,11 @@ class Input:
     mixed: bool = False
     ref: bool = False
     least: int = 1
+    side: Side | None = None
+
+    def __post_init__(self) -> None:
+        if self.side is not None and not self.host:
+            object.__setattr__(self, "layout", self.side.layout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +86,7 @@ class Attr:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A result. `type` (which may also name an attribute), `many`, `mixed` and `layout` as in Input.
+    """A result. `type` (which may also name an attribute), `many`, `mixed`, `layout` and `side` as in Input.
 
     Of a `many` output, `count` names the attribute that says how many there are: an integer, or a list by its length;
     or the `many` input that it goes with. A `ref` output is a variable: a reader gets its value at that time.
@@ -80,6 +101,36 @@ class Output:
     count: str = ""
     mixed: bool = False
     ref: bool = False
+    side: Side | None = None
+
+    def __post_init__(self) -> None:
+        if self.side is not None:
+            object.__setattr__(self, "layout", self.side.layout)
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """What an op of the 3-D family does, as a map between sides.
+
+    The side of its output is its direction: a map to WINDOWS runs forward, one to CELLS is transposed in the data, one
+    to TAPS in the taps. `inputs` are the sides of its tensors in order, without stated shapes. `of` names the forward
+    op that it belongs to. A map that `selects` takes one cell of every window, its maximum; all others are linear.
+    """
+
+    of: str
+    inputs: tuple[Side, ...]
+    output: Side
+    selects: bool = False
+
+    @property
+    def has_taps(self) -> bool:
+        """True where windows weigh their cells with a filter."""
+        return Side.TAPS in (*self.inputs, self.output)
+
+    @property
+    def needs_whole_windows(self) -> bool:
+        """True where what a cell gets depends on the other cells of its windows."""
+        return self.output is Side.CELLS and Side.CELLS in self.inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +203,12 @@ class Op:
 
     `types` gives each type variable its element types. `infer(call, faults)` returns the specs of the outputs, or
     None after noting faults; a `many` output has a tuple of specs. `problem(call, faults)` does the same for the
-    windowed family, whose kernels need a canonical problem. `kernel` is what the reference and the kernels of every
-    device call it; of an ordinary op it is "module.function" in `voxgrad.kernels.arraywise`. `linear_in` names the
-    inputs in which the op is linear: there its gradient is its transpose. `own` marks an op that TensorFlow does not
-    have.
+    windowed family, whose kernels need a canonical problem. `kernel` of an ordinary op is "module.function" in
+    `voxgrad.kernels.arraywise`; those of the family are found by its name. `linear_in` names the inputs in which the op
+    is linear: there its gradient is its transpose. `own` marks an op that TensorFlow does not have.
+
+    `of` and `selects` say with the sides of inputs and output what an op of the family does (see Map); a forward op is
+    of itself.
 
     Three facts say how an ordinary op runs on parts of a volume. `follows` tells which dimensions of the result the
     dimensions of the inputs follow cell by cell (`catalog/locality`); without it the op needs its inputs whole.
@@ -185,6 +238,8 @@ class Op:
     adds_up: str = ""
     of_shape: bool = False
     own: bool = False
+    of: str = ""
+    selects: bool = False
 
     def input(self, name: str) -> Input:
         """The input with this name."""
@@ -198,6 +253,20 @@ class Op:
     def parameters(self) -> tuple[Input | Attr, ...]:
         """All arguments in the order of the signature."""
         return (*self.inputs, *self.attrs)
+
+    @cached_property
+    def map(self) -> Map:
+        """What an op of the 3-D family does."""
+        sides = tuple(item.side for item in self.inputs if item.side is not None and not item.host)
+        output = self.outputs[0].side
+        assert output is not None, f"{self.name} is not of the 3-D family"
+        return Map(self.of or self.name, sides, output, self.selects)
+
+    @property
+    def maxima(self) -> str:
+        """The input with the maxima of a selection that was made before; "" where the op finds them itself."""
+        given = (item.name for item in self.inputs if item.side is Side.WINDOWS and item.name not in self.linear_in)
+        return next(given, "")
 
     def allowed(self, type_: str | DType) -> tuple[DType, ...]:
         """The element types behind a type variable or a fixed type."""

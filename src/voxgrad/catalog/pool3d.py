@@ -3,18 +3,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from voxgrad.catalog import geometry
+from voxgrad.catalog import dtypes, geometry
 from voxgrad.catalog.dtypes import DType
-from voxgrad.catalog.model import Attr, Call, Law
+from voxgrad.catalog.model import Attr, Call, Law, Side
 from voxgrad.catalog.problem import (
     DATA_FORMATS,
     Problem,
-    Volume,
-    countable,
+    finished,
     is_channels_last,
+    same_shape,
     spatial_attr,
+    stated_volume,
     volume,
     window_axes,
 )
@@ -36,38 +35,39 @@ LAWS = (
 )
 
 
-def pool_problem(
-    call: Call, sized: tuple[str, Volume | None], types: tuple[DType, DType] | None, faults: Faults, **quirks: bool
-) -> Problem | None:
-    """The problem of pooling the volume named in `sized`; `types` are those to compute in and to return."""
-    window = spatial_attr(call, "ksize", faults, pool=True)
-    strides = spatial_attr(call, "strides", faults, pool=True)
-    name, data = sized
+def _types(call: Call) -> tuple[DType, DType] | None:
+    """The types to compare in and to return: exact for both where a call mixes those of its first and last tensor."""
+    tensors = [call.inputs[item.name].dtype for item in call.op.inputs if not item.host]
+    first, last = tensors[0], tensors[-1]
+    if first is None or last is None:
+        return None
+    if first == last:
+        return first, last
+    return (dtypes.FLOAT64 if dtypes.FLOAT64 in (first, last) else dtypes.FLOAT32), last
+
+
+def pool_problem(call: Call, faults: Faults) -> Problem | None:
+    """The problem of a pool, of its transpose or of a selection: the first input on the side of the cells is pooled."""
+    op, compat = call.op, call.semantics == "tf_cpu"
+    cells = next(item for item in op.inputs if item.side is Side.CELLS)
+    others = [item for item in op.inputs if item is not cells]
+    for item in others:
+        volume(call, item.name, faults)
+    data = (stated_volume if cells.host else volume)(call, cells.name, faults)
+    window, strides = (spatial_attr(call, name, faults, pool=True) for name in ("ksize", "strides"))
+    types, back = _types(call), op.map.output is Side.CELLS
     if data is None or window is None or strides is None or types is None:
         return None
-    near_ties = quirks.pop("near_ties", False)
-    axes = window_axes(call, (name, data), ("ksize", window), strides, (1, 1, 1), faults, **quirks)
+    axes = window_axes(call, (cells.name, data), ("ksize", window), strides, (1, 1, 1), faults,
+                       late_start=compat and not op.of, overreach=compat and back)  # fmt: skip
     if axes is None:
         return None
     batch, _, channels = data
-    return Problem(
-        call.op.name, call.op.kernel, *types, (), is_channels_last(call), batch, channels, channels, 1, axes, near_ties
-    )  # fmt: skip
-
-
-def finished(problem: Problem | None, *, forward: bool, faults: Faults) -> Problem | None:
-    """The problem with its output shape: the pooled extent of a forward op, the full extent of a gradient."""
-    if problem is None:
-        return None
-    made = replace(problem, output_shape=problem.output_extent if forward else problem.input_extent)
-    countable(made, faults)
-    return made
-
-
-def forward_problem(call: Call, faults: Faults) -> Problem | None:
-    """The problem of a pool itself."""
-    dtype = call.inputs["input"].dtype
-    types = None if dtype is None else (dtype, dtype)
-    late = call.semantics == "tf_cpu"
-    made = pool_problem(call, ("input", volume(call, "input", faults)), types, faults, late_start=late)
-    return finished(made, forward=True, faults=faults)
+    near = compat and back and op.selects
+    made = Problem(op.name, op.map, *types, (), is_channels_last(call), batch, channels, channels, 1, axes, near)
+    firsts = {item.side: item.name for item in reversed(op.inputs) if not item.host}
+    for item in others:
+        assert item.side is not None
+        like = "the pool's output" if firsts[item.side] == item.name else firsts[item.side]
+        same_shape(call, item.name, made.extent(item.side), f"the shape of {like}", faults)
+    return finished(made, faults)

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,7 @@ from voxgrad.catalog import attributes, geometry
 from voxgrad.catalog.dims import Dim, shapes_differ
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.geometry import Axis
-from voxgrad.catalog.model import Call, Input, Op, Spec
+from voxgrad.catalog.model import Call, Input, Map, Op, Side, Spec
 from voxgrad.errors import Faults
 
 DATA_FORMATS = ("NDHWC", "NCDHW")
@@ -31,7 +31,7 @@ class Problem:
     """
 
     op: str
-    kernel: str
+    map: Map = field(compare=False)  # the op has no other
     dtype: DType
     output_dtype: DType
     output_shape: tuple[int, ...]
@@ -62,6 +62,25 @@ class Problem:
     def filter_shape(self) -> tuple[int, ...]:
         """Shape of the filter of a convolution."""
         return (*(axis.window for axis in self.axes), self.in_channels // self.groups, self.out_channels)
+
+    def extent(self, side: Side) -> tuple[int, ...]:
+        """Shape of a tensor on a side."""
+        if side is Side.TAPS:
+            return self.filter_shape
+        return self.input_extent if side is Side.CELLS else self.output_extent
+
+    def part(self, axes: tuple[Axis, Axis, Axis], batch: int | None = None) -> Problem:
+        """The same on other axes, such as those of a part of the volume, and on as many images."""
+        made = replace(self, axes=axes, batch=self.batch if batch is None else batch)
+        return replace(made, output_shape=made.extent(made.map.output))
+
+    @property
+    def window_operations(self) -> int:
+        """Operations of one window of one image."""
+        taps = math.prod(axis.window for axis in self.axes)
+        if self.map.has_taps:
+            return 2 * taps * (self.in_channels // self.groups) * self.out_channels
+        return taps * self.in_channels
 
 
 Volume = tuple[int, tuple[int, ...], int]
@@ -99,12 +118,12 @@ def infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
 
 
 def _promised_shape(call: Call) -> tuple[Any, ...]:
-    """The shape of a result as its declaration words it, where the inputs do not tell it all."""
-    words = call.op.outputs[0].shape.removeprefix("shape of ")
-    source = call.inputs.get(words)
-    shape = None if source is None else source.value if call.op.input(words).host else source.shape
-    if shape is not None and len(shape) == 5:
-        return tuple(shape)
+    """The shape of an input on the side of the result, or what is stated of it, where the inputs do not tell it all."""
+    for item in call.op.inputs:
+        if item.side is call.op.map.output:
+            shape = call.inputs[item.name].value if item.host else call.inputs[item.name].shape
+            if shape is not None and len(shape) == 5:
+                return tuple(shape)
     return tuple(Dim(f"{call.block or call.op.name}[{index}]") for index in range(5))
 
 
@@ -149,14 +168,8 @@ def spatial_attr(call: Call, name: str, faults: Faults, *, pool: bool) -> tuple[
     for index, what in ((0, "batch"), (channel, "channel")):
         if values[index] != 1:
             remedy = f"Entry {index} is the {what} entry of {call.attrs.get('data_format', DATA_FORMATS[0])}."
-            faults.add(
-                "VG007",
-                f"{name}[{index}]",
-                wanted=f"be 1 ({what})",
-                got=values[index],
-                remedy=remedy,
-                unimplemented=pool,
-            )
+            place, wanted = f"{name}[{index}]", f"be 1 ({what})"
+            faults.add("VG007", place, wanted=wanted, got=values[index], remedy=remedy, unimplemented=pool)
             fine = False
     for index, value in enumerate(values):
         if index not in (0, channel) and value < 1:
@@ -190,9 +203,8 @@ def sizes(call: Call, name: str, faults: Faults) -> tuple[int, ...] | None:
     """A host vector that states the shape of the result: five sizes, none negative, a countable product."""
     spec = call.inputs[name]
     if spec.shape is not None and len(spec.shape) != 1:
-        faults.add(
-            "VG014", name, wanted="be a vector of 5 sizes", got=f"rank {len(spec.shape)}, shape {list(spec.shape)}"
-        )
+        got = f"rank {len(spec.shape)}, shape {list(spec.shape)}"
+        faults.add("VG014", name, wanted="be a vector of 5 sizes", got=got)
         return None
     values: tuple[int, ...] | None = spec.value
     if values is None:
@@ -205,9 +217,8 @@ def sizes(call: Call, name: str, faults: Faults) -> tuple[int, ...] | None:
             faults.add("VG014", f"{name}[{index}]", wanted="be 0 or more", got=value)
             return None
     if math.prod(values) > MAX_ELEMENTS:
-        faults.add(
-            "VG015", name, wanted="state fewer than 2**63 elements", got=f"{list(values)}, {math.prod(values)} elements"
-        )
+        got = f"{list(values)}, {math.prod(values)} elements"
+        faults.add("VG015", name, wanted="state fewer than 2**63 elements", got=got)
         return None
     return tuple(values)
 
@@ -238,13 +249,9 @@ def window_axes(
         if made.out < 0:
             what = ("depth", "height", "width")[index]
             spread = geometry.reach(made.window, made.dilation)
-            faults.add(
-                "VG016",
-                name,
-                wanted=f"be at least as large as the window under VALID padding, {spread} cells in {what}",
-                got=f"{size} cells",
-                remedy=f"Use a smaller {windows[0]} or padding='SAME'.",
-            )
+            wanted = f"be at least as large as the window under VALID padding, {spread} cells in {what}"
+            remedy = f"Use a smaller {windows[0]} or padding='SAME'."
+            faults.add("VG016", name, wanted=wanted, got=f"{size} cells", remedy=remedy)
             return None
         axes.append(made)
     return axes[0], axes[1], axes[2]
@@ -257,10 +264,12 @@ def same_shape(call: Call, name: str, wanted: tuple[int, ...], why: str, faults:
         faults.add("VG012", name, wanted=f"have {why}, {_text(wanted)}", got=_text(shape), expected=wanted)
 
 
-def countable(problem: Problem, faults: Faults) -> None:
-    """The result must have fewer than 2**63 elements."""
-    if math.prod(problem.output_shape) > MAX_ELEMENTS:
-        faults.add("VG015", "output", wanted="have fewer than 2**63 elements", got=_text(problem.output_shape))
+def finished(problem: Problem, faults: Faults, stated: Sequence[int] | None = None) -> Problem:
+    """The problem with its output shape, as stated or that of the side to which it maps: fewer than 2**63 elements."""
+    made = replace(problem, output_shape=tuple(stated or problem.extent(problem.map.output)))
+    if math.prod(made.output_shape) > MAX_ELEMENTS:
+        faults.add("VG015", "output", wanted="have fewer than 2**63 elements", got=_text(made.output_shape))
+    return made
 
 
 def _split(shape: tuple[int, ...], channels_last: bool) -> Volume:

@@ -150,11 +150,7 @@ def _window_flops(call: Call) -> Amount:
     problem = call.op.problem(call, Faults(call.op.name))
     if not isinstance(problem, Problem):
         return None
-    windows = _product([axis.out for axis in problem.axes]) * problem.batch
-    taps = math.prod(axis.window for axis in problem.axes)
-    if call.op.kernel.startswith("conv"):
-        return 2 * windows * taps * (problem.in_channels // problem.groups) * problem.out_channels
-    return windows * taps * problem.in_channels
+    return _product([axis.out for axis in problem.axes]) * problem.batch * problem.window_operations
 
 
 def _peak(blocks: Sequence[Block], costs: Mapping[Block, Cost]) -> int:

@@ -19,7 +19,7 @@ from voxgrad.arrays.execute import execute
 from voxgrad.arrays.limits import limit_in_force, passed_limit
 from voxgrad.arrays.literals import Unfit
 from voxgrad.arrays.locks import make_lock
-from voxgrad.arrays.positions import GRADIENTS, Positions
+from voxgrad.arrays.positions import Positions
 from voxgrad.catalog.model import Op, Spec
 from voxgrad.catalog.semantics import semantics
 from voxgrad.errors import Faults
@@ -175,7 +175,7 @@ class ClientSession:
         self._events = []
         self._plan = plan = self._planned(tuple(outputs), tuple(blocks), values)
         self._memory.runs += 1
-        self._keeps_positions = any(step.op.kernel in GRADIENTS for step in plan.steps)
+        self._keeps_positions = any(step.op.selects and step.op.of for step in plan.steps)
         context = Context(self.state, "", self.page.files, self._flag, self.device.place, self._windowed)
         context.log = self._log or context.log
         context.open_volume = open_in

@@ -24,6 +24,7 @@ from voxgrad.catalog.dtypes import BFLOAT16, FLOAT32, FLOAT64, HALF, DType
 from voxgrad.catalog.problem import Problem
 from voxgrad.errors import CancelledError, Fault, InvalidArgumentError, ResourceExhaustedError
 from voxgrad.kernels import interrupt
+from voxgrad.kernels.names import KERNELS
 
 Array = np.ndarray[Any, Any]
 
@@ -217,6 +218,11 @@ def get_num_threads() -> int:
     return _setting.threads
 
 
+def computes(op: str) -> bool:
+    """True where the native library is there and has a kernel of this op."""
+    return op in KERNELS and library() is not None
+
+
 @dataclass(slots=True, eq=False)
 class Prepared:
     """A problem as the native library sees it."""
@@ -264,7 +270,7 @@ def prepare(problem: Problem, positions: bool = False) -> Prepared:
     """The C struct and the kernel for a problem; with `positions`, the one of a max pool that keeps or uses them."""
     found = _prepared.get((problem, positions))
     if found is None:
-        found = _made(problem, f"{problem.kernel}{'_positions' if positions else ''}")
+        found = _made(problem, f"{KERNELS[problem.op]}{'_positions' if positions else ''}")
         if len(_prepared) >= _KEPT or sum(one.bytes for one in tuple(_prepared.values())) + found.bytes > KEPT_BYTES:
             _prepared.clear()
         if found.bytes <= KEPT_BYTES:
@@ -277,7 +283,7 @@ def _made(problem: Problem, name: str) -> Prepared:
     size = sum(table.itemsize * len(table) for table in tables)
     taps = math.prod(axis.out * axis.window for axis in problem.axes)
     work = problem.batch * problem.in_channels * taps
-    if problem.kernel.startswith("conv"):
+    if problem.map.has_taps:
         work *= problem.out_channels // max(problem.groups, 1)
     cells = problem.batch * problem.in_channels * math.prod(axis.size for axis in problem.axes)
     return Prepared(problem.op, name, struct, tables, size, work + cells > _SURELY_SHORT)
@@ -289,7 +295,7 @@ _SURELY_SHORT = 2_000_000
 
 def struct_of(problem: Problem) -> tuple[Any, tuple[Any, ...]]:
     """The C struct of a problem, and what must be kept as long as it."""
-    return _conv_struct(problem) if problem.kernel.startswith("conv") else _pool_struct(problem)
+    return _conv_struct(problem) if problem.map.has_taps else _pool_struct(problem)
 
 
 def _dtype_code(dtype: DType) -> int:

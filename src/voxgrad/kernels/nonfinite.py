@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from voxgrad.catalog import geometry
+from voxgrad.catalog.model import Side
 from voxgrad.catalog.problem import Problem
 
 Array = np.ndarray[Any, Any]
@@ -25,9 +26,7 @@ Kernel = Callable[[list[Array]], bool]
 
 def must_be_finite(problem: Problem) -> bool:
     """True where a kernel alone is right only if the filter, or its gradient, is finite."""
-    return problem.kernel == "conv3d_input" or (
-        problem.kernel in ("conv3d", "conv3d_filter") and _has_padding(problem)
-    )  # fmt: skip
+    return problem.map.has_taps and (problem.map.output is Side.CELLS or _has_padding(problem))
 
 
 def is_hidden(problem: Problem) -> bool:
@@ -36,7 +35,7 @@ def is_hidden(problem: Problem) -> bool:
     Without dilation every window has a real cell, so it always shows.
     """
     dilated = any(axis.dilation > 1 for axis in problem.axes)
-    return problem.kernel == "conv3d_filter" and dilated and _has_padding(problem)
+    return problem.map.output is Side.TAPS and dilated and _has_padding(problem)
 
 
 def run_convolution(problem: Problem, tensors: list[Array], result: Array, kernel: Kernel) -> None:
@@ -46,9 +45,9 @@ def run_convolution(problem: Problem, tensors: list[Array], result: Array, kerne
         finite = bool(np.isfinite(tensors[1]).all())
     if finite or not must_be_finite(problem):
         return
-    if problem.kernel == "conv3d_input":
+    if problem.map.output is Side.CELLS:
         _redo_channels(problem, tensors, result)
-    elif problem.kernel == "conv3d":
+    elif problem.map.output is Side.WINDOWS:
         _spoil_outputs(problem, ~np.isfinite(tensors[1]), result)
     else:
         _spoil_taps(problem, ~np.isfinite(tensors[1]), result)

@@ -18,6 +18,7 @@ import numpy as np
 
 from voxgrad.catalog.problem import Problem
 from voxgrad.kernels import cpu
+from voxgrad.kernels.names import KERNELS
 
 GUARD = 64
 """Bytes behind the scratch memory of a forced call that it must leave alone."""
@@ -92,7 +93,7 @@ class Forced:
     def __init__(self, problem: Problem, *, positions: bool = False) -> None:
         loaded = cpu.library()
         assert loaded is not None
-        self.name = f"{problem.kernel}{'_positions' if positions else ''}"
+        self.name = f"{KERNELS[problem.op]}{'_positions' if positions else ''}"
         self._function, self._size = getattr(loaded, f"vg_{self.name}"), getattr(loaded, f"vg_{self.name}_scratch")
         self._size.restype = ctypes.c_int64
         self._struct, self._keep = cpu.struct_of(problem)
@@ -137,10 +138,11 @@ class Forced:
 def taken(problem: Problem) -> tuple[str, ...]:
     """The paths that a problem takes with the threads and instructions in use.
 
+    >>> from voxgrad.catalog.avg_pool3d import AVG_POOL3D as pool
     >>> from voxgrad.catalog.geometry import axis
     >>> from voxgrad.catalog.dtypes import FLOAT32 as F
     >>> axes = (axis(8, 2, 2, 1, "SAME"),) * 3
-    >>> "sweep" in taken(Problem("AvgPool3D", "avg_pool", F, F, (1, 4, 4, 4, 64), True, 1, 64, 64, 1, axes))
+    >>> "sweep" in taken(Problem(pool.name, pool.map, F, F, (1, 4, 4, 4, 64), True, 1, 64, 64, 1, axes))
     True
     """
     return names(Forced(problem).decide(threads=cpu.get_num_threads()).taken)

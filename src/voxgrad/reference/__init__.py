@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The eight ops in plain NumPy and float64: the definition, written to be read.
+"""The 3-D family in plain NumPy and float64: the definition, written to be read.
 
 Data is always [N, D, H, W, C] here; `evaluate` turns the other layout around it. Every function takes the problem
 first, so that the arithmetic of windows stays in `voxgrad.catalog.geometry`.
@@ -13,11 +13,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from voxgrad.catalog.model import Side
 from voxgrad.catalog.problem import Problem
-from voxgrad.catalog.registry import OPS
 from voxgrad.reference import convolution, pooling
 
 Array = NDArray[Any]
+
+DEFINITIONS: dict[str, Callable[..., Array]] = {
+    "Conv3D": convolution.conv3d,
+    "Conv3DBackpropInputV2": convolution.conv3d_input,
+    "Conv3DBackpropFilterV2": convolution.conv3d_filter,
+    "AvgPool3D": pooling.avg_pool,
+    "AvgPool3DGrad": pooling.avg_pool_grad,
+    "MaxPool3D": pooling.max_pool,
+    "MaxPool3DGrad": pooling.max_pool_grad,
+    "MaxPool3DGradGrad": pooling.max_pool_grad_grad,
+}
 
 
 def evaluate(problem: Problem, *tensors: Array) -> Array:
@@ -25,15 +36,12 @@ def evaluate(problem: Problem, *tensors: Array) -> Array:
 
     `tensors` are the op's tensor inputs in order, without the host vectors.
     """
-    op = OPS[problem.op]
-    layouts = [item.layout for item in op.inputs if not item.host]
-    turned = [_inward(problem, tensor, layout) for tensor, layout in zip(tensors, layouts, strict=True)]
-    definition: Callable[..., Array] = getattr(convolution, problem.kernel, None) or getattr(pooling, problem.kernel)
-    result = definition(problem, *turned)
-    turn_back = op.outputs[0].layout == "data" and not problem.channels_last
+    turned = [_inward(problem, *one) for one in zip(tensors, problem.map.inputs, strict=True)]
+    result = DEFINITIONS[problem.op](problem, *turned)
+    turn_back = problem.map.output is not Side.TAPS and not problem.channels_last
     return np.moveaxis(result, -1, 1) if turn_back else result
 
 
-def _inward(problem: Problem, tensor: Array, layout: str) -> Array:
+def _inward(problem: Problem, tensor: Array, side: Side) -> Array:
     exact = tensor if tensor.dtype.kind in "iu" else tensor.astype(np.float64)
-    return np.moveaxis(exact, 1, -1) if layout == "data" and not problem.channels_last else exact
+    return exact if side is Side.TAPS or problem.channels_last else np.moveaxis(exact, 1, -1)

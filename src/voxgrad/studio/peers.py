@@ -184,13 +184,13 @@ class TorchEngine:
         from voxgrad.kernels.arraywise import evaluate
         from voxgrad.studio import torch_peer
 
-        if step.windowed and step.op.kernel in torch_peer.KERNELS:
+        if step.windowed and step.op.map.of in torch_peer.FORWARD:
             # The call was found right before; its shapes are those of the tensors now.
             call = _call_of(step, inputs)
             problem = step.op.problem(call, Faults(step.op.name)) if step.op.problem is not None else None
             assert isinstance(problem, Problem)
             tensors = [value for item, value in zip(step.op.inputs, inputs, strict=True) if not item.host]
-            return [torch_peer.KERNELS[step.op.kernel](problem, *tensors)]
+            return [torch_peer.compute(problem, *tensors)]
         self._context.block = step.name
         results = evaluate(step.op, inputs, step.attrs, self._context)
         return [one for part in results for one in (part if isinstance(part, (tuple, list)) else (part,))]

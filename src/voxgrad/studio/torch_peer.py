@@ -10,6 +10,7 @@ import torch
 from torch.nn import functional
 
 from voxgrad.catalog import geometry
+from voxgrad.catalog.model import Side
 from voxgrad.catalog.problem import Problem
 
 Tensor = Any
@@ -56,47 +57,32 @@ def _max(problem: Problem, x: Tensor) -> Tensor:
     return _outside(problem, functional.max_pool3d(_padded(problem, _inside(problem, x), -torch.inf), windows, strides))
 
 
-def _gradient(function: Callable[[Tensor], Tensor], x: Tensor, dy: Tensor) -> Tensor:
+FORWARD: dict[str, Callable[..., Tensor]] = {"Conv3D": _conv, "AvgPool3D": _avg, "MaxPool3D": _max}
+"""The forward ops; what is transposed of them, or selected by them, torch's own derivatives tell."""
+
+
+def compute(problem: Problem, *tensors: Tensor) -> Tensor:
+    """The result of a problem for the op's tensor inputs in order."""
+    map_, given = problem.map, dict(zip(problem.map.inputs, tensors, strict=True))
+    forward = FORWARD[map_.of]
+    if map_.output is Side.WINDOWS:
+        if Side.WINDOWS not in map_.inputs:
+            return forward(problem, *tensors)
+        return _selected(problem, tensors[0], tensors[-1])
+    like = torch.zeros(problem.extent(map_.output), dtype=tensors[-1].dtype)
+    # Where a map selects, its cells say which; a linear one is the same everywhere.
+    at = {map_.output: like} | {side: one for side, one in given.items() if side is not Side.WINDOWS}
+    leaf = at[map_.output].detach().requires_grad_()
     with torch.enable_grad():
-        leaf = x.detach().requires_grad_()
-        (found,) = torch.autograd.grad(function(leaf), leaf, dy)
+        y = forward(problem, *(leaf if side is map_.output else at[side] for side in Side if side in at))
+        (found,) = torch.autograd.grad(y, leaf, tensors[-1])
     return found
 
 
-def _conv_input(problem: Problem, w: Tensor, dy: Tensor) -> Tensor:
-    x = torch.zeros(problem.input_extent, dtype=dy.dtype)
-    return _gradient(lambda one: _conv(problem, one, w), x, dy)
-
-
-def _conv_filter(problem: Problem, x: Tensor, dy: Tensor) -> Tensor:
-    w = torch.zeros(problem.filter_shape, dtype=dy.dtype)
-    return _gradient(lambda one: _conv(problem, x, one), w, dy)
-
-
-def _avg_grad(problem: Problem, dy: Tensor) -> Tensor:
-    x = torch.zeros(problem.input_extent, dtype=dy.dtype)
-    return _gradient(lambda one: _avg(problem, one), x, dy)
-
-
-def _max_grad(problem: Problem, x: Tensor, y: Tensor, dy: Tensor) -> Tensor:
-    return _gradient(lambda one: _max(problem, one), x, dy)
-
-
-def _max_grad_grad(problem: Problem, x: Tensor, y: Tensor, grad: Tensor) -> Tensor:
+def _selected(problem: Problem, x: Tensor, grad: Tensor) -> Tensor:
+    """The values of grad at the maxima of x."""
     windows, strides = [axis.window for axis in problem.axes], [axis.stride for axis in problem.axes]
     data = _padded(problem, _inside(problem, x), -torch.inf)
     _, places = functional.max_pool3d(data, windows, strides, return_indices=True)
     picked = _padded(problem, _inside(problem, grad), 0.0).flatten(2).gather(2, places.flatten(2))
     return _outside(problem, picked.reshape(places.shape))
-
-
-KERNELS: dict[str, Callable[..., Tensor]] = {
-    "conv3d": _conv,
-    "conv3d_input": _conv_input,
-    "conv3d_filter": _conv_filter,
-    "avg_pool": _avg,
-    "avg_pool_grad": _avg_grad,
-    "max_pool": _max,
-    "max_pool_grad": _max_grad,
-    "max_pool_grad_grad": _max_grad_grad,
-}

@@ -7,15 +7,19 @@ The cells come from `voxgrad.catalog.geometry`, as in the kernels; nothing here 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from voxgrad.catalog import geometry, nn
+from voxgrad.catalog import geometry
+from voxgrad.catalog.dims import all_known
 from voxgrad.catalog.geometry import Axis
-from voxgrad.catalog.model import Op
+from voxgrad.catalog.locality import tensors_of
+from voxgrad.catalog.model import Side
 from voxgrad.catalog.problem import Problem
+from voxgrad.catalog.registry import OPS
 from voxgrad.errors import Fault, Faults, InvalidArgumentError
 from voxgrad.graph.block import Block, Output
 from voxgrad.graph.infer import Inference
@@ -105,7 +109,7 @@ class _Tracer:
                 if shape is None or len(shape) != len(read.region.ranges):
                     continue
                 window = self._window(block, pin, source, read, shape, depth)
-                if problem is not None and depth == 1 and problem.kernel.startswith("max_pool"):
+                if problem is not None and depth == 1 and problem.map.selects:
                     self._find_winner(problem, block, region, window)
                 self.windows.append(window)
                 yield source, Region(read.region.clipped(shape), read.region.steps)
@@ -131,25 +135,35 @@ class _Tracer:
         )  # fmt: skip
 
     def _ordinary_reads(self, output: Output, region: Region) -> Iterator[Read]:
-        """Elementwise ops read the same place, broadcast where sizes are 1; of others the whole input counts."""
-        block = output.block
-        wide = _shape(self.inference, output)
-        elementwise = block.op is not None and _is_elementwise(block.op)
+        """The place that a dimension follows, where the op declares that it does; else all of the dimension."""
+        block, places = output.block, self._followed(output)
+        at = 0
         for pin in block.inputs:
-            for source in pin.sources:
-                shape = _shape(self.inference, source) if isinstance(source, Output) else None
-                if shape is None or pin.host:
-                    continue
-                if elementwise and wide is not None and len(shape) <= len(wide):
-                    yield Read(pin.name, _broadcast(region, shape))
-                else:
-                    self.notes[f"{block.name} is taken to depend on all of {pin.name}."] = None
-                    yield Read(pin.name, Region(tuple((0, size) for size in shape), (1,) * len(shape)))
-                break
+            first, at = at, at + len(pin.sources)
+            if pin.host or not pin.sources or not isinstance(pin.sources[0], Output):
+                continue
+            shape = _shape(self.inference, pin.sources[0])
+            if shape is None:
+                continue
+            if places is None:
+                self.notes[f"{block.name} is taken to depend on all of {pin.name}."] = None
+            followed = None if places is None else places[first]
+            yield Read(pin.name, _at_places(region, shape, followed if isinstance(followed, tuple) else None))
+
+    def _followed(self, output: Output) -> Sequence[Any] | None:
+        """Of every tensor, which dimensions of the result its own follow; None where nobody says so."""
+        call, shape = self.inference.calls.get(output.block), _shape(self.inference, output)
+        if call is None or call.op.follows is None or shape is None:
+            return None
+        if output.index or not all(all_known(spec.shape) for spec in tensors_of(call)):
+            return None
+        return call.op.follows(call, shape)
 
     def _find_winner(self, problem: Problem, block: Block, region: Region, window: messages.Window) -> None:
         """The cell of a single window that won, and all that are as large."""
-        if problem.kernel == "max_pool_grad" or window.pin not in ("input", "orig_input"):
+        op = OPS[problem.op]
+        item = op.input(window.pin)
+        if problem.map.output is not Side.WINDOWS or item.side is not Side.CELLS or item.name in op.linear_in:
             return
         found = self._value(block, window.pin)
         if found is None or not window.count:
@@ -157,8 +171,8 @@ class _Tracer:
         box = tuple(slice(lo, hi) for lo, hi in zip(window.lo, window.hi, strict=True))
         cells = np.asarray(found[box], np.float64)
         best = np.fmax.reduce(cells, axis=None, initial=-np.inf)
-        if problem.kernel == "max_pool_grad_grad":
-            pooled = self._value(block, "orig_output")
+        if op.maxima:
+            pooled = self._value(block, op.maxima)
             if pooled is None:
                 return
             best = np.float64(pooled[tuple(lo for lo, _ in region.ranges)])
@@ -174,14 +188,6 @@ class _Tracer:
             found = self.values(source)
             return found if found is not None else _constant(source)
         return None
-
-
-_ACTIVATIONS = frozenset(op.name for op in nn.ACTIVATIONS)
-
-
-def _is_elementwise(op: Op) -> bool:
-    """True where an element of the result depends on the elements at its place alone."""
-    return op.name in _ACTIVATIONS or (op.kernel.startswith(("math.", "core.identit")) and op.name != "Cross")
 
 
 def _constant(source: Output) -> Array | None:
@@ -215,9 +221,13 @@ def _joined(a: Region, b: Region) -> Region:
     return Region(ranges, tuple(1 if p != q else p for p, q in zip(a.steps, b.steps, strict=True)))
 
 
-def _broadcast(region: Region, shape: tuple[int, ...]) -> Region:
-    ranges, steps = region.ranges[len(region.ranges) - len(shape) :], region.steps[len(region.steps) - len(shape) :]
-    return Region(tuple((0, 1) if size == 1 else one for one, size in zip(ranges, shape, strict=True)), steps)
+def _at_places(region: Region, shape: tuple[int, ...], places: Sequence[int | None] | None) -> Region:
+    """The region of an input whose dimensions follow those of the result at these places."""
+    pairs = list(zip(shape, places or (None,) * len(shape), strict=True))
+    return Region(
+        tuple((0, size) if place is None else region.ranges[place] for size, place in pairs),
+        tuple(1 if place is None else region.steps[place] for _, place in pairs),
+    )
 
 
 # The windowed family
@@ -232,20 +242,26 @@ class _Place:
     channels: Range
 
 
+Places = tuple[dict[Side, Region], "list[Comb]"]
+"""What is read of a tensor on each side, and the taps that weigh it."""
+
+
 def _window_reads(problem: Problem, region: Region) -> Iterator[Read]:
-    kernel = problem.kernel
-    if kernel == "conv3d_filter":
-        yield from _filter_reads(problem, region)
-        return
-    place = _parts(problem, region)
-    if kernel in ("conv3d", "avg_pool", "max_pool", "max_pool_grad_grad"):
-        yield from _forward_reads(problem, region, place)
-    else:
-        yield from _backward_reads(problem, region, place)
+    """What a region of the result reads of every tensor, which depends on where both lie."""
+    find = {Side.WINDOWS: _of_windows, Side.CELLS: _of_cells, Side.TAPS: _of_taps}[problem.map.output]
+    regions, taps = find(problem, region)
+    tensors = [item for item in OPS[problem.op].inputs if not item.host]
+    weights = next((_box(item.name, taps) for item in tensors if item.side is Side.TAPS), None)
+    for item in tensors:
+        if item.side is Side.TAPS and weights is not None:
+            yield Read(item.name, _region(weights))
+        elif item.side is not None:
+            yield Read(item.name, regions[item.side], weights)
 
 
-def _forward_reads(problem: Problem, region: Region, place: _Place) -> Iterator[Read]:
+def _of_windows(problem: Problem, region: Region) -> Places:
     """From windows to the cells that they cover."""
+    place = _parts(problem, region)
     spatial = tuple(
         geometry.input_box(axis, lo, hi) for axis, (lo, hi) in zip(problem.axes, place.spatial, strict=True)
     )
@@ -253,50 +269,27 @@ def _forward_reads(problem: Problem, region: Region, place: _Place) -> Iterator[
     steps = tuple(
         axis.dilation if hi - lo == 1 else 1 for axis, (lo, hi) in zip(problem.axes, place.spatial, strict=True)
     )
-    if problem.kernel == "conv3d":
-        taps = [_taps_of_windows(axis, *one) for axis, one in zip(problem.axes, place.spatial, strict=True)]
-        inside, channels = _group(problem, place.channels, problem.out_channels, problem.in_channels)
-        weights = _box("filter", [*taps, _dense((0, inside)), _dense(place.channels)])
-        yield Read("input", _whole(problem, _Place(place.batch, spatial, channels), steps), weights)
-        yield Read("filter", _region(weights))
-        return
-    read = _whole(problem, _Place(place.batch, spatial, place.channels), steps)
-    if problem.kernel == "max_pool_grad_grad":
-        yield Read("orig_input", read)
-        yield Read("orig_output", region)
-        yield Read("grad", read)
-    else:
-        yield Read("input", read)
+    taps = [_taps_of_windows(axis, *one) for axis, one in zip(problem.axes, place.spatial, strict=True)]
+    inside, channels = _group(problem, place.channels, problem.out_channels, problem.in_channels)
+    cells = _whole(problem, _Place(place.batch, spatial, channels), steps)
+    return {Side.CELLS: cells, Side.WINDOWS: region}, [*taps, _dense((0, inside)), _dense(place.channels)]
 
 
-def _backward_reads(problem: Problem, region: Region, place: _Place) -> Iterator[Read]:
-    """From cells to the windows that cover them, and for max-pools to all cells of these windows."""
-    if problem.kernel == "conv3d_input":
-        yield from _input_reads(problem, place)
-        return
-    windows = tuple(
-        geometry.output_box(axis, lo, hi) for axis, (lo, hi) in zip(problem.axes, place.spatial, strict=True)
-    )
-    grad = _whole(problem, _Place(place.batch, windows, place.channels), (1, 1, 1))
-    if problem.kernel == "max_pool_grad":
-        cells = tuple(geometry.input_box(axis, lo, hi) for axis, (lo, hi) in zip(problem.axes, windows, strict=True))
-        yield Read("orig_input", _whole(problem, _Place(place.batch, cells, place.channels), (1, 1, 1)))
-        yield Read("orig_output", grad)
-    yield Read("grad", grad)
-
-
-def _input_reads(problem: Problem, place: _Place) -> Iterator[Read]:
-    """A cell of an input's gradient meets the windows that have it under a tap, and these taps."""
+def _of_cells(problem: Problem, region: Region) -> Places:
+    """From cells to the windows that have them under a tap, to these taps, and to all cells of the windows."""
+    place = _parts(problem, region)
     met = [_meetings(axis, *one) for axis, one in zip(problem.axes, place.spatial, strict=True)]
     windows, taps = [one for one, _ in met], [one for _, one in met]
     _, channels = _group(problem, place.channels, problem.in_channels, problem.out_channels)
     per_group = problem.in_channels // problem.groups
     single = place.channels[1] - place.channels[0] == 1
     first = place.channels[0] % per_group if single else 0
-    weights = _box("filter", [*taps, _dense((first, first + 1 if single else per_group)), _dense(channels)])
     spatial, steps = tuple(one for one, _ in windows), tuple(step for _, step in windows)
-    yield Read("out_backprop", _whole(problem, _Place(place.batch, spatial, channels), steps), weights)
-    yield Read("filter", _region(weights))
+    small = _whole(problem, _Place(place.batch, spatial, channels), steps)
+    cells = tuple(geometry.input_box(axis, lo, hi) for axis, (lo, hi) in zip(problem.axes, spatial, strict=True))
+    large = _whole(problem, _Place(place.batch, cells, place.channels), (1, 1, 1))
+    combs = [*taps, _dense((first, first + 1 if single else per_group)), _dense(channels)]
+    return {Side.CELLS: large, Side.WINDOWS: small}, combs
 
 
 Comb = tuple[Range, int]
@@ -337,7 +330,7 @@ def _meetings(axis: Axis, lo: int, hi: int) -> tuple[Comb, Comb]:
     return _comb({window for window, _ in pairs}), _comb({tap for _, tap in pairs})
 
 
-def _filter_reads(problem: Problem, region: Region) -> Iterator[Read]:
+def _of_taps(problem: Problem, region: Region) -> Places:
     """An element of a filter's gradient meets, in every window, the cell under its tap."""
     taps, inputs, outputs = region.ranges[:3], region.ranges[3], region.ranges[4]
     cells, windows, steps = [], [], []
@@ -355,8 +348,8 @@ def _filter_reads(problem: Problem, region: Region) -> Iterator[Read]:
     base = group * (problem.in_channels // problem.groups)
     channels = (base + inputs[0], base + inputs[1])
     batch = (0, problem.batch)
-    yield Read("input", _whole(problem, _Place(batch, tuple(cells), channels), tuple(steps)))
-    yield Read("out_backprop", _whole(problem, _Place(batch, tuple(windows), outputs), (1, 1, 1)))
+    large = _whole(problem, _Place(batch, tuple(cells), channels), tuple(steps))
+    return {Side.CELLS: large, Side.WINDOWS: _whole(problem, _Place(batch, tuple(windows), outputs), (1, 1, 1))}, []
 
 
 def _windows_of_taps(axis: Axis, lo: int, hi: int) -> Range:
@@ -367,6 +360,8 @@ def _windows_of_taps(axis: Axis, lo: int, hi: int) -> Range:
 
 def _group(problem: Problem, channels: Range, mine: int, others: int) -> tuple[int, Range]:
     """Channels of the other side that belong to the groups of these: how many per group, and which."""
+    if not problem.map.has_taps:
+        return 1, channels
     own, other = mine // problem.groups, others // problem.groups
     return other, (channels[0] // own * other, ((channels[1] - 1) // own + 1) * other)
 

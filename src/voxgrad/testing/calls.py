@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -12,11 +12,12 @@ from voxgrad import reference
 from voxgrad.arrays.kinds import numpy_type
 from voxgrad.catalog import geometry, problem
 from voxgrad.catalog.dtypes import DType
-from voxgrad.catalog.model import Op, Spec
+from voxgrad.catalog.model import Op, Side, Spec
 from voxgrad.catalog.registry import OPS
 
 Array = np.ndarray[Any, Any]
 Item = TypeVar("Item")
+Shapes = Mapping[Side, tuple[int, ...]]
 
 STYLES = ("integers", "normal", "ties", "special")
 """Small integers (exact sums), random numbers, few distinct values (many ties), and NaN, infinities, signed zeros."""
@@ -53,28 +54,27 @@ def draw_call(
     style = style or choose.pick(STYLES)
     random = np.random.default_rng(choose.integer(0, 2**31))
     layout = choose.pick(tuple(formats))
-    is_conv = op.kernel.startswith("conv")
-    axes = [_axis(choose, dilate and is_conv, largest) for _ in range(3)]
+    has_taps = op.map.has_taps
+    axes = [_axis(choose, dilate and has_taps, largest) for _ in range(3)]
     padding = choose.pick(geometry.PADDINGS)
     sizes = [size if padding == geometry.SAME else max(size, geometry.reach(k, d)) for size, k, _, d in axes]
-    attrs: dict[str, Any] = {
-        "strides": _ordered([s for _, _, s, _ in axes], layout),
-        "padding": padding,
-        "data_format": layout,
-    }
-    groups = choose.pick((1, 1, 2, 3)) if group and is_conv else 1
+    outs = [geometry.output_size(size, k, s, d, padding) for size, (_, k, s, d) in zip(sizes, axes, strict=True)]
+    _, windows, strides, dilations = ([*one] for one in zip(*axes, strict=True))
+    listed = {"ksize": windows, "strides": strides, "dilations": dilations}
+    attrs: dict[str, Any] = {"padding": padding, "data_format": layout}
+    attrs |= {attr.name: _ordered(listed[attr.name], layout) for attr in op.attrs if attr.name in listed}
+    groups = choose.pick((1, 1, 2, 3)) if group and has_taps else 1
     batch, inner, outer = choose.integer(1, 3), choose.integer(1, 3), choose.integer(1, 3)
-    channels = inner * groups
-    data = (batch, *sizes, channels) if layout == problem.DATA_FORMATS[0] else (batch, channels, *sizes)
-    if is_conv:
-        attrs["dilations"] = _ordered([d for *_, d in axes], layout)
-        tensors = _conv_tensors(
-            op, attrs, data, (*(k for _, k, *_ in axes), inner, outer * groups), dtype, style, random
-        )
-    else:
-        attrs["ksize"] = _ordered([k for _, k, *_ in axes], layout)
-        tensors = _pool_tensors(op, attrs, data, dtype, style, random)
-    return tensors | attrs
+    shapes = {
+        Side.CELLS: tuple(_ordered(sizes, layout, batch, inner * groups)),
+        Side.WINDOWS: tuple(_ordered(outs, layout, batch, outer * groups if has_taps else inner)),
+        Side.TAPS: (*windows, inner, outer * groups),
+    }
+    drawn = operands(
+        op, shapes, lambda shape: values(shape, dtype, style, random),
+        lambda data: _maxima(OPS[op.map.of], attrs, data, random),
+    )  # fmt: skip
+    return drawn | attrs
 
 
 def _axis(choose: Chooser, dilate: bool, largest: int) -> tuple[int, int, int, int]:
@@ -82,8 +82,8 @@ def _axis(choose: Chooser, dilate: bool, largest: int) -> tuple[int, int, int, i
     return choose.integer(1, 7), choose.integer(1, largest), choose.integer(1, 4), choose.integer(1, 3) if dilate else 1
 
 
-def _ordered(spatial: list[int], layout: str) -> list[int]:
-    return [1, *spatial, 1] if layout == problem.DATA_FORMATS[0] else [1, 1, *spatial]
+def _ordered(spatial: list[int], layout: str, batch: int = 1, channels: int = 1) -> list[int]:
+    return [batch, *spatial, channels] if layout == problem.DATA_FORMATS[0] else [batch, channels, *spatial]
 
 
 def values(shape: tuple[int, ...], dtype: DType, style: str, random: np.random.Generator) -> Array:
@@ -102,43 +102,22 @@ def values(shape: tuple[int, ...], dtype: DType, style: str, random: np.random.G
     return small.astype(kind)
 
 
-def _conv_tensors(
-    op: Op, attrs: dict[str, Any], data: tuple[int, ...], taps: tuple[int, ...], dtype: DType, style: str,
-    random: np.random.Generator,
-) -> dict[str, Any]:  # fmt: skip
-    forward = problem.parse(
-        OPS["Conv3D"], {"input": Spec(dtype, data), "filter": Spec(dtype, taps)}, attrs, "documented"
-    )
-    shapes = {"input": data, "filter": taps, "out_backprop": forward.output_shape}
-    stated = {"input_sizes": list(data), "filter_sizes": list(taps)}
-    return {
-        item.name: stated[item.name] if item.host else values(shapes[item.name], dtype, style, random)
-        for item in op.inputs
-    }
-
-
-def _pool_tensors(
-    op: Op, attrs: dict[str, Any], data: tuple[int, ...], dtype: DType, style: str, random: np.random.Generator
-) -> dict[str, Any]:
-    pooled = problem.parse(OPS["MaxPool3D"], {"input": Spec(_floating(dtype), data)}, attrs, "documented")
+def operands(op: Op, shapes: Shapes, draw: Callable[[Any], Any], maxima: Callable[[Any], Any]) -> dict[str, Any]:
+    """Every input, by the side on which it lies: a stated shape, the `maxima` of the data, or what `draw` makes."""
     made: dict[str, Any] = {}
     for item in op.inputs:
-        if item.host:
-            made[item.name] = list(data)
-        elif item.name == "orig_output":
-            made[item.name] = _pooled(pooled, made["orig_input"], random)
+        assert item.side is not None
+        if item.name == op.maxima:
+            made[item.name] = maxima(made[op.inputs[0].name])
         else:
-            full = item.name in ("input", "orig_input") or op.kernel == "max_pool_grad_grad"
-            made[item.name] = values(data if full else pooled.output_shape, dtype, style, random)
+            made[item.name] = list(shapes[item.side]) if item.host else draw(shapes[item.side])
     return made
 
 
-def _floating(dtype: DType) -> DType:
-    return dtype if dtype.is_floating else OPS["MaxPool3D"].types["T"][2]
-
-
-def _pooled(pooled: problem.Problem, data: Array, random: np.random.Generator) -> Array:
+def _maxima(pool: Op, attrs: dict[str, Any], data: Array, random: np.random.Generator) -> Array:
     """Mostly the true maximum; sometimes another tensor, which the gradients must survive."""
+    (item,) = pool.inputs
+    pooled = problem.parse(pool, {item.name: Spec(pool.allowed(item.type)[0], data.shape)}, attrs, "documented")
     true = reference.evaluate(pooled, data.astype(np.float64))
     with np.errstate(invalid="ignore"):
         return (true if random.random() < 0.8 else np.round(true / 2)).astype(data.dtype)

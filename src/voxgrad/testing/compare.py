@@ -10,6 +10,7 @@ import numpy as np
 
 from voxgrad.arrays.kinds import dtype_of
 from voxgrad.catalog.dtypes import BFLOAT16, FLOAT32, FLOAT64, HALF
+from voxgrad.catalog.model import Side
 from voxgrad.catalog.problem import Problem
 
 Array = np.ndarray[Any, Any]
@@ -26,15 +27,18 @@ def terms_of(problem: Problem) -> int:
     # With dilation neighbouring taps may all hit one cell; without it only every stride-th does.
     hits = [axis.window if axis.dilation > 1 else -(-axis.window // axis.stride) for axis in problem.axes]
     covers = [min(hit, axis.out) for hit, axis in zip(hits, problem.axes, strict=True)]
-    counts = {
-        "conv3d": math.prod(windows) * problem.in_channels // problem.groups,
-        "conv3d_input": math.prod(hits) * problem.out_channels // problem.groups,
-        "conv3d_filter": problem.batch * math.prod(axis.out for axis in problem.axes),
-        "avg_pool": math.prod(min(axis.window, axis.size) for axis in problem.axes),
-        "avg_pool_grad": math.prod(covers),
-        "max_pool_grad": math.prod(covers),
-    }
-    return max(1, counts[problem.kernel]) if problem.kernel in counts else 0
+    to, has_taps = problem.map.output, problem.map.has_taps
+    if problem.map.selects and to is Side.WINDOWS:
+        return 0
+    if to is Side.TAPS:
+        count = problem.batch * math.prod(axis.out for axis in problem.axes)
+    elif to is Side.CELLS:
+        count = math.prod(hits) * problem.out_channels // problem.groups if has_taps else math.prod(covers)
+    elif has_taps:
+        count = math.prod(windows) * problem.in_channels // problem.groups
+    else:
+        count = math.prod(min(axis.window, axis.size) for axis in problem.axes)
+    return max(1, count)
 
 
 def assert_close(actual: Array, expected: Array, *, terms: int = 0, scale: float = 0.0, label: str = "") -> None:

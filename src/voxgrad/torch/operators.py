@@ -16,10 +16,11 @@ from voxgrad.arrays.fast import MISS
 from voxgrad.arrays.gpu import kept
 from voxgrad.catalog import dtypes
 from voxgrad.catalog import problem as door
-from voxgrad.catalog.model import Op, Spec
+from voxgrad.catalog.model import Op, Side, Spec
 from voxgrad.catalog.registry import FAMILY
 from voxgrad.catalog.semantics import semantics
 from voxgrad.errors import Fault, InvalidArgumentError
+from voxgrad.kernels.names import kernel_name
 from voxgrad.torch import rules
 from voxgrad.torch.rules import call as call
 
@@ -32,7 +33,7 @@ def _schema(op: Op) -> str:
     inputs = [f"SymInt[5] {item.name}" if item.host else f"Tensor {item.name}" for item in op.inputs]
     kinds = {"channels_last": "bool"} | {attr.name: "int[3]" for attr in op.attrs if attr.kind == "ints"}
     attrs = [f"{kinds.get(name, 'str')} {name}" for name in rules.attr_names(op)]
-    return f"{op.kernel}({', '.join((*inputs, *attrs))}) -> Tensor"
+    return f"{kernel_name(op.name)}({', '.join((*inputs, *attrs))}) -> Tensor"
 
 
 def _named(op: Op, arguments: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any], str]:
@@ -73,7 +74,7 @@ def _fake(op: Op) -> Callable[..., torch.Tensor]:
         specs = {item.name: _spec(op, item.name, inputs[item.name]) for item in op.inputs}
         shape = door.parse(op, specs, attrs, rule).output_shape
         like: torch.Tensor = next(inputs[item.name] for item in reversed(op.inputs) if not item.host)
-        if op.outputs[0].layout != "filter" or like.device.type != "cuda" or attrs["data_format"] == "NCDHW":
+        if op.map.output is not Side.TAPS or like.device.type != "cuda" or attrs["data_format"] == "NCDHW":
             return like.new_empty(shape)
         # On a GPU with channels last the filter gradient lies in memory as torch's channels_last_3d weights do.
         return like.new_empty((shape[4], *shape[:4])).permute(1, 2, 3, 4, 0)
@@ -104,20 +105,19 @@ def _autocast(op: Op, device: str) -> Callable[..., torch.Tensor]:
                 value.to(dtype) if isinstance(value, torch.Tensor) and value.dtype is not torch.float64 else value
                 for value in arguments
             ]
-            result: torch.Tensor = getattr(call, op.kernel)(*cast)
+            result: torch.Tensor = rules.operator(op)(*cast)
         return result
 
     return kernel
 
 
 def _register(op: Op) -> None:
-    name = op.kernel
+    name = kernel_name(op.name)
     _library.define(_schema(op), tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_fixed_stride_order))
     for device in ("CPU", "CUDA"):
         _library.impl(name, _kernel(op), device)
         # Convolutions run in the type of autocast, pools in that of their input.
-        layouts = [item.layout for item in op.inputs] + [item.layout for item in op.outputs]
-        if "filter" in layouts:
+        if op.map.has_taps:
             _library.impl(name, _autocast(op, device.lower()), f"Autocast{device}")
     _library.impl(name, rules.autograd(op), "Autograd", with_keyset=True)
     _torch.register_fake(f"voxgrad::{name}", _fake(op), lib=_library)

@@ -18,14 +18,20 @@ from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
 
 from voxgrad.arrays.limits import limit_in_force, limits
-from voxgrad.catalog.model import Op
+from voxgrad.catalog.model import Op, Side
 from voxgrad.catalog.registry import OPS
+from voxgrad.kernels.names import kernel_name
 
 call: Any = torch.ops.voxgrad
 _C: Any = torch._C
 _torch_ad: Any = forward_ad
 _OneLevel: Any = _SingleLevelFunction
 _unpack_dual: Any = torch._VF._unpack_dual
+
+
+def operator(op: Op) -> Any:
+    """The operator of an op: `torch.ops.voxgrad` names them as their kernels."""
+    return getattr(call, kernel_name(op.name))
 
 
 def attr_names(op: Op) -> tuple[str, ...]:
@@ -53,7 +59,7 @@ class _Use:
         """The result."""
         if self.op.name == "ZerosLike":
             return torch.zeros_like(self.inputs[0])
-        return getattr(call, self.op.kernel)(*self.inputs, **self.attrs)
+        return operator(self.op)(*self.inputs, **self.attrs)
 
 
 class _Names:
@@ -129,7 +135,7 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 def autograd(op: Op) -> Callable[..., torch.Tensor]:
     """The kernel of an op for torch's autograd: reverse and forward mode, also under the transforms of torch.func."""
     count, names, needed = len(op.inputs), attr_names(op), _needed(op)
-    overload = getattr(call, op.kernel).default
+    overload = operator(op).default
 
     def below(keyset: Any, *arguments: Any) -> torch.Tensor:
         with _C._AutoDispatchBelowAutograd():
@@ -193,25 +199,26 @@ def autograd(op: Op) -> Callable[..., torch.Tensor]:
 
 def batched(op: Op) -> Callable[..., tuple[torch.Tensor, int]]:
     """The rule of an op for vmap: samples become batch entries, or where each has a filter of its own, groups."""
-    count, names, output = len(op.inputs), attr_names(op), op.outputs[0]
+    count, names, to = len(op.inputs), attr_names(op), op.map.output
 
     def rule(info: Any, dims: tuple[Any, ...], *arguments: Any) -> tuple[torch.Tensor, int]:
         attrs, size = dict(zip(names, arguments[count:], strict=True)), info.batch_size
-        filters = [dim for item, dim in zip(op.inputs, dims, strict=False) if item.layout == "filter"]
-        grouped = output.layout == "filter" or any(dim is not None for dim in filters)
-        channel = 4 if attrs["channels_last"] else 1
-        axes = {"data": channel if grouped else 0, "filter": 4}
+        filters = [dim for item, dim in zip(op.inputs, dims, strict=False) if item.side is Side.TAPS]
+        grouped = to is Side.TAPS or any(dim is not None for dim in filters)
+        data = (4 if attrs["channels_last"] else 1) if grouped else 0
+        axes = {Side.CELLS: data, Side.WINDOWS: data, Side.TAPS: 4}
         made = []
         for item, value, dim in zip(op.inputs, arguments, dims, strict=False):
-            axis = axes[output.layout if item.host else item.layout]
+            assert item.side is not None
+            axis = axes[item.side]
             if item.host:
                 value = [entry * size if index == axis else entry for index, entry in enumerate(value)]
-            elif item.layout == "data" or grouped:
+            elif item.side is not Side.TAPS or grouped:
                 samples = value.unsqueeze(axis) if dim is None else value.movedim(dim, axis)
                 value = samples.expand(*samples.shape[:axis], size, *samples.shape[axis + 1 :]).flatten(axis, axis + 1)
             made.append(value)
-        result = getattr(call, op.kernel)(*made, **attrs)
-        axis = axes[output.layout]
+        result = operator(op)(*made, **attrs)
+        axis = axes[to]
         return result.unflatten(axis, (size, result.shape[axis] // size)), axis
 
     return rule

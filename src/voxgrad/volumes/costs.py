@@ -103,29 +103,20 @@ def _flops(plan: PagePlan, at: int, piece: Piece) -> int:
         return _total(plan, piece.inputs[_largest(plan, piece)] if piece.adds else piece.outputs[0])
     images = sum(_span(row.kept[at]) for row in plan.rows[0])
     windows = math.prod(sum(_span(row.segments[at].windows) for row in plan.rows[role]) for role in (1, 2, 3))
-    return images * windows * _window_flops(piece)
+    return images * windows * piece.problem.window_operations
 
 
 def _dense_flops(plan: PagePlan, piece: Piece) -> int:
     if piece.problem is None:
         slot = piece.inputs[_largest(plan, piece)] if piece.adds else piece.outputs[0]
         return math.prod(plan.layout.specs[slot].shape or ())
-    return piece.problem.batch * math.prod(axis.out for axis in piece.problem.axes) * _window_flops(piece)
+    windows = piece.problem.batch * math.prod(axis.out for axis in piece.problem.axes)
+    return windows * piece.problem.window_operations
 
 
 def _largest(plan: PagePlan, piece: Piece) -> int:
     sizes = [math.prod(plan.layout.specs[slot].shape or ()) for slot in piece.inputs]
     return sizes.index(max(sizes))
-
-
-def _window_flops(piece: Piece) -> int:
-    """Operations of one window of one image."""
-    problem = piece.problem
-    assert problem is not None
-    taps = math.prod(axis.window for axis in problem.axes)
-    if problem.kernel.startswith("conv"):
-        return 2 * taps * (problem.in_channels // problem.groups) * problem.out_channels
-    return taps * problem.in_channels
 
 
 def _span(range_: tuple[int, int]) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 from voxgrad.catalog.dims import all_known
 from voxgrad.catalog.locality import tensors_of
-from voxgrad.catalog.model import Call, Op
+from voxgrad.catalog.model import Call, Op, Side
 from voxgrad.catalog.problem import Problem
 from voxgrad.catalog.registry import find
 from voxgrad.catalog.semantics import current_semantics
@@ -24,7 +24,6 @@ from voxgrad.graph.order import order
 from voxgrad.graph.page import Page
 from voxgrad.graph.values import spec_of
 from voxgrad.volumes.space import NOWHERE, Along, Space
-from voxgrad.volumes.windows import CELLS, WHOLE, is_forward, sides
 
 Dims = tuple[Along | None, ...]
 
@@ -73,15 +72,15 @@ def _windowed(call: Call, inputs: Sequence[Dims]) -> list[tuple[int, Along]]:
     """What the inputs of a windowed op say of the spatial dimensions of its result."""
     assert call.op.problem is not None
     problem = call.op.problem(call, Faults(call.op.name))
-    if not isinstance(problem, Problem) or call.op.outputs[0].layout != "data":
+    if not isinstance(problem, Problem) or problem.map.output is Side.TAPS:
         return []
-    first, forward = (1 if problem.channels_last else 2), is_forward(problem)
+    first, to = (1 if problem.channels_last else 2), problem.map.output
     told: list[tuple[int, Along]] = []
-    for dims, side in zip(inputs, sides(problem), strict=True):
-        for at in range(first, first + 3) if dims and side != WHOLE else ():
+    for dims, item in zip(inputs, call.op.inputs, strict=True):
+        for at in range(first, first + 3) if dims and item.layout == "data" else ():
             along, axis = dims[at], problem.axes[at - first]
-            if along is not None and (side == CELLS) == forward:
-                along = along.windows(axis) if forward else along.cells(axis)
+            if along is not None and item.side is not to:
+                along = along.windows(axis) if to is Side.WINDOWS else along.cells(axis)
             if along is not None:
                 told.append((at, along))
     return told

@@ -66,6 +66,10 @@ class Piece:
         """The slots of its outputs."""
         return self.step.flat_outputs
 
+    def is_whole(self, index: int) -> bool:
+        """True for an input of a windowed op that is not cut: a filter, or a stated shape."""
+        return self.problem is not None and self.step.op.inputs[index].layout != "data"
+
 
 @dataclass
 class Layout:

@@ -34,7 +34,7 @@ from voxgrad.catalog.semantics import current_semantics
 from voxgrad.errors import Faults
 from voxgrad.volumes.chunk import Index, run_problem
 from voxgrad.volumes.plan import Box, Plan, Task
-from voxgrad.volumes.windows import Range, is_forward
+from voxgrad.volumes.windows import Range, sizes_of
 
 Array = np.ndarray[Any, Any]
 Part = tuple[int, int, int]
@@ -51,8 +51,7 @@ def execute(op: Op, arguments: Mapping[str, Any]) -> Any:
     specs |= {item.name: host_spec(op, item.name, arguments[item.name]) for item in op.inputs if item.host}
     attrs = {attr.name: arguments[attr.name] for attr in op.attrs if attr.name in arguments}
     problem = door.parse(op, specs, attrs, current_semantics())
-    layouts = {item.name: item.layout for item in op.inputs}
-    leading = next(array for name, array in tensors.items() if layouts[name] == "data")
+    leading = next(tensors[item.name] for item in op.inputs if item.layout == "data")
     plan = Plan(problem, _chunks(problem, leading))
     token = tokenize(op.name, problem, plan.chunks, *(array.name for array in tensors.values()))
     return _Graph(f"{op.name}-{token}", plan, tensors, leading.chunks[0]).result()
@@ -132,8 +131,7 @@ def _lazy(op: Op, name: str, value: Any) -> Any:
 def _chunks(problem: Problem, leading: Any) -> tuple[int, ...]:
     """Chunk sizes of the result: those of the leading array, scaled to the result's size."""
     at = 1 if problem.channels_last else 2
-    sizes = [axis.out if is_forward(problem) else axis.size for axis in problem.axes]
-    given = [(max(leading.chunks[at + i]), leading.shape[at + i]) for i in range(3)]
+    given, sizes = [(max(leading.chunks[at + i]), leading.shape[at + i]) for i in range(3)], sizes_of(problem)
     return tuple(max(1, -(-chunk * size // max(whole, 1))) for (chunk, whole), size in zip(given, sizes, strict=True))
 
 

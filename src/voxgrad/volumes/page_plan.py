@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
 
+from voxgrad.catalog.model import Side
 from voxgrad.catalog.problem import Problem
 from voxgrad.volumes.layout import ROLES, VOLUME, Layout, Piece
-from voxgrad.volumes.windows import CELLS, EMPTY, WHOLE, Range, Segment, hull, is_forward, segment, sides
+from voxgrad.volumes.windows import EMPTY, Range, Segment, hull, segment
 
 Boxes = tuple[Range, ...]
 """A range per dimension of a tensor."""
@@ -57,7 +58,6 @@ class PagePlan:
         self.grid = tuple(
             max((-(-root.sizes[role] // root.chunks[role]) for root in self.roots), default=0) for role in range(4)
         )
-        self._sides = {at: sides(piece.problem) for at, piece in enumerate(layout.pieces) if piece.problem is not None}
         self.rows = tuple(tuple(self._row(role, index) for index in range(self.grid[role])) for role in range(4))
 
     @property
@@ -98,8 +98,8 @@ class PagePlan:
 
     def _summed(self, piece: Piece) -> int:
         """The tensor whose cells a sum goes over; of a filter gradient, the one that lies along the windows."""
-        names = [item.name for item in piece.step.op.inputs]
-        return piece.inputs[names.index("out_backprop") if piece.problem is not None else 0]
+        sides = [item.side for item in piece.step.op.inputs]
+        return piece.inputs[sides.index(Side.WINDOWS) if piece.problem is not None else 0]
 
     def _size(self, slot: int, role: int) -> int:
         dim, shape = self.layout.role_dim(slot, role), self.layout.specs[slot].shape
@@ -130,7 +130,7 @@ class PagePlan:
     def _needs_of(self, row: Row, role: int, at: int, piece: Piece) -> None:
         """What a piece needs of its inputs along one direction, for the range of its result that is kept."""
         if piece.problem is not None and role > 0:
-            row.segments[at] = segment(piece.problem.kernel, piece.problem.axes[role - 1], row.kept[at])
+            row.segments[at] = segment(piece.problem.map, piece.problem.axes[role - 1], row.kept[at])
         for index, slot in enumerate(piece.inputs):
             self._need(row, role, slot, self.input_range(row, role, at, index))
 
@@ -138,11 +138,9 @@ class PagePlan:
         """The range of one input of a piece that its kept result needs, along the dimension that has the role."""
         piece = self.layout.pieces[at]
         if piece.problem is not None:
-            side = self._sides[at][index]
-            if side == WHOLE or role == 0:
-                return EMPTY if side == WHOLE else row.kept[at]
-            found = row.segments[at]
-            return found.cells if side == CELLS else found.windows
+            if piece.is_whole(index) or role == 0:
+                return EMPTY if piece.is_whole(index) else row.kept[at]
+            return row.segments[at].on(piece.step.op.inputs[index].side)
         dim, places = self.layout.role_dim(piece.inputs[index], role), piece.places[index]
         if dim is None or not isinstance(places, tuple):
             return EMPTY
@@ -166,7 +164,7 @@ class PagePlan:
         """The box of an input that a piece reads for a chunk."""
         slot = self.layout.pieces[piece].inputs[index]
         shape = self.layout.specs[slot].shape or ()
-        whole = self.layout.pieces[piece].problem is not None and self._sides[piece][index] == WHOLE
+        whole = self.layout.pieces[piece].is_whole(index)
         return tuple(
             (0, size) if role is None or whole else self.input_range(self.rows[role][at[role]], role, piece, index)
             for role, size in zip(self.layout.roles[slot], shape, strict=True)
@@ -187,15 +185,11 @@ class PagePlan:
         found = [self.rows[role][at[role]].segments[piece] for role in (1, 2, 3)]
         batch = self.rows[0][at[0]].kept[piece]
         axes = (found[0].axis, found[1].axis, found[2].axis)
-        small = replace(whole, axes=axes, batch=batch[1] - batch[0], output_shape=())
-        if self.layout.pieces[piece].adds:
-            return replace(small, output_shape=small.filter_shape), None
-        forward = is_forward(whole)
-        made = replace(small, output_shape=small.output_extent if forward else small.input_extent)
-        if forward or all(one.kept == one.cells for one in found):
+        made = whole.part(axes, batch[1] - batch[0])
+        if whole.map.output is not Side.CELLS or all(one.kept == one.cells for one in found):
             return made, None
         crop = [(one.kept[0] - one.cells[0], one.kept[1] - one.cells[0]) for one in found]
-        batch = (0, small.batch)
+        batch = (0, made.batch)
         channels = (0, whole.in_channels)
         return made, (batch, *crop, channels) if whole.channels_last else (batch, channels, *crop)
 

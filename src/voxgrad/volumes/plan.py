@@ -10,13 +10,14 @@ processes, Dask or a GPU take the same tasks.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
 
+from voxgrad.catalog.model import Side
 from voxgrad.catalog.problem import Problem
 from voxgrad.catalog.registry import OPS
-from voxgrad.volumes.windows import CELLS, WHOLE, Range, Segment, is_forward, segment, sides
+from voxgrad.volumes.windows import Range, Segment, segment, sizes_of
 
 Box = tuple[Range, Range, Range]
 """Depth, height and width of a part of a volume."""
@@ -41,11 +42,10 @@ class Plan:
 
     def __init__(self, problem: Problem, chunks: Sequence[int]):
         self.problem = problem
-        self.forward = is_forward(problem)
-        sizes = [axis.out if self.forward else axis.size for axis in problem.axes]
+        sizes = sizes_of(problem)
         self.chunks = tuple(max(1, min(chunk, size)) for chunk, size in zip(chunks, sizes, strict=True))
         self.segments = tuple(
-            tuple(segment(problem.kernel, axis, (at, min(at + chunk, size))) for at in range(0, size, chunk))
+            tuple(segment(problem.map, axis, (at, min(at + chunk, size))) for at in range(0, size, chunk))
             for axis, chunk, size in zip(problem.axes, self.chunks, sizes, strict=True)
         )
 
@@ -63,31 +63,27 @@ class Plan:
         return self._task(number, tuple(axis[i] for axis, i in zip(self.segments, at, strict=True)))
 
     def _task(self, number: int, segments: Sequence[Segment]) -> Task:
-        cells, windows, kept = (
-            (getattr(segments[0], name), getattr(segments[1], name), getattr(segments[2], name))
-            for name in ("cells", "windows", "kept")
-        )
+        kept, made = _box(one.kept for one in segments), _box_on(self.problem.map.output, segments)
+        crop = None if made == kept else _box((a - c, b - c) for (a, b), (c, _) in zip(kept, made, strict=True))
         axes = (segments[0].axis, segments[1].axis, segments[2].axis)
-        small = replace(self.problem, axes=axes, output_shape=())
-        shape = small.filter_shape if self.is_partial else small.output_extent if self.forward else small.input_extent
-        crop = None
-        if not self.forward and kept != cells:
-            crop = tuple((a - c, b - c) for (a, b), (c, _) in zip(kept, cells, strict=True))
-        return Task(
-            number,
-            replace(small, output_shape=shape),
-            self._reads(cells, windows),
-            None if self.is_partial else kept,
-            crop,  # type: ignore[arg-type]
-        )
+        reads = {
+            item.name: None if item.side is Side.TAPS else _box_on(item.side, segments)
+            for item in OPS[self.problem.op].inputs
+            if not item.host
+        }
+        return Task(number, self.problem.part(axes), reads, None if self.is_partial else kept, crop)
 
     @property
     def is_partial(self) -> bool:
         """True for filter gradients, whose chunks are added up."""
-        return self.problem.kernel == "conv3d_filter"
+        return self.problem.map.output is Side.TAPS
 
-    def _reads(self, cells: Box, windows: Box) -> dict[str, Box | None]:
-        """The box of every tensor input."""
-        boxes = {WHOLE: None, CELLS: cells}
-        found = zip(OPS[self.problem.op].inputs, sides(self.problem), strict=True)
-        return {item.name: boxes.get(side, windows) for item, side in found if not item.host}
+
+def _box_on(side: Side | None, segments: Sequence[Segment]) -> Box:
+    """The box of a tensor that lies there."""
+    return _box(one.on(side) for one in segments)
+
+
+def _box(ranges: Iterable[Range]) -> Box:
+    depth, height, width = ranges
+    return depth, height, width

@@ -7,15 +7,11 @@ from dataclasses import dataclass
 
 from voxgrad.catalog import geometry
 from voxgrad.catalog.geometry import Axis
+from voxgrad.catalog.model import Map, Side
 from voxgrad.catalog.problem import Problem
-from voxgrad.catalog.registry import OPS
 
 Range = tuple[int, int]
 EMPTY: Range = (0, 0)
-CELLS, WINDOWS, WHOLE = "cells", "windows", "whole"
-
-_FORWARD = ("conv3d", "avg_pool", "max_pool", "max_pool_grad_grad", "conv3d_filter")
-_LARGE = ("input", "orig_input")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,29 +23,24 @@ class Segment:
     kept: Range
     axis: Axis
 
-
-def is_forward(problem: Problem) -> bool:
-    """True where chunks of the result are made of windows, False where they are made of cells."""
-    return problem.kernel in _FORWARD
-
-
-def sides(problem: Problem) -> list[str]:
-    """What each input of the op lies along: the cells of the large side, the windows of the small one, or neither."""
-    large = (*_LARGE, "grad") if problem.kernel == "max_pool_grad_grad" else _LARGE
-    return [
-        WHOLE if item.layout != "data" else CELLS if item.name in large else WINDOWS for item in OPS[problem.op].inputs
-    ]
+    def on(self, side: Side | None) -> Range:
+        """The range of a tensor that lies there."""
+        return self.cells if side is Side.CELLS else self.windows
 
 
-def segment(kernel: str, axis: Axis, kept: Range) -> Segment:
-    """What a range of the result, windows or cells, needs along one axis."""
-    if kernel in _FORWARD:
+def sizes_of(problem: Problem) -> list[int]:
+    """What is cut into chunks: the cells of a result that lies there, else windows, over which taps are summed."""
+    return [axis.size if problem.map.output is Side.CELLS else axis.out for axis in problem.axes]
+
+
+def segment(map_: Map, axis: Axis, kept: Range) -> Segment:
+    """What a range of cells or windows needs along one axis."""
+    if map_.output is not Side.CELLS:
         cells = _clip(geometry.input_box(axis, *kept), axis.size)
         return Segment(cells, kept, kept, geometry.part(axis, cells, kept))
     windows = _covering(axis, kept)
     cells = kept
-    if kernel == "max_pool_grad":
-        # The first of several equal cells wins, so a window is looked at whole.
+    if map_.needs_whole_windows:
         cells = hull(kept, _covered(axis, windows))
     return Segment(cells, windows, kept, geometry.part(axis, cells, windows))
 

@@ -111,8 +111,8 @@ class Known:
 
 _ADDING = "|".join(
     name for name, op in OPS.items()
-    if op.kernel.startswith(("conv3d", "avg_pool", "max_pool", "windows2d", "matrix", "reductions", "sparse", "nn",
-                             "batch_norm"))
+    if op.problem is not None
+    or op.kernel.startswith(("windows2d", "matrix", "reductions", "sparse", "nn", "batch_norm"))
 )  # fmt: skip
 
 KNOWN = (

@@ -14,6 +14,7 @@ import triton
 import triton.language as tl
 
 from voxgrad.catalog.geometry import Axis
+from voxgrad.catalog.model import Side
 from voxgrad.catalog.problem import Problem
 from voxgrad.kernels.cuda import conv_boxes, filter_boxes
 from voxgrad.kernels.cuda.launch import Boxes, Launch
@@ -42,7 +43,7 @@ def elements(problem: Problem) -> int:
 
 def columns_of(problem: Problem) -> int:
     """Channels of what a convolution or its input gradient writes."""
-    return problem.out_channels if problem.kernel == "conv3d" else problem.in_channels
+    return problem.out_channels if problem.map.output is Side.WINDOWS else problem.in_channels
 
 
 ONE_GROUP = Need("one group", lambda problem, bk: problem.groups == 1)
@@ -98,7 +99,7 @@ def row_tile(width: int) -> tuple[int, int]:
 
 def source_of(problem: Problem) -> int:
     """Channels of what a convolution or its input gradient reads."""
-    return problem.in_channels if problem.kernel == "conv3d" else problem.out_channels
+    return problem.in_channels if problem.map.output is Side.WINDOWS else problem.out_channels
 
 
 def depth(problem: Problem) -> int:
@@ -173,7 +174,7 @@ def _has_warpgroups() -> bool:
 
 def positions(problem: Problem, tiling: Tiling, outs: tuple[int, ...], turned: bool) -> Make:
     """The launch of `conv_boxes`: the forward convolution or the gradient of its input."""
-    forward, axes = problem.kernel == "conv3d", problem.axes
+    forward, axes = problem.map.output is Side.WINDOWS, problem.axes
     ci, co = (problem.in_channels, problem.out_channels)[:: 1 if forward else -1]
     flat = forward and _flat(axes)
     read, written = _sides(problem)
@@ -200,7 +201,7 @@ def positions(problem: Problem, tiling: Tiling, outs: tuple[int, ...], turned: b
 def _sides(problem: Problem) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The sizes of what is read and of what is written."""
     large, small = tuple(axis.size for axis in problem.axes), tuple(axis.out for axis in problem.axes)
-    return (large, small) if problem.kernel == "conv3d" else (small, large)
+    return (large, small) if problem.map.output is Side.WINDOWS else (small, large)
 
 
 def _blocks(tiling: Tiling) -> dict[str, Any]:
@@ -211,7 +212,7 @@ def _filters(problem: Problem, bn: int, bk: int, turned: bool, parts: int = 1) -
     """The filter as a matrix, as it lies in memory, in blocks of columns and source channels."""
     inner = math.prod(axis.window for axis in problem.axes) * problem.in_channels
     shape = (problem.out_channels, inner) if turned else (inner, problem.out_channels)
-    across = turned == (problem.kernel == "conv3d")
+    across = turned == (problem.map.output is Side.WINDOWS)
     return Boxes((parts * shape[0], shape[1]), (bn, bk) if across else (bk, bn))
 
 
@@ -237,7 +238,7 @@ def pairs(problem: Problem, tiling: Tiling, outs: tuple[int, ...], turned: bool)
 
 def stack(problem: Problem, tiling: Tiling, outs: tuple[int, ...], turned: bool) -> Launch:
     """The launch of `conv_box_stack`."""
-    forward = problem.kernel == "conv3d"
+    forward = problem.map.output is Side.WINDOWS
     ci, co = (problem.in_channels, problem.out_channels)[:: 1 if forward else -1]
     read, written = _sides(problem)
     tile = box(tiling.bm, (written[0], 1, written[2]), flat=False)
@@ -254,14 +255,14 @@ def stack(problem: Problem, tiling: Tiling, outs: tuple[int, ...], turned: bool)
 
 def _leads(problem: Problem) -> list[int]:
     """Where the window of output 0 begins, with stride 1 and taps in the order of the cells."""
-    if problem.kernel == "conv3d":
+    if problem.map.output is Side.WINDOWS:
         return [-axis.before for axis in problem.axes]
     return [axis.before - (axis.window - 1) * axis.dilation for axis in problem.axes]
 
 
 def rows(problem: Problem, tiling: Tiling, outs: tuple[int, ...]) -> Make:
     """The launch of `conv_box_rows`."""
-    forward = problem.kernel == "conv3d"
+    forward = problem.map.output is Side.WINDOWS
     ci, co = (problem.in_channels, problem.out_channels)[:: 1 if forward else -1]
     read, written = _sides(problem)
     bw, step = row_tile(max(read[2], written[2]))
@@ -287,7 +288,7 @@ def rows(problem: Problem, tiling: Tiling, outs: tuple[int, ...]) -> Make:
 
 def side_by_side(problem: Problem, w: torch.Tensor) -> torch.Tensor:
     """A filter as `conv_box_rows` reads it: [depth, height, source channel, width, column], in the cells' order."""
-    if problem.kernel == "conv3d":
+    if problem.map.output is Side.WINDOWS:
         return w.permute(0, 1, 3, 2, 4).contiguous()
     return w.permute(0, 1, 4, 2, 3).flip(0, 1, 3).contiguous()
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from voxgrad.catalog.model import Side
 from voxgrad.catalog.problem import Problem
 from voxgrad.kernels.cuda import boxes, conv_few, conv_filter, conv_taps
 from voxgrad.kernels.cuda.conv_common import (
@@ -27,6 +28,7 @@ from voxgrad.kernels.cuda.conv_common import (
 from voxgrad.kernels.cuda.launch import empty, per_problem
 from voxgrad.kernels.cuda.parts import aligned, launched, thirds
 from voxgrad.kernels.cuda.paths import Fork, Path
+from voxgrad.kernels.names import KERNELS
 
 
 def conv3d(problem: Problem, x: torch.Tensor, w: torch.Tensor, config: Config) -> torch.Tensor:
@@ -48,11 +50,11 @@ def conv3d_filter(problem: Problem, x: torch.Tensor, dy: torch.Tensor, config: C
 def prepared(problem: Problem, config: Config, dtype: torch.dtype, device: torch.device) -> Callable[..., torch.Tensor]:
     """A convolution with everything but its tensors: what is worked out once is not on the way of a call."""
     extents = problem.input_extent, problem.filter_shape, problem.output_extent
-    forward, back = problem.kernel == "conv3d", problem.kernel == "conv3d_input"
+    forward, back = problem.map.output is Side.WINDOWS, problem.map.output is Side.CELLS
     extent = extents[2 if forward else 0 if back else 1]
     if not all(map(math.prod, extents)):
         return lambda *tensors: tensors[0].new_zeros(extent)
-    path = CONVS[problem.kernel].given(config.kind, problem, config.bk)
+    path = CONVS[KERNELS[problem.op]].given(config.kind, problem, config.bk)
     few = problem.in_channels <= FEW_CHANNELS
     if not forward and not back:
         return _filter_call(problem, path.make(problem, config, dtype, device, False))
@@ -131,7 +133,7 @@ def _channels_last(problem: Problem, run: Run) -> Run:
 
 def _boxes(problem: Problem, config: Config, dtype: torch.dtype, device: torch.device, turned: bool) -> Run:
     """Boxes of cells: the forward convolution, or all phases of its transpose."""
-    forward = problem.kernel == "conv3d"
+    forward = problem.map.output is Side.WINDOWS
     outs = data_strides(problem.output_extent if forward else problem.input_extent, problem.channels_last)
     tiling, terms = tiling_of(config), math.prod(problem.filter_shape) // boxes.columns_of(problem)
     if config.kind == "boxes":

@@ -9,25 +9,23 @@ from typing import Any
 
 import torch
 
+from voxgrad.catalog.model import Side
 from voxgrad.catalog.problem import Problem
 from voxgrad.kernels.cuda import conv3d, paths, pool_avg, pool_max, tune
 
 _POOLS: dict[str, tuple[Callable[..., torch.Tensor], Callable[..., Any]]] = {
-    "avg_pool": (pool_avg.avg_pool, pool_avg.plan_mean),
-    "avg_pool_grad": (pool_avg.avg_pool_grad, pool_avg.plan_gradient),
-    "max_pool": (pool_max.max_pool, pool_max.plan_maximum),
-    "max_pool_grad": (pool_max.max_pool_grad, pool_max.plan_gradient),
-    "max_pool_grad_grad": (pool_max.max_pool_grad_grad, pool_max.plan_second),
+    "AvgPool3D": (pool_avg.avg_pool, pool_avg.plan_mean),
+    "AvgPool3DGrad": (pool_avg.avg_pool_grad, pool_avg.plan_gradient),
+    "MaxPool3D": (pool_max.max_pool, pool_max.plan_maximum),
+    "MaxPool3DGrad": (pool_max.max_pool_grad, pool_max.plan_gradient),
+    "MaxPool3DGradGrad": (pool_max.max_pool_grad_grad, pool_max.plan_second),
 }
 """What runs a pool, and what only plans it."""
-
-_FILTERS = {"conv3d": 1, "conv3d_input": 0}
-"""Which tensor of an op is a filter."""
 
 
 def run(problem: Problem, *tensors: torch.Tensor) -> torch.Tensor:
     """The result of a problem for the op's tensor inputs in order, all on one device."""
-    pool = _POOLS.get(problem.kernel)
+    pool = _POOLS.get(problem.op)
     for tensor in tensors:
         if not tensor.is_contiguous():
             tensors = _plain(problem, tensors)
@@ -37,16 +35,16 @@ def run(problem: Problem, *tensors: torch.Tensor) -> torch.Tensor:
 
 def _plain(problem: Problem, tensors: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
     """The data without gaps, but a filter as it lies, for that may be how a convolution wants it."""
-    at = _FILTERS.get(problem.kernel)
-    return tuple(tensor if index == at else tensor.contiguous() for index, tensor in enumerate(tensors))
+    sides = problem.map.inputs
+    return tuple(one if side is Side.TAPS else one.contiguous() for one, side in zip(tensors, sides, strict=True))
 
 
 def asked(problem: Problem, *tensors: torch.Tensor) -> list[paths.Answer]:
     """The paths that run a problem, and with `answer.may` what else could. A convolution may be measured for that."""
     tensors = _plain(problem, tensors)
-    if problem.kernel in _POOLS:
+    if problem.op in _POOLS:
         with paths.heard() as answers:  # A new object: what was planned for the old one is not asked again.
-            _POOLS[problem.kernel][1](replace(problem), *tensors)
+            _POOLS[problem.op][1](replace(problem), *tensors)
         return answers
     choice = tune.choose(problem, tensors)
     with paths.heard() as answers:
@@ -57,6 +55,6 @@ def asked(problem: Problem, *tensors: torch.Tensor) -> list[paths.Answer]:
 
 def describe(problem: Problem, *tensors: torch.Tensor) -> str:
     """Which kernel runs a problem, in words. A convolution is measured for that if it was not before."""
-    if problem.kernel in _POOLS:
+    if problem.op in _POOLS:
         return "Triton, " + ", ".join(dict.fromkeys(map(str, asked(problem, *tensors))))
     return str(tune.choose(problem, _plain(problem, tensors)))

@@ -21,6 +21,7 @@ import torch
 import triton
 
 from voxgrad._version import __version__
+from voxgrad.catalog.model import Side
 from voxgrad.catalog.problem import Problem
 from voxgrad.kernels.cuda import boxes, cudnn
 from voxgrad.kernels.cuda import conv3d as ours
@@ -28,6 +29,7 @@ from voxgrad.kernels.cuda.conv_common import FEW_CHANNELS, Config
 from voxgrad.kernels.cuda.cudnn import allows_tf32
 from voxgrad.kernels.cuda.launch import per_problem
 from voxgrad.kernels.cuda.paths import Fork, Need, Path, forced_at, met
+from voxgrad.kernels.names import KERNELS
 
 WORTH_MEASURING = 1e9
 """Floating-point operations from which a problem is worth a measurement."""
@@ -98,7 +100,7 @@ def call_of(choice: Choice, problem: Problem, like: torch.Tensor) -> Call:
     if choice.config is not None:
         return ours.prepared(problem, choice.config, like.dtype, like.device)
     may = cudnn.switches(like.dtype, deterministic=choice.engine != "cudnn")
-    function: Call = getattr(cudnn, problem.kernel)
+    function: Call = getattr(cudnn, KERNELS[problem.op])
     return lambda *tensors: function(problem, *tensors, may)
 
 
@@ -139,7 +141,7 @@ def describe(problem: Problem) -> str:
     axes = " ".join(f"{a.size}>{a.out}k{a.window}s{a.stride}d{a.dilation}b{a.before}" for a in problem.axes)
     layout = "NDHWC" if problem.channels_last else "NCDHW"
     shape = f"n{problem.batch} {problem.in_channels}>{problem.out_channels} g{problem.groups}"
-    return f"{problem.kernel} {problem.dtype.name} {layout} {shape} {axes}"
+    return f"{KERNELS[problem.op]} {problem.dtype.name} {layout} {shape} {axes}"
 
 
 def _fastest(problem: Problem, tensors: tuple[torch.Tensor, ...], options: list[Choice]) -> Choice:
@@ -228,11 +230,11 @@ def candidates(problem: Problem, dtype: torch.dtype) -> list[Choice]:
 
 def _reduced(problem: Problem, dtype: torch.dtype) -> bool:
     # Of TF32, ours has the better filter gradients.
-    return dtype == torch.float32 and allows_tf32() and problem.kernel != "conv3d_filter"
+    return dtype == torch.float32 and allows_tf32() and problem.map.output is not Side.TAPS
 
 
 def _columns(problem: Problem) -> int:
-    return problem.in_channels if problem.kernel == "conv3d_input" else problem.out_channels
+    return problem.in_channels if problem.map.output is Side.CELLS else problem.out_channels
 
 
 ENGINE = Fork(
@@ -255,13 +257,13 @@ SIZE = Fork(
 
 def possible(problem: Problem, configs: list[Config]) -> list[Config]:
     """Those that could run it."""
-    fork = ours.CONVS[problem.kernel]
+    fork = ours.CONVS[KERNELS[problem.op]]
     return [config for config in configs if met(fork[config.kind].needs, problem, config.bk)]
 
 
 def _configs(problem: Problem, dtype: torch.dtype) -> list[Config]:
     """Those that are tried; a kind that is forced alone, if it is one that large problems like this have."""
-    wanted = forced_at(problem.kernel)
+    wanted = forced_at(KERNELS[problem.op])
     if not wanted and SIZE.takes("tiny", operations(problem)):
         positions = problem.batch * math.prod(axis.out for axis in problem.axes)
         return [Config(32, 32, 32, 4, 2, int(positions <= _ONE_SPLIT), "whole")]
@@ -271,11 +273,11 @@ def _configs(problem: Problem, dtype: torch.dtype) -> list[Config]:
 
 def _tuned_configs(problem: Problem, dtype: torch.dtype) -> list[Config]:
     few = problem.in_channels <= FEW_CHANNELS and problem.groups == 1
-    if problem.kernel == "conv3d_filter":
+    if problem.map.output is Side.TAPS:
         return _filter_configs(problem, dtype, few)
     if few:
         return _few_configs(problem, dtype)
-    forward = problem.kernel == "conv3d"
+    forward = problem.map.output is Side.WINDOWS
     columns = (problem.out_channels if forward else problem.in_channels) // problem.groups
     source = (problem.in_channels if forward else problem.out_channels) // problem.groups
     tiles = _TILES[_family(dtype)][_width(columns)]
@@ -295,7 +297,7 @@ def _box_configs(problem: Problem, dtype: torch.dtype, columns: int) -> list[Con
     made, deep = [], boxes.depth(problem)
     if columns <= 32:
         made.append(Config(128, columns, min(32, deep), 4, 2, 0, "box stack"))
-    if problem.kernel == "conv3d_input":
+    if problem.map.output is Side.CELLS:
         made += [
             Config(bm, bn, bk, warps, stages, 0, "box pairs", across=across)
             for bm, bn, bk, warps, stages, across in _PAIRS[_width(columns)] if bk <= deep
@@ -314,7 +316,7 @@ def _few_configs(problem: Problem, dtype: torch.dtype) -> list[Config]:
     taps = math.prod(axis.window for axis in problem.axes) * problem.in_channels
     columns = min(64, max(16, triton.next_power_of_2(problem.out_channels)))
     tf32 = dtype == torch.float32 and allows_tf32()
-    if problem.kernel == "conv3d_input":
+    if problem.map.output is Side.CELLS:
         deep = min(32, max(16, triton.next_power_of_2(problem.out_channels)))
         plain = [Config(128, 32, deep, 4, 3, 0, "few"), Config(64, 32, deep, 4, 2, 0, "few")]
         boxed = [(256, 32, 32, 8, 4), (256, 32, 64, 8, 3)]
