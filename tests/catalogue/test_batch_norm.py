@@ -129,3 +129,12 @@ def test_third_order() -> None:
     numeric = _differences(second, x, 0.04)
     found = session.run(derivatives[3], {start: x.astype(np.float32)})
     np.testing.assert_allclose(found, numeric, atol=2e-3 * np.abs(numeric).max())
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_an_empty_batch_has_no_statistics(training: bool) -> None:
+    one = np.ones(2, np.float32)
+    made = vg.raw_ops.FusedBatchNormV3(
+        x=np.zeros((0, 2, 2, 2), np.float32), scale=one, offset=one, mean=one, variance=one, is_training=training
+    )
+    assert made.y.shape == (0, 2, 2, 2) and np.isnan(made.batch_mean).all() and np.isnan(made.batch_variance).all()

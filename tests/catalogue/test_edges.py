@@ -53,10 +53,16 @@ VALUES += (
     ("StridedSliceGrad", {"shape": _EMPTY[:, 0], "begin": _EMPTY[:, 0], "end": _EMPTY[:, 0], "strides": _EMPTY[:, 0],
                           "dy": np.array(b"ab", object)}, b"ab"),
     ("MaxPool", {"input": _floats(1, 2, 3).reshape(1, 1, 3, 1), **_SAME_JUMP}, [[[[1]]]]),
+    ("AsString", {"input": np.array([b"abc"], object), "precision": 2}, [b"abc"]),
+    ("LinSpace", {"start": np.float64(INF), "stop": np.float64(1), "num": np.int32(1)}, [INF]),
+    ("Polygamma", {"a": _floats(1, 3), "x": _floats(-2, 0)}, [INF, INF]),
+    ("SparseToDense", {"sparse_indices": np.zeros((1, 0), np.int64), "output_shape": np.zeros(0, np.int64),
+                       "sparse_values": np.array(b"12", object), "default_value": np.array(b"a", object)}, b"12"),
 )  # fmt: skip
 
 REFUSED: tuple[tuple[str, dict[str, Any]], ...] = (
     ("SplitV", {"value": _TWICE, "size_splits": np.array([-1]), "axis": 0, "num_split": 1}),
+    ("SplitV", {"value": np.ones(4), "size_splits": np.array([-2, 1, 2, -1]), "axis": 0, "num_split": 4}),
     ("MirrorPadGrad", {"input": np.ones((0, 4)), "paddings": np.zeros((2, 2), np.int32), "mode": "SYMMETRIC"}),
     ("GatherNd", {"params": np.ones((2, 0)), "indices": np.array([[1]])}),
     ("ScatterNd", {"indices": np.zeros((1, 0), np.int32), "updates": np.ones((1, 3)), "shape": np.int32([3])}),
@@ -108,9 +114,17 @@ def test_tensorflow_says_so() -> None:
 
 def test_special_functions_outside_their_domain_are_nan() -> None:
     for op, arguments in (("Igamma", {"a": 0, "x": 1}), ("Igammac", {"a": 0, "x": 1}), ("Zeta", {"x": 2.8, "q": 0}),
-                          ("Betainc", {"a": 0, "b": 1, "x": 0.5})):  # fmt: skip
+                          ("Betainc", {"a": 0, "b": 1, "x": 0.5}), ("Polygamma", {"a": 2, "x": -2}),
+                          ("Polygamma", {"a": 0, "x": 0})):  # fmt: skip
         given = {name: _floats(value) for name, value in arguments.items()}
         assert np.isnan(getattr(vg.raw_ops, op)(**given)).all(), op
+
+
+def test_an_infinity_stays_with_the_channels_around_it() -> None:
+    given = {name: np.ones((1, 1, 1, 4), np.float32) for name in ("input_grads", "input_image", "output_image")}
+    given["input_image"][..., 3] = INF
+    found = vg.raw_ops.LRNGrad(**given, depth_radius=1, beta=1.0)[0, 0, 0]
+    assert np.isfinite(found[:2]).all() and not np.isfinite(found[2:]).all()
 
 
 def test_a_small_tail_keeps_its_digits_in_single_precision() -> None:

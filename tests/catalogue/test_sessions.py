@@ -80,6 +80,28 @@ def test_a_variable_is_read_when_its_reader_runs() -> None:
         run("Assign", ref, np.ones(3, np.float32))
 
 
+def test_a_variable_without_elements_needs_no_value() -> None:
+    run = Session()
+    assert run("IsVariableInitialized", run("VariableV2", block="none", shape=[2, 0], dtype="string"))
+    assert not run("IsVariableInitialized", run("VariableV2", block="some", shape=[2, 1], dtype="string"))
+
+
+def test_ftrl_overflows_as_a_sum_does_and_proximal_steps_refuse_wrong_rates() -> None:
+    run = Session()
+
+    def rate(value: float) -> Any:
+        return np.array(value, np.float64)
+
+    refs = [run("VariableV2", block=name, shape=[1], dtype="float64") for name in "abc"]
+    for ref in refs:
+        run("Assign", ref, np.ones(1))
+    huge = np.array([-1.7e308])
+    assert np.isnan(value_of(run("ApplyFtrl", *refs, huge, rate(0.1), rate(0.05), rate(0.02), rate(-0.5)))).all()
+    for wrong in ((-1, 0, 0), (0.1, -1, 0), (0.1, 0, -1)):
+        with pytest.raises(InvalidArgumentError, match="VG003"):
+            run("ApplyProximalAdagrad", *refs[:2], *map(rate, wrong), huge)
+
+
 def test_shared_names_share() -> None:
     run = Session()
     a = run("VariableV2", block="a", shape=[], dtype="int32", shared_name="n")
@@ -141,6 +163,7 @@ def test_fifo_queue() -> None:
         run("QueueEnqueueV2", queue, [number(1), one(b"a")])
     with pytest.raises(OutOfRangeError, match="closed"):
         run("QueueCloseV2", queue)
+    run("QueueCloseV2", queue, cancel_pending_enqueues=True)
     for op in ("QueueDequeueManyV2", "QueueDequeueUpToV2"):
         with pytest.raises(InvalidArgumentError, match="n must be 0 or more"):
             run(op, queue, number(-1), component_types=types)
@@ -153,6 +176,15 @@ def test_slices_of_different_numbers_are_not_put_at_all() -> None:
         with pytest.raises(InvalidArgumentError, match="VG012"):
             run("QueueEnqueueManyV2", queue, parts)
     assert run("QueueSizeV2", queue) == 0
+
+
+def test_a_queue_looks_at_slices_of_which_there_are_none() -> None:
+    run = Session()
+    queue = run("FIFOQueueV2", component_types=["int32"], shapes=[[1]])
+    run("QueueEnqueueManyV2", queue, [np.zeros((0, 1), np.int32)])
+    for wrong in (np.zeros((0, 1, 1), np.int32), np.zeros((0, 1), np.float32)):
+        with pytest.raises(InvalidArgumentError, match=r"components\[0\]"):
+            run("QueueEnqueueManyV2", queue, [wrong])
 
 
 def test_other_queues() -> None:
@@ -209,6 +241,18 @@ def test_fixed_length_records(tmp_path: Path) -> None:
     assert run("ReaderNumWorkUnitsCompletedV2", reader) == 2
     raw = run("DecodeRaw", values, out_type="uint8")
     assert raw.tolist() == [[99, 99]]
+
+
+def test_a_file_shorter_than_its_header_is_told_once(tmp_path: Path) -> None:
+    (tmp_path / "short").write_bytes(b"H")
+    (tmp_path / "a.bin").write_bytes(b"HHaa")
+    run = Session(tmp_path)
+    queue = run("FIFOQueueV2", block="q", component_types=["string"], shapes=[])
+    run("QueueEnqueueManyV2", queue, [text(b"short", b"a.bin")])
+    reader = run("FixedLengthRecordReaderV2", block="r", record_bytes=2, header_bytes=2)
+    with pytest.raises(VoxgradError, match=r"VG053 .*header of 2 bytes.*short, 1 bytes"):
+        run("ReaderReadV2", reader, queue)
+    assert run("ReaderReadV2", reader, queue)[1].item() == b"aa"
 
 
 def test_other_readers(tmp_path: Path) -> None:

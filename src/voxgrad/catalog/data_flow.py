@@ -13,7 +13,7 @@ from voxgrad.catalog.shapes import fixed, has_rank, specs, unknown
 from voxgrad.errors import Faults
 
 _HANDLE = Input("handle", dtypes.RESOURCE, "The queue.")
-_TIMEOUT = Attr("timeout_ms", "int", "Without effect here: nothing waits.", -1)
+_TIMEOUT = Attr("timeout_ms", "int", "Nothing waits here; a closed queue may be closed again with it.", -1)
 _TYPES = Attr("component_types", "types", "The types of the parts of an entry.")
 _SHAPES = Attr("shapes", "shapes", "Their shapes; empty for any.", ())
 _CAPACITY = Attr("capacity", "int", "How many entries fit; negative for any number.", -1)

@@ -305,6 +305,9 @@ def _split_v_infer(call: Call, faults: Faults) -> tuple[Any, ...] | None:
     if at is None:
         return None
     stated = sum(size for size in sizes if size != -1)
+    if any(known(size) and size < -1 for size in sizes):
+        faults.add("VG003", "size_splits", wanted="be sizes, or -1 for what is left", got=text(sizes))
+        return None
     if sizes == (-1,):
         # TensorFlow compares a single size with the axis before it works out what -1 stands for.
         faults.add("VG003", "size_splits", wanted="state the size of a single part", got=-1)

@@ -32,7 +32,12 @@ def forward(run: Run, x: Array, scale: Array, offset: Array, mean: Array, varian
     axes, shape, count = _layout(run, x)
     used_mean, used_variance = mean, variance
     new_mean, new_variance = mean, variance
-    if attrs["is_training"]:
+    if not count:
+        # Nothing has no statistics, in training or not.
+        new_mean = new_variance = xp.full_like(offset, math.nan)
+        if attrs["is_training"]:
+            used_mean, used_variance = new_mean, new_variance
+    elif attrs["is_training"]:
         used_mean = xp.mean(x, axis=axes)
         used_variance = xp.mean(xp.square(x - xp.reshape(used_mean, shape)), axis=axes)
         new_mean, new_variance = used_mean, used_variance * (count / max(1, count - 1))

@@ -100,6 +100,9 @@ def _unpacked(run: Run, name: str, encoding: str) -> bytes:
 def _fixed_records(run: Run, attrs: Any, name: str) -> Iterator[Record]:
     size, hop = attrs["record_bytes"], attrs["hop_bytes"] or attrs["record_bytes"]
     data = _unpacked(run, name, attrs["encoding"])
+    if len(data) < attrs["header_bytes"]:
+        wanted = f"name files with a header of {attrs['header_bytes']} bytes"
+        run.fail("queue_handle", wanted=wanted, got=f"{name}, {len(data)} bytes long", code="VG053")
     end = len(data) - attrs["footer_bytes"]
     for number, at in enumerate(range(attrs["header_bytes"], end - size + 1, hop)):
         yield f"{name}:{number}".encode(), data[at : at + size]

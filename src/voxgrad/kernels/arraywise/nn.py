@@ -181,6 +181,16 @@ def _neighbours(run: Run, x: Array) -> Array:
     return run.xp.matmul(x, moved_to(near.astype(to_numpy(x[:0]).dtype), x))
 
 
+def _within(run: Run, x: Array) -> Array:
+    """The same sum, channel by channel: infinities and NaN stay with the channels around them."""
+    channels, total = x.shape[-1], run.xp.zeros_like(x)
+    radius = min(run.attrs["depth_radius"], channels)
+    for offset in range(-radius, radius + 1):
+        first, end = max(0, -offset), min(channels, channels - offset)
+        total[..., first:end] += x[..., first + offset : end + offset]
+    return total
+
+
 @kernel(widen=True)
 def lrn(run: Run, x: Array) -> Array:
     """Each channel divided by a power of the squares around it."""
@@ -192,8 +202,8 @@ def lrn(run: Run, x: Array) -> Array:
 def lrn_grad(run: Run, dy: Array, x: Array, y: Array) -> Array:
     """The gradient of lrn."""
     alpha, beta = run.attrs["alpha"], run.attrs["beta"]
-    norm = run.attrs["bias"] + alpha * _neighbours(run, x * x)
-    return dy * norm**-beta - 2 * alpha * beta * x * _neighbours(run, dy * y / norm)
+    norm = run.attrs["bias"] + alpha * _within(run, x * x)
+    return dy * norm**-beta - 2 * alpha * beta * x * _within(run, dy * y / norm)
 
 
 @kernel()

@@ -121,6 +121,8 @@ def split(run: Run, axis: Array, value: Array) -> Any:
 def split_v(run: Run, value: Array, size_splits: Array, axis: Array) -> Any:
     """Parts of stated sizes."""
     sizes = integers(size_splits)
+    if min(sizes, default=0) < -1:
+        run.fail("size_splits", wanted="be sizes, or -1 for what is left", got=sizes, code="VG003")
     rest = value.shape[integer(axis)] - sum(size for size in sizes if size != -1)
     if rest < 0 or (rest and -1 not in sizes):
         wanted = f"add up to {value.shape[integer(axis)]}"
@@ -451,6 +453,8 @@ def lin_space(run: Run, start: Array, stop: Array, num: Array) -> Array:
         run.fail("num", wanted="be at least 1", got=count)
     step = (last - first) / np.asarray(max(1, count - 1), first.dtype)
     made = first + step * np.arange(count, dtype=first.dtype)
+    # Both ends as they are given: infinity plus 0 times a step may be no number.
+    made[0] = first
     if count > 1:
         made[-1] = last
     return run.make(made, element_type(start))

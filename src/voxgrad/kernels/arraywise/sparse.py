@@ -26,7 +26,7 @@ def to_dense(run: Run, indices: Array, shape: Array, values: Array, default: Arr
     if run.attrs["validate_indices"] and len(places) > 1:
         _check_order(run, places, sizes)
     out = np.full(sizes, to_numpy(default)[()], dtype=source.dtype)
-    out[tuple(places.T)] = source.reshape(-1) if source.ndim else source
+    out[tuple(places.T)] = source.reshape(-1) if source.ndim else source[()]
     return moved_to(out, values)
 
 

@@ -86,6 +86,8 @@ for _name in _SCIPY:
 def _polygamma(run: Run, a: Array, x: Array) -> Array:
     order, at = to_numpy(a).astype(np.float64), to_numpy(x).astype(np.float64)
     whole = (order >= 0) & (order == np.floor(order))
+    # A function of even order has different signs on both sides of a pole.
+    whole = whole & ((at > 0) | (at != np.floor(at)) | (order % 2 == 1))
     made = np.where(whole, _scipy(run).polygamma(np.where(whole, order, 0).astype(int), at), np.nan)
     return cast(moved_to(made, a), element_type(a))
 

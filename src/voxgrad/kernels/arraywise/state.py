@@ -17,8 +17,11 @@ from voxgrad.kernels.arraywise.namespace import Array, element_type, integer, mo
 @kernel()
 def variable(run: Run) -> Ref:
     """The variable of this block, or the shared one that it names."""
-    shared = run.attrs["shared_name"]
-    return Ref(run.context.state, f"{run.attrs['container']}/{shared}" if shared else run.context.block)
+    shared, shape = run.attrs["shared_name"], run.attrs["shape"]
+    ref = Ref(run.context.state, f"{run.attrs['container']}/{shared}" if shared else run.context.block)
+    if not ref.ready and shape is not None and 0 in shape and None not in shape:
+        ref.assign(run.make(np.zeros(shape), run.attrs["dtype"]))  # without elements there is no value to wait for
+    return ref
 
 
 @kernel()

@@ -123,8 +123,10 @@ def _written(run: Run, dtype: DType) -> Callable[[Any], bytes]:
         if dtype.kind == "bool":
             return b"true" if value else b"false"
         if dtype.kind == "string":
+            if not width:
+                return bytes(value)
             shown = bytes(value)[: attrs["precision"]] if attrs["precision"] >= 0 else bytes(value)
-            return shown.ljust(int(width or 0)) if fill == "-" else shown.rjust(int(width or 0))
+            return shown.ljust(int(width)) if fill == "-" else shown.rjust(int(width))
         if dtype.kind == "complex":
             return f"({real(value.real)},{real(value.imag)})".encode()
         sign = "" if dtype.kind == "uint" and fill in (" ", "+") else fill  # a number without a sign shows none

@@ -117,7 +117,7 @@ def ftrl(run: Run, var: Array, accum: Array, linear: Array, grad: Array, lr: Arr
         bound, quadratic = l1 * lr, new + 2 * l2 * lr
     else:
         linear = linear + grad - (new - old) / lr * var
-        bound, quadratic = l1 + linear * 0, new / lr + 2 * l2
+        bound, quadratic = l1, new / lr + 2 * l2
     moved = (xp.sign(linear) * bound - linear) / quadratic
     var = xp.where(xp.abs(linear) > bound, moved, xp.zeros_like(moved))
     return var, total, linear
@@ -141,6 +141,11 @@ def proximal_gradient_descent(run: Run, var: Array, alpha: Array, l1: Array, l2:
 @_step("proximal_adagrad")
 def proximal_adagrad(run: Run, var: Array, accum: Array, lr: Array, l1: Array, l2: Array, grad: Array) -> Arrays:
     """Proximal Adagrad."""
+    if not bool(lr > 0):
+        run.fail("lr", wanted="be above 0", got=float(lr), code="VG003")
+    for name, strength in (("l1", l1), ("l2", l2)):
+        if not bool(strength >= 0):
+            run.fail(name, wanted="be 0 or more", got=float(strength), code="VG003")
     accum = accum + grad * grad
     rate = lr / run.xp.sqrt(accum)
     return _shrunk(run, var - grad * rate, rate, l1, l2), accum
