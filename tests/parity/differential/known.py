@@ -16,50 +16,135 @@ import ml_dtypes
 import numpy as np
 
 from voxgrad.catalog.registry import OPS
+from voxgrad.kernels.element_types import numpy_type
+
+from . import ours as here
+from .slopes import gap, off_quotient
+from .windows import pooled
 
 Job = dict[str, Any]
 
 
+def _given(job: Job) -> Iterator[Any]:
+    """All that a call or a script hands over."""
+    for call in [job["call"], *(step.inputs for step in job.get("steps", ()))]:
+        for value in call.values():
+            yield from value if isinstance(value, list) else [value]
+
+
 def _arrays(job: Job) -> Iterator[Any]:
-    for value in job["call"].values():
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, (np.ndarray, np.generic)) and one.dtype.name in _LIMITS:
-                yield np.asarray(one)
+    for one in _given(job):
+        if isinstance(one, (np.ndarray, np.generic)) and one.dtype.name in _LIMITS:
+            yield np.asarray(one)
 
 
 _LIMITS = {name: ml_dtypes.finfo(name.replace("complex64", "float32").replace("complex128", "float64"))
            for name in ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")}  # fmt: skip
+_ROUGH = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 2e-3, "complex64": 2e-3, "float64": 1e-8, "complex128": 1e-8}
 
 
 def _parts(array: Any) -> Any:
     return np.stack([array.real, array.imag]).astype(np.float64) if array.dtype.kind == "c" else array.astype(float)
 
 
-def extreme(job: Job) -> bool:
-    """An input is infinite, NaN, or so large or small that its square leaves the type."""
+# Tests of cells: which of an array are such
+
+
+Test = Callable[[Any], Any]
+
+
+def _of_parts(test: Callable[[Any, Any], Any]) -> Test:
+    """A test of the size of a number, or of either part of a complex one, and the limits of its type."""
+
+    def cells(array: Any) -> Any:
+        with np.errstate(all="ignore"):
+            found = test(np.abs(_parts(array)), _LIMITS[array.dtype.name])
+        return found.any(axis=0) if array.dtype.kind == "c" else found
+
+    return cells
+
+
+extreme = _of_parts(lambda size, limit: ~np.isfinite(size) | (size > float(limit.max) ** 0.5) | (
+    (size < float(limit.tiny) ** 0.5) & (size > 0)))  # fmt: skip
+"""Infinite, NaN, or so large or small that its square leaves the type."""
+small = _of_parts(lambda size, limit: (size < 2 * float(limit.tiny)) & (size > 0))
+"""Hardly above the smallest normal number, or below."""
+denormal = _of_parts(lambda size, limit: (size < float(limit.tiny)) & (size > 0))
+"""Between 0 and the smallest normal number."""
+special = _of_parts(lambda size, limit: ~np.isfinite(size) | (size > 0.4 * float(limit.max)))
+"""Infinite, NaN or near the largest number."""
+
+
+def touched(job: Job, shape: tuple[int, ...], test: Test) -> Any:
+    """The cells of a result that come from inputs which pass a test: cell by cell where these broadcast, else none."""
+    made = np.zeros(shape, bool)
     for array in _arrays(job):
-        size, limit = np.abs(_parts(array)), _LIMITS[array.dtype.name]
-        high, low = float(limit.max) ** 0.5, float(limit.tiny) ** 0.5
-        if (~np.isfinite(size) | (size > high) | ((size < low) & (size > 0))).any():
-            return True
-    return False
+        found = np.asarray(test(array))
+        try:
+            made |= np.broadcast_to(found, shape)
+        except ValueError:
+            continue
+    return made
 
 
-def denormal(job: Job) -> bool:
-    """An input lies between 0 and the smallest normal number."""
-    return any(
-        bool(((size := np.abs(_parts(array))) < float(_LIMITS[array.dtype.name].tiny))[size > 0].any())
-        for array in _arrays(job)
-    )
+def _pairs(ours: Any, theirs: Any) -> Iterator[tuple[Any, Any]]:
+    """The results of both sides, side by side: of a call, or of all steps of a script."""
+    if "steps" in ours and "steps" in theirs:
+        for one, two in zip(ours["steps"], theirs["steps"], strict=False):
+            yield from _pairs(one, two)
+    for one, two in zip(_flat(ours.get("outputs", ())), _flat(theirs.get("outputs", ())), strict=False):
+        if one is not None and two is not None:
+            yield np.asarray(one), np.asarray(two)
 
 
-def special(job: Job) -> bool:
-    """An input is infinite, NaN or near the largest number."""
-    return any(
-        bool((~np.isfinite(parts) | (np.abs(parts) > 0.4 * float(_LIMITS[array.dtype.name].max))).any())
-        for array in _arrays(job)
-        for parts in [_parts(array)]
-    )
+def _flat(entries: Any) -> list[Any]:
+    return [one for entry in entries for one in (entry if isinstance(entry, (list, tuple)) else [entry])]
+
+
+def _far(one: Any, two: Any) -> Any:
+    """The cells in which two results differ by more than roundings."""
+    if one.dtype.name not in _ROUGH:
+        return one != two
+    wide = np.complex128 if one.dtype.kind == "c" else np.float64
+    with np.errstate(all="ignore"):
+        left, right = one.astype(wide), two.astype(wide)
+        size = np.maximum(np.abs(left), np.abs(right))
+        near = np.abs(left - right) <= np.maximum(
+            _ROUGH[one.dtype.name] * size, 2 * float(_LIMITS[one.dtype.name].tiny)
+        )
+    return ~(near | (left == right) | (np.isnan(left) & np.isnan(right)))
+
+
+def only_cells(where: Callable[[Job, Any, Any], Any]) -> Condition:
+    """The results are far apart in some of these cells only. `where(job, ours, theirs)` says in which."""
+
+    def condition(job: Job, ours: Any, theirs: Any) -> bool:
+        for one, two in _pairs(ours, theirs):
+            if one.shape != two.shape or bool((_far(one, two) & ~where(job, one, two)).any()):
+                return False
+        return True
+
+    return condition
+
+
+def from_cells(test: Test) -> Condition:
+    """The results are far apart only in cells that come from inputs which pass a test."""
+    return only_cells(lambda job, one, two: touched(job, one.shape, test))
+
+
+def unbounded(job: Job, one: Any, two: Any) -> Any:
+    """Cells that are no number, or infinite, on one side."""
+    if one.dtype.name not in _LIMITS:
+        return np.zeros(one.shape, bool)
+    return ~(np.isfinite(_parts(one)) & np.isfinite(_parts(two))).reshape(-1, *one.shape).all(axis=0)
+
+
+# Tests of calls
+
+
+def has(test: Test) -> Callable[[Job], bool]:
+    """An input has a cell that passes a test."""
+    return lambda job: any(bool(np.any(test(array))) for array in _arrays(job))
 
 
 def is_complex(job: Job) -> bool:
@@ -68,8 +153,11 @@ def is_complex(job: Job) -> bool:
 
 
 def empty(job: Job, ours: Any, theirs: Any) -> bool:
-    """TensorFlow's result has no elements."""
-    return all(np.size(one) == 0 for one in theirs.get("outputs", [1]))
+    """TensorFlow's result has no elements: that of the call, or of the step that is refused here."""
+    for one, two in zip(ours.get("steps", ()), theirs.get("steps", ()), strict=False):
+        if "error" in one:
+            return empty(job, one, two)
+    return all(np.size(one) == 0 for one in _flat(theirs.get("outputs", [1])))
 
 
 def dilated(job: Job) -> bool:
@@ -79,12 +167,102 @@ def dilated(job: Job) -> bool:
 
 def other_output(job: Job, ours: Any, theirs: Any) -> bool:
     """The orig_output of a max-pool gradient is not the pool of its orig_input."""
-    import voxgrad as vg
-
     call = job["call"]
     attrs = {attr.name: call[attr.name] for attr in OPS["MaxPool"].attrs}
-    data, given = (call[name].astype(np.float64) for name in ("orig_input", "orig_output"))
-    return not np.array_equal(vg.raw_ops.MaxPool(input=data, **attrs), given, equal_nan=True)
+    made = pooled("MaxPool", call["orig_input"], attrs)
+    return not np.array_equal(made.astype(np.float64), call["orig_output"].astype(np.float64), equal_nan=True)
+
+
+def _flush(value: Any) -> Any:
+    """Zeros for numbers below the smallest normal one."""
+    if isinstance(value, list):
+        return [_flush(one) for one in value]
+    if not isinstance(value, np.ndarray) or value.dtype.name not in _LIMITS:
+        return value
+    if value.dtype.kind == "c":
+        return (_flush(np.array(value.real)) + 1j * _flush(np.array(value.imag))).astype(value.dtype)
+    return np.where(denormal(value), np.zeros((), value.dtype), value)
+
+
+def flushed(job: Job, ours: Any, theirs: Any) -> bool:
+    """Every cell is as here, or as it is here where numbers below the smallest normal one are taken for 0."""
+    if not has(small)(job) or "error" in ours:
+        return False
+    again = here.answer({**job, "call": {name: _flush(value) for name, value in job["call"].items()}})
+    for (one, two), (zero, _) in zip(_pairs(ours, theirs), _pairs(again, theirs), strict=False):
+        far = _far(zero, two) if zero.shape == two.shape else np.True_
+        if one.shape == two.shape:
+            far = far & _far(one, two)
+        if bool(np.any(far)):
+            return False
+    return "error" not in again
+
+
+def unchosen(job: Job, ours: Any, theirs: Any) -> bool:
+    """Sparse segments differ in rows that no index and no segment names, and in no others."""
+    call, backward = job["call"], job["op"].endswith("Grad")
+    named = ("indices", "segment_ids") if backward else ("segment_ids", "indices")
+    for kind, rows in zip(("outputs", "first"), (call[name] for name in named), strict=True):
+        for one, two in zip(ours.get(kind, ()), theirs.get(kind, ()), strict=True):
+            if one is not None and two is not None:
+                kept = [row for row in set(rows.tolist()) if row < len(one)]
+                if one.shape != two.shape or bool(_far(one[kept], two[kept]).any()):
+                    return False
+    return True
+
+
+def denormal_quotient(job: Job, one: Any, two: Any) -> Any:
+    """Cells of a division whose quotient lies between 0 and the smallest normal number."""
+    if one.dtype.name not in _LIMITS:
+        return np.zeros(one.shape, bool)
+    with np.errstate(all="ignore"):
+        return denormal(np.asarray(job["call"]["x"] / job["call"]["y"]).astype(one.dtype))
+
+
+def unfit(job: Job, one: Any, two: Any) -> Any:
+    """Cells of a cast whose floats do not fit the integers."""
+    if one.dtype.kind not in "iu":
+        return np.zeros(one.shape, bool)
+    limit, value = np.iinfo(one.dtype), np.asarray(job["call"]["x"])
+    real = np.trunc((value.real if value.dtype.kind == "c" else value).astype(np.float64))
+    # The largest integer may be no float: the first float past it is.
+    return ~((real >= float(limit.min)) & (real < float(limit.max) + (1 if limit.bits < 64 else 0)))
+
+
+def lost_conjugate(job: Job, ours: Any, theirs: Any) -> bool:
+    """TensorFlow's first derivatives are the conjugates of ours; or ours are right: the second fit their quotients."""
+    if not is_complex(job):
+        return False
+    pairs = [
+        pair for pair in zip(ours["first"], theirs["first"], strict=True) if pair[0] is not None and pair[1] is not None
+    ]
+    if any(gap(*pair) for pair in pairs):
+        return not any(gap(np.conj(one), two) for one, two in pairs)
+    return not off_quotient(job, ours["second"], 2)
+
+
+def stopped_statistics(job: Job, ours: Any, theirs: Any) -> bool:
+    """TensorFlow's second derivative by x is ours, with what ours by mean and variance carry to x, but for a level.
+
+    It takes the variance about a mean that it holds fixed. Ours does not change where all of a channel moves.
+    """
+    call, (_, dx, _, dmean, dvariance, *_) = job["call"], ours["second"]
+    if not call["is_training"] or dx is None or dmean is None or dvariance is None:
+        return False
+    x, wide = call["x"].astype(np.float64), [one.astype(np.float64) for one in (dx, dmean, dvariance)]
+    axis = 1 if call["data_format"][1] == "C" else x.ndim - 1
+    over = tuple(one for one in range(x.ndim) if one != axis)
+    level, slope = (np.expand_dims(one, over) * x.shape[axis] / x.size for one in wide[1:])
+    whole = wide[0] + level + 2 * slope * (x - x.mean(over, keepdims=True))
+    shift = (theirs["second"][1] - whole).mean(over, keepdims=True)
+    still = whole.sum(over).astype(dx.dtype)
+    return not gap((whole + shift).astype(dx.dtype), theirs["second"][1]) and not gap(still, 0 * still)
+
+
+def beside_nan(job: Job, one: Any, two: Any) -> Any:
+    """Cells of a pool, or of its gradient, whose sample and channel have a NaN in the input."""
+    data = job["call"].get("orig_input", job["call"].get("input")).astype(np.float64)
+    return np.broadcast_to(np.isnan(data).any(axis=tuple(range(1, data.ndim - 1)), keepdims=True), one.shape)
 
 
 Condition = Callable[[Job, dict[str, Any], dict[str, Any]], bool]
@@ -95,7 +273,18 @@ def when(*tests: Callable[[Job], bool]) -> Condition:
     return lambda job, ours, theirs: all(test(job) for test in tests)
 
 
+def both(*conditions: Condition) -> Condition:
+    """All of these conditions hold."""
+    return lambda job, ours, theirs: all(one(job, ours, theirs) for one in conditions)
+
+
+def attribute(name: str, test: Callable[[Any], bool]) -> Callable[[Job], bool]:
+    """An argument passes a test."""
+    return lambda job: bool(test(job["call"][name]))
+
+
 ALWAYS: Condition = when()
+_VALUE = r"value|step \w+ \w+: value"
 
 
 @dataclass(frozen=True)
@@ -131,20 +320,28 @@ KNOWN = (
           "Signature mismatch"),
     Known(".*", "accepted|script", "It ends its process on a check that a user cannot see.", "aborted the process"),
     # What it does not look at
-    Known(".*", "refused", "It does not look at indices where nothing is copied.", "VG043|VG003", empty),
+    Known(".*", "refused|step", "It does not look at indices where nothing is copied, nor at bounds where nothing is "
+          "drawn.", "VG043|VG003", empty),
     Known("SqrtGrad|RsqrtGrad|ReciprocalGrad|InvGrad|SigmoidGrad|TanhGrad", "refused|gradient refused",
           "Its kernels broadcast, which its shape functions deny: a graph gets the shape of y.", "VG012|VG001"),
-    Known("AvgPoolGrad", "refused", "It does not compare the gradient with the pool, and reads past it.",
+    Known("AvgPool(3D)?Grad", "refused", "It does not compare the gradient with the pool, and reads past it.",
           "VG012|VG007"),
+    Known("MaxPool.*", "refused", "It does not look at explicit_paddings beside another padding.",
+          "explicit_paddings must be empty unless"),
     Known("MaxPoolGrad", "value", "It pools again instead of looking at orig_output.", condition=other_output),
     Known("DepthwiseConv2dNative.*", "accepted", "Its kernels have equal strides only.", "equal length strides"),
     Known("Depthwise.*", "refused", "It does not look at the length of dilations, nor at those of other axes.",
           "dilations"),
     Known("Depthwise.*|Conv2D.*", "refused", "A filter without taps sums nothing; Conv3D refuses it there too.",
           "VG017"),
-    Known("FusedBatchNorm.*", "refused", "It does not look at statistics that it does not use.", "VG013|VG012"),
-    Known("Const", "refused", "Its Python cuts fractions off before the op sees them.", "fraction|VG0"),
-    Known("BroadcastArgs|BroadcastGradientArgs", "refused", "It takes a negative size for a size.", "VG0"),
+    Known("FusedBatchNorm.*", "refused", "It does not look at statistics that it does not use.",
+          r"VG01[23] \w+: (mean|variance|reserve_space_\d) "),
+    Known("Const", "refused", "Its Python makes the type before the op sees it: fractions are cut off, -1 wraps.",
+          condition=lambda job, ours, theirs: job["call"]["value"].dtype != numpy_type(job["call"]["dtype"])),
+    Known("BroadcastArgs|BroadcastGradientArgs", "refused", "It takes a negative size for a size.",
+          condition=lambda job, ours, theirs: min(*job["call"]["s0"].ravel(), *job["call"]["s1"].ravel(), 0) < 0),
+    Known("Conv3DBackpropFilterV2|AvgPool3DGrad", "accepted", "Sizes may be int64 here, as NumPy makes them.",
+          "expected to be a int32 tensor but is a int64"),
     Known("SparseReshape|SparseTensorDenseMatMul", "refused", "It computes with places outside the tensor.", "inside"),
     Known("Scatter(Update|Add|Sub|Mul|Div|NdUpdate|NdAdd|NdSub)", "step s0", "It takes a scalar variable for one row.",
           "without rows"),
@@ -152,39 +349,48 @@ KNOWN = (
     Known("Save|Restore|SaveV2|RestoreV2", "step s ", "Not here: Save keeps numbers, no texts.", "hold numbers"),
     # Numbers
     Known("Round", "value", "It rounds integers to 0.",
-          condition=lambda job, ours, theirs: np.asarray(job["call"]["x"]).dtype.kind == "i"),
-    Known("Erf", "value", "Erf of an infinite or huge float64 is NaN there.", condition=when(special)),
+          condition=when(attribute("x", lambda value: np.asarray(value).dtype.kind == "i"))),
+    Known("Erf", "value", "Erf of an infinite or huge float64 is NaN there.", condition=from_cells(special)),
     Known("Polygamma|Zeta|Digamma|Lgamma|Igamma|Igammac|IgammaGradA|Betainc", "value",
-          "Series of special functions at the ends of the range.", condition=when(special)),
+          "Series of special functions at the ends of the range.", condition=from_cells(special)),
     Known("Cast", "value", "Floats that do not fit an integer: each of its vector paths gives something else.",
-          condition=lambda job, ours, theirs: np.asarray(ours["outputs"][0]).dtype.kind in "iu"),
-    Known(".*", "value", "Complex arithmetic at infinities and beyond the square root of the range: Eigen's formulas "
-          "overflow where C's do not.", condition=when(is_complex, extreme)),
-    Known(".*", "value", "A complex result that overflows: which of its parts are NaN.", condition=lambda job, ours,
-          theirs: is_complex(job) and not all(np.isfinite(one).all() for one in ours["outputs"])),
+          condition=only_cells(unfit)),
+    Known(".*", _VALUE, "Complex arithmetic at infinities and beyond the square root of the range: Eigen's formulas "
+          "overflow where C's do not.", condition=both(when(is_complex), only_cells(
+              lambda job, one, two: unbounded(job, one, two) | touched(job, one.shape, extreme)))),
     Known(".*", "value|type", "It takes numbers below the smallest normal one for 0 where a vector unit computes.",
-          condition=when(denormal)),
+          condition=flushed),
     Known(_ADDING, "value", "Infinities and overflow: what meets first decides between infinity and NaN; its products "
-          "multiply padding too.", condition=when(special)),
-    Known("LRN|LRNGrad", "value", "It computes half in half, where squares of 256 overflow.",
-          condition=lambda job, ours, theirs: any(array.dtype.name == "float16" for array in _arrays(job))),
+          "multiply padding too.", condition=both(when(has(special)), only_cells(unbounded))),
+    Known("FloorDiv", "value", "A quotient below the smallest normal number is 0 there before it is rounded down.",
+          condition=only_cells(denormal_quotient)),
+    Known("AvgPool3D", "value", "It takes the lowest number for padding.",
+          condition=when(has(_of_parts(lambda size, limit: size == float(limit.max))))),
+    Known("MaxPool.*", "value", "NaN is compared with others: no order.", condition=only_cells(beside_nan)),
+    Known("LRN|LRNGrad", "value", "A power without end is exp of 0 times infinity there.",
+          condition=when(attribute("beta", lambda beta: not np.isfinite(beta)))),
     Known("ClipByValue", "value", "It clips complex numbers part by part, or by whatever its vector unit compares.",
           condition=when(is_complex)),
     Known("TopK|TopKV2", "value", "Without sorted the order is open.",
           condition=lambda job, ours, theirs: not job["call"]["sorted"]),
     Known("TopK|TopKV2", "value", "NaN is compared with others: no order.",
-          condition=lambda job, ours, theirs: any(bool(np.isnan(_parts(one)).any()) for one in _arrays(job))),
-    Known("FusedBatchNorm(V2|V3)?", "value", "Outside of training it leaves its reserves as they were in memory.",
-          "output [345]", lambda job, ours, theirs: not job["call"]["is_training"]),
-    Known("SparseSegment(Mean|SqrtN)(Grad)?", "value|first|second",
-          "It leaves rows that nobody chose as they were in memory."),
+          condition=when(has(_of_parts(lambda size, limit: np.isnan(size))))),
+    Known("FusedBatchNorm(V2|V3)?", "value", "Outside of training, and of an empty batch, it leaves its reserves as "
+          "they were in memory.", "output [34]",
+          lambda job, ours, theirs: not job["call"]["is_training"] or job["call"]["x"].size == 0),
+    Known("SparseSegment(Mean|SqrtN)(Grad)?", "value|first", "It leaves rows that nobody chose as they were in memory.",
+          condition=unchosen),
     # Gradients
     Known("Cumprod|SegmentProd|UnsortedSegmentProd|Prod", "first|second", "It forgets a conjugate.",
-          condition=when(is_complex)),
-    Known("FusedBatchNormGrad.*", "second", "It derives through the statistics of x; here that part goes to the "
-          "reserves, which carry it to x where they come from FusedBatchNorm."),
-    Known("SparseToDense", "first", "The gradient of one value is a vector of one there.",
-          condition=lambda job, ours, theirs: np.ndim(job["call"]["sparse_values"]) == 0),
+          condition=lost_conjugate),
+    Known("FusedBatchNormGrad.*", "second of input 1", "It derives through the statistics of x, with the mean in the "
+          "variance held fixed; here that part goes to the reserves.", condition=stopped_statistics),
+    Known("SparseToDense", "first", "Its gradient gathers as if a vector of positions were one position, and then has "
+          "not the shape of the values.",
+          condition=lambda job, ours, theirs: np.shape(theirs["first"][0]) != np.shape(job["call"]["sparse_values"])),
+    Known("TensorScatterUpdate", "difference", "Which of several updates of a cell stays is open; as in TensorFlow, "
+          "the gradient gives to each.", condition=when(attribute("indices", lambda places: len(np.unique(
+              places.reshape(-1, places.shape[-1]), axis=0)) < len(places.reshape(-1, places.shape[-1]))))),
     Known("ArgMax", "accepted", "It reads four bytes of a dimension of two.", "Expected dimension",
           lambda job, ours, theirs: np.asarray(job["call"]["dimension"]).dtype.itemsize == 2),
     Known("ShardedFilename|ShardedFilespec", "value", "Its text ends at a zero byte.",

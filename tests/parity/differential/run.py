@@ -8,6 +8,7 @@ import os
 import tempfile
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +23,7 @@ from .hints import HINTS
 from .known import explain
 from .scripts import FAMILIES
 from .session import run_script, script_job, steps_differ
-from .slopes import against_differences, differentiable, gradient_jobs, slopes_differ
+from .slopes import Job, against_differences, differentiable, gradient_jobs, slopes_differ
 from .spoil import spoiled
 
 SEED = int(os.environ.get("VOXGRAD_SEED", datetime.date.today().toordinal()))
@@ -50,7 +51,7 @@ class Report:
         self.explained += other.explained
 
 
-def jobs_of(name: str, seed: int, calls: int) -> list[dict[str, Any]]:
+def jobs_of(name: str, seed: int, calls: int) -> list[Job]:
     """Calls of an op; a third of them broken."""
     made = []
     for number in range(calls):
@@ -64,63 +65,42 @@ def jobs_of(name: str, seed: int, calls: int) -> list[dict[str, Any]]:
 
 def run_op(tensorflow: TensorFlow, name: str, seed: int, calls: int) -> Report:
     """Results and refusals of an op."""
-    jobs, report = jobs_of(name, seed, calls), Report()
-    tensorflow.send(jobs)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        mine = [here.answer(job) for job in jobs]
-        for job, ours, theirs in zip(jobs, mine, tensorflow.answers(), strict=True):
-            report.calls += 1
-            report.accepted += "error" not in theirs
-            found = difference(job, ours, theirs, lambda job: tensorflow.ask(job)[0])
-            if found:
-                reason = explain(job, ours, theirs, found)
-                if reason:
-                    report.explained[reason] += 1
-                else:
-                    report.found.append(f"{job['label']}\n{show(job['call'])}\n{found}")
-    return report
+    return _run(tensorflow, jobs_of(name, seed, calls), lambda *found: [difference(*found, _asked(tensorflow))])
 
 
 def run_slopes(tensorflow: TensorFlow, name: str, seed: int, calls: int) -> Report:
     """Derivatives of an op."""
-    jobs, report = gradient_jobs(name, seed, calls), Report()
-    tensorflow.send(jobs)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        mine = [here.answer(job) for job in jobs]
-        for job, ours, theirs in zip(jobs, mine, tensorflow.answers(), strict=True):
-            report.calls += 1
-            report.accepted += "error" not in theirs
-            for found in (slopes_differ(job, ours, theirs), against_differences(job, theirs)):
-                reason = explain(job, ours, theirs, found) if found else ""
-                if reason:
-                    report.explained[reason] += 1
-                elif found:
-                    report.found.append(f"{job['label']}\n{show(job['call'])}\n{found}")
-    return report
+    jobs = gradient_jobs(name, seed, calls)
+    return _run(tensorflow, jobs, lambda *found: [slopes_differ(*found), against_differences(found[0], found[2])])
 
 
 def run_scripts(tensorflow: TensorFlow, name: str, seed: int, calls: int) -> Report:
     """Scripts around an op that needs a session, step by step."""
+    with tempfile.TemporaryDirectory() as folder:
+        jobs = [script_job(name, f"{name}/{seed}/s{number}", f"{folder}/{number}") for number in range(calls)]
+        return _run(tensorflow, jobs, lambda *found: [steps_differ(*found, _asked(tensorflow))])
+
+
+def _asked(tensorflow: TensorFlow) -> Callable[[Job], Any]:
+    return lambda job: tensorflow.ask(job)[0]
+
+
+def _run(tensorflow: TensorFlow, jobs: list[Job], differences: Callable[[Job, Job, Job], list[str]]) -> Report:
+    """Have jobs answered on both sides at once, and sort what differs into explained and found."""
     report = Report()
-    for number in range(calls):
-        label = f"{name}/{seed}/s{number}"
-        job = script_job(name, label)
-        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tensorflow.send([{**job, "folder": one}])
-            ours = run_script({**job, "folder": other})
-            theirs = tensorflow.answers()[0]
-        report.calls += 1
-        report.accepted += "steps" in theirs and not any("error" in step for step in theirs["steps"])
-        found = steps_differ(job, ours, theirs)
-        if found:
-            reason = explain(job, ours, theirs, found)
-            if reason:
-                report.explained[reason] += 1
-            else:
-                report.found.append(f"{label}\n" + "\n".join(f"  {step}" for step in job["steps"]) + f"\n{found}")
+    tensorflow.send(jobs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mine = [run_script(job) if job["kind"] == "script" else here.answer(job) for job in jobs]
+        for job, ours, theirs in zip(jobs, mine, tensorflow.answers(), strict=True):
+            report.calls += 1
+            report.accepted += not any("error" in answer for answer in (theirs, *theirs.get("steps", ())))
+            for found in filter(None, differences(job, ours, theirs)):
+                reason = explain(job, ours, theirs, found)
+                if reason:
+                    report.explained[reason] += 1
+                else:
+                    report.found.append(f"{job['label']}\n{show(job)}\n{found}")
     return report
 
 
@@ -132,6 +112,8 @@ PARTS: dict[str, tuple[Any, list[str], int]] = {
 """What can be run, on which ops, and how many calls there are to one of it."""
 
 
-def show(call: dict[str, Any]) -> str:
-    """A call, to be read."""
-    return "  " + ", ".join(f"{name}={value!r}" for name, value in call.items()).replace("\n", "\n  ")
+def show(job: Job) -> str:
+    """A call or a script, to be read."""
+    if job["kind"] == "script":
+        return "\n".join(f"  {step}" for step in job["steps"])
+    return "  " + ", ".join(f"{name}={value!r}" for name, value in job["call"].items()).replace("\n", "\n  ")

@@ -83,7 +83,7 @@ def slopes_differ(job: Job, ours: dict[str, Any], theirs: dict[str, Any]) -> str
     return ""
 
 
-def against_differences(job: Job, theirs: dict[str, Any]) -> str:
+def against_differences(job: Job, theirs: Job) -> str:
     """Gradients that TensorFlow does not have against central differences of our results along a random direction."""
     arrays, job = _floats(job["call"]), {**job, "order": 1, "semantics": "documented"}
     ours = here.answer(job)
@@ -92,22 +92,24 @@ def against_differences(job: Job, theirs: dict[str, Any]) -> str:
         return ""
     if all(one is not None or slope is None for one, slope in zip(known, ours["first"], strict=True)):
         return ""
+    return off_quotient(job, ours["first"], 1)
+
+
+def off_quotient(job: Job, slopes: list[Any], order: int) -> str:
+    """How derivatives of our results, or of their first derivatives, differ from difference quotients, in words."""
     rng = np.random.default_rng(zlib.crc32(job["label"].encode()))
     directions = []
-    for index, (one, slope) in enumerate(zip(arrays, ours["first"], strict=True)):
+    for index, (one, slope) in enumerate(zip(_floats(job["call"]), slopes, strict=True)):
         way = rng.standard_normal(one.shape).astype(one.dtype) * (1 + 1j if one.dtype.kind == "c" else 1)
         directions.append(0 * one if slope is None or index < STILL.get(job["op"], 0) else way)
 
     def total(step: float) -> float:
         rest = iter(directions)
         call = {name: _moved(value, step, rest) for name, value in job["call"].items()}
-        made = here.answer({**job, "kind": "run", "call": call})
-        flat = [one for entry in made["outputs"] for one in (entry if isinstance(entry, (list, tuple)) else [entry])]
-        return float(sum(np.real(one * here.weights(one.shape, np.float64)).sum() for one in flat[: job["outputs"]]
-                         if one is not None and one.dtype.name in _LOOSE))  # fmt: skip
+        return _weighted({**job, "call": call}, order)
 
     exact = sum(float(np.real(np.conj(slope) * way).sum())
-                for slope, way in zip(ours["first"], directions, strict=True) if slope is not None)  # fmt: skip
+                for slope, way in zip(slopes, directions, strict=True) if slope is not None)  # fmt: skip
     with np.errstate(all="ignore"):
         coarse, fine = ((total(step) - total(-step)) / (2 * step) for step in (1e-4, 5e-5))
     scale = max(1.0, abs(coarse), abs(exact))
@@ -115,6 +117,18 @@ def against_differences(job: Job, theirs: dict[str, Any]) -> str:
     if not np.isfinite(coarse + fine + exact) or abs(coarse - fine) > 1e-5 * scale:
         return ""
     return f"difference quotient {fine!r}, gradient {exact!r}" if abs(fine - exact) > 1e-4 * scale else ""
+
+
+def _weighted(job: Job, order: int) -> float:
+    """What is differentiated: the weighted sum of the results, or that of their first derivatives."""
+    if order == 2:
+        flat = here.answer({**job, "order": 1})["first"]
+    else:
+        made = here.answer({**job, "kind": "run"})["outputs"]
+        flat = [one for entry in made for one in (entry if isinstance(entry, (list, tuple)) else [entry])]
+        flat = flat[: job["outputs"]]
+    return float(sum(np.real(one * here.weights(one.shape, np.float64)).sum() for one in flat
+                     if one is not None and one.dtype.name in _LOOSE))  # fmt: skip
 
 
 def _moved(value: Any, step: float, rest: Any) -> Any:

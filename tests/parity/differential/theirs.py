@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers a job with TensorFlow. A job is a dict: `op`, `call`, and what is asked of it.
 
-`kind` is "run" (results), "graph" (would a graph take it?), "wide" (results with floats in float64) or "gradient"
-(of the weighted sum of the results, and of the weighted sum of that).
+`kind` is "run" (results), "graph" (would a graph take it?), "wide" (results with floats in float64), "gradient" (of the
+weighted sum of the results, and of the weighted sum of that), "script" (steps in a session) or "wide script".
 """
 
 from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from typing import Any
 
 os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
@@ -19,16 +20,17 @@ import numpy as np
 import tensorflow as tf
 
 from tests.vectors.catalogue.tensorflow_run import _numpy, weighted
-from voxgrad.catalog.dtypes import DType
+from voxgrad.catalog.dtypes import COMPLEX128, FLOAT32, FLOAT64, DType
 from voxgrad.catalog.registry import OPS
 
-from .scripts import Wire
+from .scripts import Step, Wire
 from .session import write_files
 
 tf.config.threading.set_intra_op_parallelism_threads(1)
 tf.config.threading.set_inter_op_parallelism_threads(2)
 
-_WIDE = {"float16": np.float64, "bfloat16": np.float64, "float32": np.float64, "complex64": np.complex128}
+_SINGLE = {"float16": FLOAT32, "bfloat16": FLOAT32}
+_DOUBLE = {"float16": FLOAT64, "bfloat16": FLOAT64, "float32": FLOAT64, "complex64": COMPLEX128}
 
 
 def answer(job: dict[str, Any]) -> dict[str, Any]:
@@ -88,19 +90,33 @@ def _run(job: dict[str, Any]) -> dict[str, Any]:
     return {"outputs": [_numpy(one) for one in _listed(made)]}
 
 
-def _widened(value: Any) -> Any:
+def _widened(value: Any, to: dict[str, DType] = _DOUBLE) -> Any:
+    """Arrays and element types of floats in another precision."""
     if isinstance(value, list):
-        return [_widened(one) for one in value]
-    return value.astype(_WIDE.get(value.dtype.name, value.dtype)) if isinstance(value, np.ndarray) else value
+        return [_widened(one, to) for one in value]
+    if isinstance(value, DType):
+        return to.get(value.name.replace("half", "float16"), value)
+    if not isinstance(value, np.ndarray) or value.dtype.name not in to:
+        return value
+    return value.astype(to[value.dtype.name].name)
 
 
 def _wide(job: dict[str, Any]) -> dict[str, Any]:
-    types = {"half": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128"}
-    call = {name: _widened(value) for name, value in job["call"].items()}
-    for name, value in call.items():
-        if isinstance(value, DType) and value.name in types:
-            call[name] = types[value.name]
-    return _run({**job, "call": call})
+    """In double precision, or in single where there is no such kernel."""
+    made: dict[str, Any] = {}
+    for to in (_DOUBLE, _SINGLE):
+        made = answer({**job, "kind": "run", "call": {name: _widened(one, to) for name, one in job["call"].items()}})
+        if "error" not in made:
+            break
+    return made
+
+
+def _wide_script(job: dict[str, Any]) -> dict[str, Any]:
+    def widened(step: Step) -> Step:
+        inputs, attrs = ({name: _widened(value) for name, value in one.items()} for one in (step.inputs, step.attrs))
+        return replace(step, inputs=inputs, attrs=attrs)
+
+    return _script({**job, "steps": [widened(step) for step in job["steps"]]})
 
 
 def _graph(job: dict[str, Any]) -> dict[str, Any]:
@@ -166,8 +182,9 @@ def _wired(value: Any, made: dict[str, Any]) -> Any:
 
 def _script(job: dict[str, Any]) -> dict[str, Any]:
     """The steps of a script in one session, one after the other, or all in one run."""
-    write_files(job["folder"])
-    os.chdir(job["folder"])
+    folder = f"{job['folder']}/{job['kind']}{job['patience']}"
+    write_files(folder)
+    os.chdir(folder)
     answers: list[dict[str, Any]] = []
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         made: dict[str, Any] = {}
@@ -185,7 +202,7 @@ def _script(job: dict[str, Any]) -> dict[str, Any]:
                 if step.shown and job["one_run"]:
                     shown.append(flat)
                 elif step.shown:
-                    answers.append({"outputs": _session_run(session, flat)})
+                    answers.append({"outputs": _session_run(session, flat, job["patience"])})
             except Exception as error:
                 answers.append({"error": _words(error)})
                 if job["one_run"]:
@@ -196,8 +213,8 @@ def _script(job: dict[str, Any]) -> dict[str, Any]:
     return {"steps": answers}
 
 
-def _session_run(session: Any, tensors: list[Any]) -> list[Any]:
-    options = tf.compat.v1.RunOptions(timeout_in_ms=300)
+def _session_run(session: Any, tensors: list[Any], patience: int) -> list[Any]:
+    options = tf.compat.v1.RunOptions(timeout_in_ms=patience)
     if isinstance(tensors[0], tf.Operation):
         session.run(tensors, options=options)
         return []
@@ -211,4 +228,5 @@ def _session_run(session: Any, tensors: list[Any]) -> list[Any]:
     return made
 
 
-KINDS: dict[str, Any] = {"run": _run, "wide": _wide, "graph": _graph, "gradient": _gradient, "script": _script}
+KINDS: dict[str, Any] = {"run": _run, "wide": _wide, "graph": _graph, "gradient": _gradient, "script": _script,
+                         "wide script": _wide_script}  # fmt: skip

@@ -13,6 +13,7 @@ from voxgrad.catalog import dtypes
 from voxgrad.catalog.registry import OPS
 
 from .draw import Draw
+from .values import Array
 
 Arguments = dict[str, Any]
 
@@ -76,6 +77,18 @@ def convolution(d: Draw) -> Arguments:
     return made
 
 
+def pooled(op: str, data: Array, attrs: Arguments) -> Array:
+    """The maxima of windows, of any type: integers, which may be wider than floats, by their place in order."""
+    with vg.semantics("tf_cpu"), np.errstate(all="ignore"):
+        if data.dtype.kind not in "iu":
+            known = {one.name for one in OPS[op].types["T"]} | {"float16"}
+            wide = data if data.dtype.name in known else data.astype(np.float64)
+            return np.asarray(getattr(vg.raw_ops, op)(input=wide, **attrs)).astype(data.dtype)
+        values, places = np.unique(data, return_inverse=True)
+        ranks = getattr(vg.raw_ops, op)(input=places.reshape(data.shape).astype(np.float64), **attrs)
+        return np.asarray(values[ranks.astype(np.int64)])
+
+
 def pool(d: Draw) -> Arguments:
     """Input, output and gradient of a pool, as far as the op takes them."""
     dims = 3 if "3D" in d.op.name else 2
@@ -88,11 +101,7 @@ def pool(d: Draw) -> Arguments:
         if item.host:
             made[item.name] = d.vector(data)
         elif item.name == "orig_output":
-            source = made["orig_input"]
-            with vg.semantics("tf_cpu"), np.errstate(all="ignore"):
-                known = {one.name for one in OPS[forward].types["T"]} | {"float16"}
-                wide = source if source.dtype.name in known else source.astype(np.float64)
-                made[item.name] = getattr(vg.raw_ops, forward)(input=wide, **attrs).astype(source.dtype)
+            made[item.name] = pooled(forward, made["orig_input"], attrs)
         else:
             full = item.name in ("input", "value", "orig_input") or d.op.name.endswith("GradGrad")
             made[item.name] = d.array(d.type(item), data if full else out)
