@@ -84,9 +84,15 @@ def test_equality_and_hash_follow_the_normal_form() -> None:
 
 def test_only_certain_differences_count() -> None:
     assert differ(D, D + 1) and differ(D, -1) and differ(2, 3)
-    assert not differ(D, 3) and not differ(D, N) and not differ(D // 2, 0)
+    assert not differ(D, 3) and not differ(D, N) and not differ(D // 2, 0) and not differ(D // N, 0)
     assert shapes_differ((N, 2), (N, 3)) and shapes_differ((N,), (N, 3))
     assert not shapes_differ((N, 2), (D, 2)) and not shapes_differ(None, (1,))
+
+
+def test_long_names_are_shortened_and_stay_apart() -> None:
+    longest, long, other = "x" * 200, "x" * 201, "x" * 200 + "y"
+    assert str(Dim(longest)) == longest
+    assert len(str(Dim(long))) < 50 and Dim(long) == Dim(long) != Dim(other)
 
 
 @pytest.mark.parametrize("padding", geometry.PADDINGS)
@@ -151,6 +157,7 @@ def test_sizes_in_part() -> None:
         ((D + 1) // 2, "ceil(D/2)"),
         ((D + N) // 2, "floor((D+N)/2)"),
         ((D + 2) // 4, "floor((D+2)/4)"),
+        ((D // 2 + 1) // 2, "floor((D+2)/4)"),
         ((2 * D + 1) // 3, "floor((2*D+1)/3)"),
         (D // (N + 1), "floor(D/(N+1))"),
         (-D, "-D"),

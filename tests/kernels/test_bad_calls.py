@@ -92,6 +92,13 @@ def test_message_names_everything() -> None:
     assert caught.value.faults[0].as_dict()["code"] == "VG012"
 
 
+def test_a_window_that_does_not_fit_is_told_with_all_its_cells() -> None:
+    """Two taps three cells apart span four cells."""
+    x, w = np.ones((1, 9, 9, 2, 1), np.float32), np.ones((1, 1, 2, 1, 1), np.float32)
+    with pytest.raises(vg.InvalidArgumentError, match=r"VG016 Conv3D: input must .* 4 cells in width; got 2 cells"):
+        vg.raw_ops.Conv3D(input=x, filter=w, strides=[1] * 5, padding="VALID", dilations=[1, 1, 1, 3, 1])
+
+
 def test_names_of_arguments() -> None:
     with pytest.raises(TypeError, match="VG001 MaxPool3D: arguments must be given by name"):
         vg.raw_ops.MaxPool3D(np.ones((1, 1, 1, 1, 1)), [1] * 5, [1] * 5, "SAME")

@@ -72,6 +72,20 @@ def test_a_share_of_the_sweep(family: str, share: int) -> None:
     assert report.runs > 20 * len(cases[share::8]) * len(one.isas) > 0
 
 
+TALL = [
+    sweep.Case("conv", (sweep.IDLE, sweep.regular(29, 3), sweep.regular(8, 3)), channels=17, outs=2),
+    sweep.Case("conv", (sweep.IDLE, sweep.regular(2, 2), sweep.regular(131, 3)), channels=9, outs=1),
+]
+"""More rows, or longer ones, than a tile of strips along the width has."""
+
+
+@pytest.mark.parametrize("case", TALL, ids=["rows", "columns"])
+def test_shapes_larger_than_those_of_the_shares(case: sweep.Case) -> None:
+    one = sweep.Sweep("larger")
+    one.run(case, str(case))
+    assert not one.finish().faults, "\n".join(one.report.faults[:5])
+
+
 def test_the_sweep_finds_what_is_wrong() -> None:
     """A result that differs in one element, and a write beside it, show."""
     want = np.arange(24, dtype=np.float32).reshape(2, 12)

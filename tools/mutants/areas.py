@@ -38,8 +38,8 @@ class Area:
     """Tests that take longer, for what survived the others and is tried again."""
     only: python_changes.Wanted | None = None
     """Which functions of files in `catalog/`."""
-    lazy: bool = False
-    """Whether the text of functions is read when they are first called, as Triton's interpreter does."""
+    by_family: bool = False
+    """Whether files and tests are named after convolutions and pools, and only those of the same family matter."""
     variables: tuple[tuple[str, str], ...] = ()
     options: tuple[str, ...] = ("-m", "not parity and not slow and not browser")
 
@@ -58,6 +58,7 @@ AREAS = {
     "native": Area(
         ("native/src/kernels/*.hpp",),
         ("tests/kernels/test_paths.py", "tests/kernels/test_edges_of_paths.py"),
+        by_family=True,
         share=30,
         bar=95,
         more=tuple(f"tests/kernels/test_{name}.py" for name in _KERNEL_TESTS),
@@ -69,7 +70,7 @@ AREAS = {
         ("tests/cuda/test_pools.py", "tests/cuda/test_convs.py", "tests/cuda/test_lanes.py"),
         share=15,
         bar=95,
-        lazy=True,
+        by_family=True,
         variables=(("TRITON_INTERPRET", "1"),),
         options=(),
     ),

@@ -117,7 +117,7 @@ class Forks:
                 path = Path(request["path"])
                 changed = renew(str(path), bytes.fromhex(request["before"]), path.read_bytes())
                 loaded = any(getattr(one, "__file__", None) == str(path) for one in list(sys.modules.values()))
-                if loaded and not changed and not request["lazily"]:
+                if loaded and not changed:
                     os._exit(UNCHANGED)
             first = {name: at for at, name in enumerate(request["first"])}
             items = sorted(_wanted(session, request), key=lambda item: first.get(item.nodeid, len(first)))

@@ -80,10 +80,11 @@ class Lane:
         } | dict(self.area.variables)
         return ["-x", "-q", "--tb=line", "-p", "no:cacheprovider", *self.area.options, *tests], variables
 
-    def test(self, more: tuple[str, ...]) -> tuple[int | None, str]:
+    def test(self, more: tuple[str, ...], without: str) -> tuple[int | None, str]:
         """Run the tests of the area in a process of their own, up to the first that fails."""
         arguments, variables = self._command(more)
-        return run([sys.executable, "-m", "pytest", *arguments], self.folder, variables, 10 * self.limit)
+        kept = [one for one in arguments if not (without and one.startswith("tests/") and without in one)]
+        return run([sys.executable, "-m", "pytest", *kept], self.folder, variables, 10 * self.limit)
 
     def load(self) -> None:
         """Start the process that loads the tests, from sources without a change."""
@@ -153,21 +154,20 @@ class Lane:
         found = verdict(answer)
         if found[0] != "survived" or not (apart or answer["unchanged"]):
             return found
-        status, output = self.test(self.area.more if apart else ())
+        status, output = self.test(self.area.more if apart else (), self.without(change))
         if status is None:
             return "stalled", ""
         return ("survived", "") if status == PASSED else ("killed", _first_failure(output))
 
+    def without(self, change: Change) -> str:
+        """Whose tests cannot notice: convolutions and pools share few files, which are named after neither."""
+        other = {"conv": "pool", "pool": "conv"} if self.area.by_family else {}
+        return other.get(Path(change.path).name[:4], "")
+
     def request(self, change: Change) -> dict[str, Any]:
         """What a child needs to know of a change."""
         path = self.folder / change.path
-        without = other_family(change) if self.area.lazy else ""
-        return {"path": str(path), "before": change.source.hex(), "lazily": self.area.lazy, "without": without}
-
-
-def other_family(change: Change) -> str:
-    """Whose tests a changed kernel cannot fail: convolutions and pools share few files, named after neither."""
-    return {"conv": "pool", "pool": "conv"}.get(Path(change.path).name[:4], "")
+        return {"path": str(path), "before": change.source.hex(), "without": self.without(change)}
 
 
 def verdict(answer: dict[str, Any]) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tools.mutants.areas import ISA, ROOT, Area
 from tools.mutants.change import Change
-from tools.mutants.lanes import PASSED, Lane, other_family, run, verdict
+from tools.mutants.lanes import PASSED, Lane, run, verdict
 
 COMPILE_LIMIT = 900.0
 
@@ -66,7 +66,7 @@ class NativeLane(Lane):
 
     def request(self, change: Change) -> dict[str, Any]:
         """The changed library, and whose tests cannot notice."""
-        return {"library": str(self.changed), "without": other_family(change)}
+        return {"library": str(self.changed), "without": self.without(change)}
 
     def decide(self, change: Change, first: list[str], apart: bool) -> tuple[str, str]:
         """Unit after unit of those that read the file, the quickest first: most changes show before the last one."""
