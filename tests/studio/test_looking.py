@@ -269,6 +269,23 @@ def test_the_receptive_field_grows_from_block_to_block(server: Server) -> None:
     assert widths["r1.activations"] == (7, 10) and widths["r0.activations"] == (6, 11) and widths["x.output"] == (5, 12)
 
 
+def test_ordinary_ops_are_followed_where_they_say_so(server: Server) -> None:
+    page = vg.Page("turned")
+    x = vg.ops.Const(page, np.arange(6, dtype=np.float32).reshape(2, 3), name="x")
+    vg.ops.Transpose(page, x, [1, 0], name="turned")
+    vg.ops.Sum(page, x, [1], name="rows")
+    vg.ops.Cumsum(page, x, 0, name="running")
+    document = page_file.to_data(page)
+
+    def asked(block: str, *index: int) -> tuple[list[int], list[int], list[str]]:
+        found = server.post("trace", {"document": document, "block": block, "index": list(index)})
+        return found["windows"][0]["lo"], found["windows"][0]["hi"], found["notes"]
+
+    assert asked("turned", 2, 1) == ([1, 2], [2, 3], [])
+    assert asked("rows", 1) == ([1, 0], [2, 3], [])
+    assert asked("running", 0, 0) == ([0, 0], [2, 3], ["running is taken to depend on all of x."])
+
+
 def test_tensors_are_compared_in_ulp(server: Server) -> None:
     page = vg.Page("close")
     a = np.array([1, 2, np.nan, -0.0, 1e30], np.float32)

@@ -22,6 +22,7 @@ from voxgrad.catalog.model import Op, Spec
 from voxgrad.catalog.problem import Problem
 from voxgrad.catalog.semantics import current_semantics
 from voxgrad.errors import Faults
+from voxgrad.kernels.names import KERNELS
 
 
 def kind_on_gpu(array: Any) -> str:
@@ -74,6 +75,9 @@ def plan_on_gpu(op: Op, arguments: Mapping[str, Any]) -> GpuPlan:
     """Validate a call whose tensors are on a GPU, or raise all that is wrong with it."""
     faults = Faults(op.name)
     kind = next(kind for item in op.inputs if (kind := "" if item.host else kind_on_gpu(arguments[item.name])))
+    if op.name not in KERNELS:
+        faults.add("VG032", op.inputs[-1].name, wanted="have a kernel on GPUs", got="none", unimplemented=True)
+        raise faults.error()
     specs: dict[str, Spec] = {}
     tensors = []
     for item in op.inputs:

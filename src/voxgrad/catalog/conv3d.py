@@ -73,9 +73,7 @@ def _problem(call: Call, faults: Faults) -> Problem | None:
     return made
 
 
-def _groups(
-    call: Call, data: tuple[str, int], filters: tuple[str, tuple[int, ...]], faults: Faults
-) -> int | None:  # fmt: skip
+def _groups(call: Call, data: tuple[str, int], filters: tuple[str, tuple[int, ...]], faults: Faults) -> int | None:
     """How many groups the channels of the data, and a filter of this shape, make."""
     (name, channels), (filter_, taps) = data, filters
     group_in, out_channels = taps[3], taps[4]
