@@ -27,7 +27,7 @@ REQUIRED = _Required()
 
 
 class Side(Enum):
-    """Where a tensor of the 3-D family lies: along the cells that windows read, the windows, or the taps of each."""
+    """Where a tensor of a windowed op lies: along the cells that windows read, the windows, or the taps of each."""
 
     CELLS = "cells"
     WINDOWS = "windows"
@@ -46,7 +46,7 @@ class Input:
     `type` names one of the op's type variables, or is a fixed element type. A `host` input is a small vector of
     integers whose values decide shapes. `many` marks a list of tensors, `least` or more, of one type unless `mixed`. A
     `ref` input needs the variable itself, not its value. `layout` says how the dimensions of a tensor are ordered:
-    "data" follows data_format, "filter" never changes, "" has no order. In the 3-D family that follows from the `side`
+    "data" follows data_format, "filter" never changes, "" has no order. In windowed ops that follows from the `side`
     on which the tensor lies; a host input states the shape of a tensor on its side.
     """
 
@@ -110,7 +110,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """What an op of the 3-D family does, as a map between sides.
+    """What a windowed op does, as a map between sides.
 
     The side of its output is its direction: a map to WINDOWS runs forward, one to CELLS is transposed in the data, one
     to TAPS in the taps. `inputs` are the sides of its tensors in order, without stated shapes. `of` names the forward
@@ -207,7 +207,7 @@ class Op:
     `voxgrad.kernels.arraywise`; those of the family are found by its name. `linear_in` names the inputs in which the op
     is linear: there its gradient is its transpose. `own` marks an op that TensorFlow does not have.
 
-    `of` and `selects` say with the sides of inputs and output what an op of the family does (see Map); a forward op is
+    `of` and `selects` say with the sides of inputs and output what a windowed op does (see Map); a forward op is
     of itself.
 
     Three facts say how an ordinary op runs on parts of a volume. `follows` tells which dimensions of the result the
@@ -256,10 +256,10 @@ class Op:
 
     @cached_property
     def map(self) -> Map:
-        """What an op of the 3-D family does."""
+        """What a windowed op does."""
         sides = tuple(item.side for item in self.inputs if item.side is not None and not item.host)
         output = self.outputs[0].side
-        assert output is not None, f"{self.name} is not of the 3-D family"
+        assert output is not None, f"{self.name} is not windowed"
         return Map(self.of or self.name, sides, output, self.selects)
 
     @property

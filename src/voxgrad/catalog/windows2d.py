@@ -9,7 +9,7 @@ from typing import Any
 from voxgrad.catalog import dtypes, geometry
 from voxgrad.catalog.dims import differ, known
 from voxgrad.catalog.dtypes import DType
-from voxgrad.catalog.model import Attr, Call, Gradient, Input, Law, Node, Op, Output, Shape
+from voxgrad.catalog.model import Attr, Call, Gradient, Input, Law, Node, Op, Output, Shape, Side
 from voxgrad.catalog.shapes import check_same, has_rank, shaped, stated_shape, text
 from voxgrad.errors import Faults
 
@@ -253,73 +253,76 @@ def _avg_again(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
     return None, build.AvgPool(dys[0], **node.attrs)
 
 
+def _stated(name: str, what: str, side: Side) -> Input:
+    return Input(name, dtypes.INT32, f"The shape of the {what}, 4 integers.", "[4]", host=True, side=side)
+
+
 def _conv_family(
     prefix: str, words: str, taps: str, attrs: tuple[Attr, ...], types: tuple[DType, ...], kernel: str
 ) -> tuple[Op, ...]:
     """A convolution and its two gradients."""
-    data = Input("input", "T", "The images.", _DATA, layout="data")
-    filter_ = Input("filter", "T", "The filter.", taps, layout="filter")
-    dy = Input("out_backprop", "T", "The gradient with respect to the output.", _DATA, layout="data")
+    data = Input("input", "T", "The images.", _DATA, side=Side.CELLS)
+    filter_ = Input("filter", "T", "The filter.", taps, side=Side.TAPS)
+    dy = Input("out_backprop", "T", "The gradient with respect to the output.", _DATA, side=Side.WINDOWS)
     floats = {"T": tuple(dtype for dtype in types if dtype.is_floating)}
     return (
         Op(prefix, "nn", f"{words} of images with a filter.", (data, filter_), attrs,
-           (Output("output", "T", "The convolved images.", _DATA, layout="data"),), {"T": types}, laws=_LAWS,
+           (Output("output", "T", "The convolved images.", _DATA, side=Side.WINDOWS),), {"T": types}, laws=_LAWS,
            infer=shaped(_conv_rule), kernel=f"windows2d.{kernel}", gradient=_conv_gradient(prefix),
            linear_in=("input", "filter")),
         Op(f"{prefix}BackpropInput", "nn", f"Gradient of {prefix} with respect to its input.",
-           (Input("input_sizes", dtypes.INT32, "The shape of the input, 4 integers.", "[4]", host=True), filter_, dy),
-           attrs,
-           (Output("output", "T", "The gradient with respect to the input.", "input_sizes", layout="data"),),
+           (_stated("input_sizes", "input", Side.CELLS), filter_, dy), attrs,
+           (Output("output", "T", "The gradient with respect to the input.", "input_sizes", side=Side.CELLS),),
            {"T": types},
            laws=_LAWS, infer=shaped(_conv_input_rule), kernel=f"windows2d.{kernel}_input",
-           gradient=_input_gradient(prefix), linear_in=("filter", "out_backprop")),
+           gradient=_input_gradient(prefix), linear_in=("filter", "out_backprop"), of=prefix),
         Op(f"{prefix}BackpropFilter", "nn", f"Gradient of {prefix} with respect to its filter.",
-           (data, Input("filter_sizes", dtypes.INT32, "The shape of the filter, 4 integers.", "[4]", host=True), dy),
-           attrs,
-           (Output("output", "T", "The gradient with respect to the filter.", "filter_sizes", layout="filter"),),
+           (data, _stated("filter_sizes", "filter", Side.TAPS), dy), attrs,
+           (Output("output", "T", "The gradient with respect to the filter.", "filter_sizes", side=Side.TAPS),),
            floats,
            laws=_LAWS, infer=shaped(_conv_filter_rule), kernel=f"windows2d.{kernel}_filter",
-           gradient=_filter_gradient(prefix), linear_in=("input", "out_backprop")),
+           gradient=_filter_gradient(prefix), linear_in=("input", "out_backprop"), of=prefix),
     )  # fmt: skip
 
 
 _MAX_ATTRS = (_KSIZE, _STRIDES, _PADDING, _EXPLICIT, _FORMAT)
 _AVG_ATTRS = (_KSIZE, _STRIDES, _PLAIN_PADDING, _FORMAT)
 _MAX_TYPES = (*dtypes.FLOATING, dtypes.INT32, dtypes.INT64, dtypes.UINT8, dtypes.INT16, dtypes.INT8, dtypes.UINT16)
-_ORIGINAL = (Input("orig_input", "T", "The input of the pool.", _DATA, layout="data"),
-             Input("orig_output", "T", "The output of the pool.", _DATA, layout="data"))  # fmt: skip
+_ORIGINAL = (Input("orig_input", "T", "The input of the pool.", _DATA, side=Side.CELLS),
+             Input("orig_output", "T", "The output of the pool.", _DATA, side=Side.WINDOWS))  # fmt: skip
 
 OPS = (
     *_conv_family("Conv2D", "2-D convolution (cross-correlation)", _FILTER, _CONV_ATTRS,
                   (*dtypes.FLOATING, dtypes.INT32), "conv"),
     *_conv_family("DepthwiseConv2dNative", "2-D convolution of each channel by itself", _DEPTHWISE, _DEPTHWISE_ATTRS,
                   dtypes.FLOATING, "depthwise"),
-    Op("MaxPool", "nn", "Maximum over 2-D windows.", (Input("input", "T", "The images.", _DATA, layout="data"),),
+    Op("MaxPool", "nn", "Maximum over 2-D windows.", (Input("input", "T", "The images.", _DATA, side=Side.CELLS),),
        _MAX_ATTRS,
-       (Output("output", "T", "The maximum of every window.", _DATA, layout="data"),), {"T": _MAX_TYPES},
+       (Output("output", "T", "The maximum of every window.", _DATA, side=Side.WINDOWS),), {"T": _MAX_TYPES},
        {"T": dtypes.FLOAT32}, infer=shaped(_pool_rule("input")), kernel="windows2d.max_pool", gradient=_max_gradient,
-       laws=_LAWS),
+       laws=_LAWS, selects=True),
     Op("MaxPoolGrad", "nn", "Gradient of MaxPool with respect to its input.",
-       (*_ORIGINAL, Input("grad", "T", "The gradient with respect to the output.", _DATA, layout="data")), _MAX_ATTRS,
-       (Output("output", "T", "The gradient with respect to the input.", "shape of orig_input", layout="data"),),
+       (*_ORIGINAL, Input("grad", "T", "The gradient with respect to the output.", _DATA, side=Side.WINDOWS)),
+       _MAX_ATTRS,
+       (Output("output", "T", "The gradient with respect to the input.", "shape of orig_input", side=Side.CELLS),),
        {"T": dtypes.REAL}, {"T": dtypes.FLOAT32}, infer=shaped(_max_grad_rule(False)), kernel="windows2d.max_pool_grad",
-       gradient=_max_again("MaxPoolGradGrad"), laws=_LAWS, linear_in=("grad",)),
+       gradient=_max_again("MaxPoolGradGrad"), laws=_LAWS, linear_in=("grad",), of="MaxPool", selects=True),
     Op("MaxPoolGradGrad", "nn",
        "Second-order gradient of MaxPool: takes, per window, the gradient at the cell that won.",
-       (*_ORIGINAL, Input("grad", "T", "A tensor like orig_input.", _DATA, layout="data")),
+       (*_ORIGINAL, Input("grad", "T", "A tensor like orig_input.", _DATA, side=Side.CELLS)),
        (_KSIZE, _STRIDES, _PLAIN_PADDING, _FORMAT),
-       (Output("output", "T", "The values of grad at the winners.", "shape of orig_output", layout="data"),),
+       (Output("output", "T", "The values of grad at the winners.", "shape of orig_output", side=Side.WINDOWS),),
        {"T": dtypes.REAL}, infer=shaped(_max_grad_rule(True)), kernel="windows2d.max_pool_grad_grad",
-       gradient=_max_again("MaxPoolGrad"), laws=_LAWS, linear_in=("grad",)),
-    Op("AvgPool", "nn", "Average over 2-D windows.", (Input("value", "T", "The images.", _DATA, layout="data"),),
+       gradient=_max_again("MaxPoolGrad"), laws=_LAWS, linear_in=("grad",), of="MaxPool", selects=True),
+    Op("AvgPool", "nn", "Average over 2-D windows.", (Input("value", "T", "The images.", _DATA, side=Side.CELLS),),
        _AVG_ATTRS,
-       (Output("output", "T", "The mean of every window.", _DATA, layout="data"),), {"T": dtypes.FLOATING},
+       (Output("output", "T", "The mean of every window.", _DATA, side=Side.WINDOWS),), {"T": dtypes.FLOATING},
        infer=shaped(_pool_rule("value")), kernel="windows2d.avg_pool", gradient=_avg_gradient, laws=_LAWS,
        linear_in=("value",)),
     Op("AvgPoolGrad", "nn", "Gradient of AvgPool with respect to its input.",
-       (Input("orig_input_shape", dtypes.INT32, "The shape of the input of the pool, 4 integers.", "[4]", host=True),
-        Input("grad", "T", "The gradient with respect to the output.", _DATA, layout="data")), _AVG_ATTRS,
-       (Output("output", "T", "The gradient with respect to the input.", "orig_input_shape", layout="data"),),
+       (_stated("orig_input_shape", "input of the pool", Side.CELLS),
+        Input("grad", "T", "The gradient with respect to the output.", _DATA, side=Side.WINDOWS)), _AVG_ATTRS,
+       (Output("output", "T", "The gradient with respect to the input.", "orig_input_shape", side=Side.CELLS),),
        {"T": dtypes.FLOATING}, infer=shaped(_avg_grad_rule), kernel="windows2d.avg_pool_grad", gradient=_avg_again,
-       laws=_LAWS, linear_in=("grad",)),
+       laws=_LAWS, linear_in=("grad",), of="AvgPool"),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from voxgrad.catalog.dims import Dim
-from voxgrad.catalog.model import Call, Spec
+from voxgrad.catalog.model import Call, Side, Spec
 from voxgrad.catalog.problem import Problem
 from voxgrad.errors import Faults
 from voxgrad.graph.block import Block, Output
@@ -132,14 +132,13 @@ def _matrix_flops(call: Call, written: Amount) -> Amount:
 
 def _plane_flops(call: Call, written: Amount) -> Amount:
     """The 2-D windows: what one window costs, times the cells on the side of the windows."""
-    small = next(
-        (call.inputs[name].shape for name in ("out_backprop", "orig_output", "grad") if name in call.inputs), None
-    )
+    on = {item.side: item for item in reversed(call.op.inputs)}
+    small = call.inputs[on[Side.WINDOWS].name].shape if Side.WINDOWS in on else None
     cells = written if small is None else _product(small)
     if "ksize" in call.attrs:
         return cells * math.prod(call.attrs["ksize"])
-    sizes = call.inputs.get("filter_sizes")
-    taps = sizes.value if sizes is not None else call.inputs["filter"].shape
+    given = call.inputs[on[Side.TAPS].name]
+    taps = given.value if on[Side.TAPS].host else given.shape
     if taps is None:
         return None
     return 2 * cells * _product(taps[:2] if call.op.name.startswith("Depthwise") else taps[:-1])

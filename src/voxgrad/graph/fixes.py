@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from voxgrad.catalog import problem, registry
 from voxgrad.catalog.dims import all_known
 from voxgrad.catalog.dtypes import FLOAT32, DType
-from voxgrad.catalog.model import Attr, Call, Input, Spec
+from voxgrad.catalog.model import Attr, Call, Input, Side, Spec
 from voxgrad.errors import Fault, Faults, show
 from voxgrad.graph.block import Block, Output, Value
 from voxgrad.graph.order import downstream
@@ -164,7 +164,7 @@ def _shape(inference: Inference, block: Block, fault: Fault, expected: Any) -> F
     item, call = _item(block, fault.argument), inference.calls.get(block)
     if item is None or call is None or block.op is None or item.many or expected is None:
         return []
-    computed = computed_pool(inference, block) if item.name == "orig_output" else []
+    computed = computed_pool(inference, block) if item.name == block.op.maxima else []
     fixes = [*computed, *_alike(inference, block, item, call, expected)]
     if not fixes and all_known(expected):
         fixes.extend(_filled(inference, block, item, call, expected))
@@ -173,13 +173,14 @@ def _shape(inference: Inference, block: Block, fault: Fault, expected: Any) -> F
 
 def computed_pool(inference: Inference, block: Block) -> Fixes:
     """The output of the pool that a gradient belongs to, from its input."""
-    forward, item = registry.OPS.get(block.op_name.replace("Grad", "")), _item(block, "orig_output")
-    sources = block.sources.get("orig_input", [])
-    if item is None or forward is None or len(sources) != 1 or not isinstance(sources[0], Output):
+    op = block.op
+    sources = block.sources.get(op.inputs[0].name, []) if op is not None and op.maxima else []
+    if op is None or len(sources) != 1 or not isinstance(sources[0], Output):
         return []
+    forward, item = registry.OPS[op.of], op.input(op.maxima)
     name = inference.store.root.unique_name(f"{block.name}_{forward.name}")
     add = {"do": "add", "op": forward.name, "name": name, "attrs": dict(block.attrs),
-           "inputs": {"input": [{"from": sources[0].path}]}, "position": _beside(block)}  # fmt: skip
+           "inputs": {forward.inputs[0].name: [{"from": sources[0].path}]}, "position": _beside(block)}  # fmt: skip
     return [Fix(f"Compute {item.name} with {forward.name}", (add, _connect(block, item, 0, f"{name}.output")))]
 
 
@@ -187,19 +188,9 @@ def _alike(inference: Inference, block: Block, item: Input, call: Call, expected
     """A tensor of ones like a neighbour that has the wanted shape and type."""
     for other in call.op.inputs:
         spec, sources = call.inputs[other.name], block.sources.get(other.name, [])
-        fits = (
-            other.name != item.name
-            and not other.many
-            and spec.shape is not None
-            and tuple(spec.shape) == tuple(expected)
-        )
-        if (
-            fits
-            and other.type == item.type
-            and sources
-            and isinstance(sources[0], Output)
-            and "OnesLike" in registry.OPS
-        ):
+        alike = other.name != item.name and other.type == item.type and not other.many
+        fits = alike and spec.shape is not None and tuple(spec.shape) == tuple(expected)
+        if fits and sources and isinstance(sources[0], Output):
             name = inference.store.root.unique_name(f"{block.name}_{item.name}")
             add = {"do": "add", "op": "OnesLike", "name": name, "inputs": {"x": [{"from": sources[0].path}]},
                    "position": _beside(block)}  # fmt: skip
@@ -209,8 +200,6 @@ def _alike(inference: Inference, block: Block, item: Input, call: Call, expected
 
 def _filled(inference: Inference, block: Block, item: Input, call: Call, expected: Any) -> Fixes:
     """Ones of the wanted shape."""
-    if "Fill" not in registry.OPS:
-        return []
     name = inference.store.root.unique_name(f"{block.name}_{item.name}")
     dtype = call.inputs[item.name].dtype or FLOAT32
     inputs = {"dims": [{"value": list(expected), "dtype": "int32"}], "value": [{"value": 1, "dtype": dtype.name}]}
@@ -220,10 +209,11 @@ def _filled(inference: Inference, block: Block, item: Input, call: Call, expecte
 
 def _exchanged(inference: Inference, block: Block, item: Input) -> Fixes:
     """For a gradient whose `grad` is really the input of the pool: state its shape, and pool it."""
-    forward, sources = registry.OPS.get(block.op_name.removesuffix("Grad")), block.sources.get(item.name, [])
-    host = next((one for one in block.op.inputs if one.host), None) if block.op is not None else None
-    if host is None or item.name != "grad" or forward is None or not sources or not isinstance(sources[0], Output):
+    sources, op = block.sources.get(item.name, []), block.op
+    stated = [one for one in op.inputs if one.host] if op is not None and item.side is Side.WINDOWS else []
+    if op is None or not stated or op.map.has_taps or not sources or not isinstance(sources[0], Output):
         return []
+    host, forward = stated[0], registry.OPS[op.of]
     unique, path = inference.store.root.unique_name, sources[0].path
     shape, pool = unique(f"{block.name}_shape"), unique(f"{block.name}_{forward.name}")
     return [
@@ -233,7 +223,7 @@ def _exchanged(inference: Inference, block: Block, item: Input) -> Fixes:
                 {"do": "add", "op": "Shape", "name": shape, "inputs": {"input": [{"from": path}]},
                  "position": _beside(block)},
                 {"do": "add", "op": forward.name, "name": pool, "attrs": dict(block.attrs),
-                 "inputs": {"input": [{"from": path}]}, "position": _beside(block)},
+                 "inputs": {forward.inputs[0].name: [{"from": path}]}, "position": _beside(block)},
                 {"do": "connect", "from": f"{shape}.output", "block": block.name, "pin": host.name},
                 {"do": "connect", "from": f"{pool}.output", "block": block.name, "pin": item.name},
             ),

@@ -36,16 +36,16 @@ def warnings_of(inference: Inference) -> list[PinProblem]:
         pool = pool_of(block)
         if pool is None or block.name in wrong:
             continue
-        inputs, outputs = (block.sources.get(name, []) for name in ("orig_input", "orig_output"))
+        assert block.op is not None
+        inputs, outputs = (block.sources.get(name, []) for name in (block.op.inputs[0].name, block.op.maxima))
         if len(inputs) == len(outputs) == 1 and isinstance(inputs[0], Output) and isinstance(outputs[0], Output):
             found += _check(inference, block, pool, inputs[0], outputs[0])
     return found
 
 
 def pool_of(block: Block) -> Op | None:
-    """The pool that a gradient with orig_input and orig_output belongs to."""
-    names = {item.name for item in block.op.inputs} if block.op is not None else set()
-    return registry.OPS.get(block.op_name.replace("Grad", "")) if {"orig_input", "orig_output"} <= names else None
+    """The pool that a gradient which is given its maxima belongs to."""
+    return registry.OPS[block.op.of] if block.op is not None and block.op.maxima else None
 
 
 def _check(inference: Inference, block: Block, pool: Op, x: Output, y: Output) -> list[PinProblem]:

@@ -175,7 +175,7 @@ class ClientSession:
         self._events = []
         self._plan = plan = self._planned(tuple(outputs), tuple(blocks), values)
         self._memory.runs += 1
-        self._keeps_positions = any(step.op.selects and step.op.of for step in plan.steps)
+        self._keeps_positions = any(step.windowed and step.op.selects and step.op.of for step in plan.steps)
         context = Context(self.state, "", self.page.files, self._flag, self.device.place, self._windowed)
         context.log = self._log or context.log
         context.open_volume = open_in
