@@ -4,6 +4,7 @@
 import ast
 import inspect
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -173,6 +174,14 @@ def test_examples_print_what_they_say(op, capsys: pytest.CaptureFixture[str]) ->
     exec(op.example, {"np": np, "vg": vg})
     said = op.example.rsplit("# ", 1)[1]
     assert "".join(capsys.readouterr().out.split()) == "".join(said.split())
+
+
+def test_the_map_of_the_house_names_files_that_are_there() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    named = set(re.findall(r"`((?:src|native|web|tests|bench|tools|docs)/[\w./]+)`", text))
+    assert len(named) > 60
+    assert [one for one in sorted(named) if not (ROOT / one).exists()] == []
+    assert [room for room in RANK if room not in text and not room.startswith("_")] == []
 
 
 def test_every_code_in_use_is_in_the_catalogue() -> None:
