@@ -27,6 +27,7 @@ from voxgrad.kernels.cpu import get_num_threads as get_num_threads
 from voxgrad.kernels.cpu import set_num_threads as set_num_threads
 
 if TYPE_CHECKING:
+    from voxgrad import nn as nn
     from voxgrad import ops as ops
     from voxgrad import volumes as volumes
     from voxgrad.graph.check_gradients import check_gradients as check_gradients
@@ -41,6 +42,7 @@ _LATER = {
     "gradients": "graph.gradients",
     "check_gradients": "graph.check_gradients",
     "open_volume": "volumes.stores",
+    "nn": "",
     "ops": "",
     "volumes": "",
 }

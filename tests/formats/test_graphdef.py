@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import voxgrad as vg
 from examples.make_pages import FOLDER, PAGES
 from voxgrad.cli import main
 from voxgrad.errors import VoxgradError
@@ -19,6 +21,7 @@ from voxgrad.formats.graphdef.convert import convert
 from voxgrad.formats.graphdef.values import tensor
 from voxgrad.formats.graphdef.wire import parse
 from voxgrad.formats.page_file import load
+from voxgrad.formats.script import export_script
 from voxgrad.graph.session import ClientSession
 
 SAMPLES = Path(__file__).with_name("graphdef")
@@ -81,6 +84,15 @@ def test_tensorflow_runs_exported_graphs(name: str) -> None:
 def test_pages_that_are_wrong_are_not_exported() -> None:
     with pytest.raises(VoxgradError, match="VG012"):
         export_graph(load(FOLDER / "avg_pool3d_grad_mistake.vox.json"))
+
+
+@pytest.mark.parametrize("export", [export_graph, lambda page: export_script(page, "tensorflow", "page.py")])
+def test_padding_in_numbers_is_not_exported(export: Any) -> None:
+    page = vg.Page()
+    x = vg.ops.Const(page, value=np.ones((1, 4, 4, 4, 1), np.float32))
+    vg.ops.MaxPool3D(page, x, ksize=[1, 3, 3, 3, 1], strides=[1, 2, 2, 2, 1], padding="1")
+    with pytest.raises(VoxgradError, match=r"VG054.*padding that TensorFlow knows, SAME or VALID.*Put a Pad before it"):
+        export(page)
 
 
 def varint(number: int) -> bytes:

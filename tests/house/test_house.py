@@ -29,7 +29,7 @@ ROOMS = [
     ["catalog"],
     ["reference", "kernels"],
     ["arrays"],
-    ["raw_ops", "out_ops", "compat", "graph", "ops", "torch", "isolation"],
+    ["raw_ops", "out_ops", "compat", "graph", "nn", "ops", "torch", "isolation"],
     ["formats"],
     ["volumes"],
     ["studio", "testing"],

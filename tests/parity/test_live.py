@@ -35,7 +35,13 @@ POOL = [op for op in FAMILY if not op.map.has_taps]
 def calls(op: Op, dtype: DType, **options: Any) -> list[dict[str, Any]]:
     styles = ("integers", "normal", "ties")
     return [
-        draw_call(op, SeededChooser(SEED * 1000 + number), dtype=dtype, style=styles[number % 3], **options)
+        draw_call(
+            op,
+            SeededChooser(SEED * 1000 + number),
+            dtype=dtype,
+            style=styles[number % 3],
+            **({"explicit": False} | options),
+        )
         for number in range(COUNT)
     ]
 
@@ -113,7 +119,7 @@ def test_tensorflow_xla_dilated_and_grouped(op: Op, layout: str) -> None:
 def test_torch_convolution() -> None:
     import torch
 
-    for call in calls(OPS["Conv3D"], FLOAT32, formats=("NCDHW",)):
+    for call in calls(OPS["Conv3D"], FLOAT32, formats=("NCDHW",), explicit=True):
         known = truth("Conv3D", call)
         pads: list[int] = []
         for axis in reversed(known.problem.axes):
@@ -152,7 +158,7 @@ def test_jax_convolution(dtype: DType) -> None:
     import jax
 
     kind = {HALF: np.float16, BFLOAT16: ml_dtypes.bfloat16, FLOAT32: np.float32}[dtype]
-    for call in calls(OPS["Conv3D"], dtype, formats=("NDHWC",))[:20]:
+    for call in calls(OPS["Conv3D"], dtype, formats=("NDHWC",), explicit=True)[:20]:
         known = truth("Conv3D", call)
         pads = [
             (axis.before, max(0, axis.start(axis.out - 1) + (axis.window - 1) * axis.dilation + 1 - axis.size))

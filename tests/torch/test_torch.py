@@ -149,7 +149,6 @@ LEFT: dict[str, Any] = {
     "patched": patched,
     "parametrised": lambda: torch.nn.utils.parametrizations.weight_norm(torch.nn.Conv3d(2, 2, 3, padding=1)),
     "maximum": lambda: torch.nn.MaxPool3d(2),
-    "stride and padding": lambda: torch.nn.Conv3d(2, 2, 3, 2, 1),
     "circular": lambda: torch.nn.Conv3d(2, 2, 3, padding=1, padding_mode="circular"),
     "complex": lambda: torch.nn.Conv3d(2, 2, 1, dtype=torch.complex64),
 }
@@ -170,6 +169,8 @@ REPLACED: dict[str, Any] = {
     "same": lambda: torch.nn.Conv3d(4, 6, (2, 3, 4), padding="same", dilation=(1, 2, 1)),
     "valid": lambda: torch.nn.Conv3d(4, 6, 2, 2, padding="valid", groups=2),
     "odd": lambda: torch.nn.Conv3d(4, 6, (1, 3, 5), padding=(0, 1, 2), bias=False),
+    "stride and padding": lambda: torch.nn.Conv3d(4, 6, 3, 2, 1),
+    "much padding": lambda: torch.nn.Conv3d(4, 6, (1, 2, 3), (1, 3, 2), (2, 0, 5), (1, 1, 2), groups=2),
     "pool": lambda: torch.nn.AvgPool3d(2, (1, 2, 1)),
 }
 

@@ -125,6 +125,8 @@ def _parse(attr: Attr, value: Any, faults: Faults) -> Any:
     if parsed is _BAD:
         faults.add("VG002", attr.name, wanted=f"be {wanted}", got=f"{type(value).__name__} {safe_repr(value)}")
         return _BAD
+    if attr.also is not None and parsed not in attr.choices and (other := attr.also(parsed)) is not None:
+        return other
     if attr.choices and parsed not in attr.choices:
         listed = " or ".join(repr(choice) for choice in attr.choices)
         near = next((choice for choice in attr.choices if str(choice).lower() == str(parsed).lower().strip()), None)

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from voxgrad.catalog import dtypes, geometry
+from voxgrad.catalog import dtypes
 from voxgrad.catalog.model import Attr, Call, Input, Law, Node, Op, Output, Side
 from voxgrad.catalog.problem import (
     DATA_FORMATS,
     FILTER_SHAPE,
+    PADDING,
     Problem,
     filter_shape,
     finished,
@@ -28,8 +29,7 @@ _DATA = "[N, D, H, W, C], or [N, C, D, H, W] for NCDHW"
 
 _ATTRS = (
     Attr("strides", "ints", "Step of the window in every dimension of the data; 1 for batch and channels.", length=5),
-    Attr("padding", "string", "SAME pads with zeros so that out = ceil(size / stride); VALID does not pad.",
-         choices=geometry.PADDINGS),
+    PADDING,
     Attr("data_format", "string", "Order of the dimensions of the data.", DATA_FORMATS[0], choices=DATA_FORMATS),
     Attr("dilations", "ints", "Distance of neighbouring taps in every dimension; 1 for batch and channels.",
          (1, 1, 1, 1, 1), length=5),

@@ -19,6 +19,33 @@ import numpy as np
 SAME = "SAME"
 VALID = "VALID"
 PADDINGS = (SAME, VALID)
+AXES = ("depth", "height", "width")
+Padding = str | tuple[int, int]
+"""Of one axis: SAME, VALID, or the cells before and behind it."""
+
+
+def explicit(text: str) -> str | None:
+    """Padding in numbers, as cells before and behind each axis; None for a text that is something else.
+
+    One entry is for all axes; an entry of one number is for both sides.
+
+    >>> explicit("1"), explicit("0,1,2"), explicit(" 0:1, 1, 2:0"), explicit("some")
+    ('1:1,1:1,1:1', '0:0,1:1,2:2', '0:1,1:1,2:0', None)
+    """
+    entries = [[side.strip() for side in entry.split(":")] for entry in text.split(",")]
+    pairs = [entry * 2 if len(entry) == 1 else entry for entry in entries] * (3 if len(entries) == 1 else 1)
+    plain = all(side.isascii() and side.isdigit() and len(side) < 10 for pair in pairs for side in pair)
+    if len(pairs) != 3 or any(len(pair) != 2 for pair in pairs) or not plain:
+        return None
+    return ",".join(f"{int(before)}:{int(behind)}" for before, behind in pairs)
+
+
+def paddings(padding: str) -> tuple[Padding, ...]:
+    """The padding of depth, height and width."""
+    if padding in PADDINGS:
+        return (padding,) * 3
+    pairs = [entry.split(":") for entry in padding.split(",")]
+    return tuple((int(before), int(behind)) for before, behind in pairs)
 
 
 def reach(window: int, dilation: int) -> int:
@@ -26,15 +53,16 @@ def reach(window: int, dilation: int) -> int:
     return (window - 1) * dilation + 1
 
 
-def output_size(size: int, window: int, stride: int, dilation: int, padding: str) -> int:
-    """Number of windows; negative where a VALID window does not fit.
+def output_size(size: int, window: int, stride: int, dilation: int, padding: Padding) -> int:
+    """Number of windows; negative where a window does not fit into what is there and its stated padding.
 
-    >>> output_size(5, 2, 2, 1, SAME), output_size(5, 2, 2, 1, VALID)
-    (3, 2)
+    >>> output_size(5, 2, 2, 1, SAME), output_size(5, 2, 2, 1, VALID), output_size(5, 2, 2, 1, (1, 1))
+    (3, 2, 3)
     """
     if padding == SAME:
         return -(-size // stride)
-    room = size - reach(window, dilation) + stride
+    stated = sum(padding) if isinstance(padding, tuple) else 0
+    room = size + stated - reach(window, dilation) + stride
     # TensorFlow divides as C does, towards zero: a window that misses by less than a stride gives an empty output.
     return -(-room // stride) if room < 0 else room // stride
 
@@ -140,12 +168,12 @@ def axis(
     window: int,
     stride: int,
     dilation: int,
-    padding: str,
+    padding: Padding,
     *,
     late_start: bool = False,
     overreach: bool = False,
 ) -> Axis:
-    """The axis for TensorFlow's padding rule.
+    """The axis for TensorFlow's padding rule, or for a stated padding, which TensorFlow's quirks do not touch.
 
     SAME puts half of the missing cells before the input and the rest, one more where they are odd, behind it. Where
     the stride jumps over cells nothing is missing and the first window starts at cell 0; `late_start` instead lets
@@ -155,6 +183,8 @@ def axis(
     (0, 0, -1)
     """
     out = output_size(size, window, stride, dilation, padding)
+    if isinstance(padding, tuple):
+        return Axis(size, out, window, stride, dilation, padding[0])
     before = 0
     if padding == SAME and out > 0:
         missing = missing_cells(size, out, window, stride, dilation)

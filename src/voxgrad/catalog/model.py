@@ -69,7 +69,10 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Attr:
-    """A typed attribute. `kind` is one of the keys of `voxgrad.catalog.attributes.KINDS`."""
+    """A typed attribute. `kind` is one of the keys of `voxgrad.catalog.attributes.KINDS`.
+
+    `also` reads a text that is none of the `choices` and gives it in its one form, or None.
+    """
 
     name: str
     kind: str
@@ -77,6 +80,7 @@ class Attr:
     default: Any = REQUIRED
     choices: tuple[Any, ...] = ()
     length: int | None = None
+    also: Callable[[str], str | None] | None = None
 
     @property
     def required(self) -> bool:

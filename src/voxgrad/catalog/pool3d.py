@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from voxgrad.catalog import dtypes, geometry
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Attr, Call, Law, Side
 from voxgrad.catalog.problem import (
     DATA_FORMATS,
+    PADDING,
     Problem,
     finished,
     is_channels_last,
@@ -24,8 +27,7 @@ DATA = "[N, D, H, W, C], or [N, C, D, H, W] for NCDHW"
 ATTRS = (
     Attr("ksize", "ints", "Size of the window in every dimension of the data; 1 for batch and channels.", length=5),
     Attr("strides", "ints", "Step of the window in every dimension of the data; 1 for batch and channels.", length=5),
-    Attr("padding", "string", "SAME gives out = ceil(size / stride); VALID keeps windows inside the data.",
-         choices=geometry.PADDINGS),
+    PADDING,
     Attr("data_format", "string", "Order of the dimensions of the data.", DATA_FORMATS[0], choices=DATA_FORMATS),
 )  # fmt: skip
 
@@ -46,6 +48,17 @@ def _types(call: Call) -> tuple[DType, DType] | None:
     return (dtypes.FLOAT64 if dtypes.FLOAT64 in (first, last) else dtypes.FLOAT32), last
 
 
+def _covers_cells(call: Call, window: Sequence[int], faults: Faults) -> bool:
+    """Every window must have a cell: there is no mean and no maximum of padding alone."""
+    stated = geometry.paddings(call.attrs["padding"]) if "padding" in call.attrs else ()
+    for what, taps, padding in zip(geometry.AXES, window, stated, strict=False):
+        if isinstance(padding, tuple) and max(padding) >= taps:
+            wanted = f"be less than the window, {taps} cells in {what}: there is no mean and no maximum of padding"
+            faults.add("VG003", "padding", wanted=wanted, got=call.attrs["padding"])
+            return False
+    return True
+
+
 def pool_problem(call: Call, faults: Faults) -> Problem | None:
     """The problem of a pool, of its transpose or of a selection: the first input on the side of the cells is pooled."""
     op, compat = call.op, call.semantics == "tf_cpu"
@@ -56,7 +69,7 @@ def pool_problem(call: Call, faults: Faults) -> Problem | None:
     data = (stated_volume if cells.host else volume)(call, cells.name, faults)
     window, strides = (spatial_attr(call, name, faults, pool=True) for name in ("ksize", "strides"))
     types, back = _types(call), op.map.output is Side.CELLS
-    if data is None or window is None or strides is None or types is None:
+    if data is None or window is None or strides is None or types is None or not _covers_cells(call, window, faults):
         return None
     axes = window_axes(call, (cells.name, data), ("ksize", window), strides, (1, 1, 1), faults,
                        late_start=compat and not op.of, overreach=compat and back)  # fmt: skip

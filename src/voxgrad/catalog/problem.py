@@ -13,10 +13,16 @@ from voxgrad.catalog import attributes, geometry
 from voxgrad.catalog.dims import Dim, shapes_differ
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.geometry import Axis
-from voxgrad.catalog.model import Call, Input, Map, Op, Side, Spec
+from voxgrad.catalog.model import Attr, Call, Input, Map, Op, Side, Spec
 from voxgrad.errors import Faults
 
 DATA_FORMATS = ("NDHWC", "NCDHW")
+PADDING = Attr(
+    "padding", "string",
+    "SAME gives out = ceil(size / stride), with what is missing around the data; VALID keeps windows inside it; or, "
+    "which TensorFlow has not, cells before and behind each axis: 1:1,0:1,2:2, 1,0,2 (on both sides) or 1 (on all).",
+    choices=geometry.PADDINGS, also=geometry.explicit,
+)  # fmt: skip
 FILTER_SHAPE = "[depth, height, width, in_channels, out_channels]"
 MAX_ELEMENTS = 2**63 - 1
 
@@ -243,13 +249,12 @@ def window_axes(
     if padding is None:
         return None
     name, (_, spatial, _) = sized
-    axes = []
+    stated, axes = geometry.paddings(padding), []
     for index, size in enumerate(spatial):
-        made = geometry.axis(size, windows[1][index], strides[index], dilations[index], padding, **quirks)
+        made = geometry.axis(size, windows[1][index], strides[index], dilations[index], stated[index], **quirks)
         if made.out < 0:
-            what = ("depth", "height", "width")[index]
-            spread = geometry.reach(made.window, made.dilation)
-            wanted = f"be at least as large as the window under VALID padding, {spread} cells in {what}"
+            what, spread = geometry.AXES[index], geometry.reach(made.window, made.dilation)
+            wanted = f"be at least as large as the window under {padding} padding, {spread} cells in {what}"
             remedy = f"Use a smaller {windows[0]} or padding='SAME'."
             faults.add("VG016", name, wanted=wanted, got=f"{size} cells", remedy=remedy)
             return None

@@ -136,11 +136,18 @@ def export_script(page: Page, target: str = "voxgrad", file: str = "page.py") ->
 
 
 def refuse_own(page: Page, faults: Faults) -> None:
-    """Note the blocks that TensorFlow has no op for."""
+    """Note what TensorFlow has not: blocks, and values of attributes."""
     for block in page.blocks:
-        if block.op is not None and block.op.own:
+        if block.op is None:
+            continue
+        if block.op.own:
             wanted, remedy = "be an op of TensorFlow", "Put a Placeholder in its place and feed it."
             faults.add("VG054", block.name, wanted=wanted, got=block.op_name, remedy=remedy)
+        for attr in block.op.attrs:
+            if attr.also is not None and (value := block.attrs.get(attr.name)) not in attr.choices:
+                wanted = f"have a {attr.name} that TensorFlow knows, {' or '.join(attr.choices)}"
+                remedy = "Put a Pad before it." if attr.name == "padding" else ""
+                faults.add("VG054", block.name, wanted=wanted, got=repr(value), remedy=remedy)
 
 
 def write_script(page: Page, path: Path, target: str) -> None:

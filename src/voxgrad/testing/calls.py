@@ -49,16 +49,23 @@ def draw_call(
     op: Op, choose: Chooser, *, dtype: DType, style: str | None = None, dilate: bool = True, group: bool = True,
     largest: int = 4,
     formats: Sequence[str] = problem.DATA_FORMATS,
+    explicit: bool = True,
 ) -> dict[str, Any]:  # fmt: skip
-    """Keyword arguments of a valid call of `op` on NumPy arrays, with windows of up to `largest` taps an axis."""
+    """Keyword arguments of a valid call of `op` on NumPy arrays, with windows of up to `largest` taps an axis.
+
+    `explicit`: also with padding in numbers, which TensorFlow has not.
+    """
     style = style or choose.pick(STYLES)
     random = np.random.default_rng(choose.integer(0, 2**31))
     layout = choose.pick(tuple(formats))
     has_taps = op.map.has_taps
     axes = [_axis(choose, dilate and has_taps, largest) for _ in range(3)]
-    padding = choose.pick(geometry.PADDINGS)
+    padding = choose.pick((*geometry.PADDINGS, _stated(choose, axes, has_taps)) if explicit else geometry.PADDINGS)
     sizes = [size if padding == geometry.SAME else max(size, geometry.reach(k, d)) for size, k, _, d in axes]
-    outs = [geometry.output_size(size, k, s, d, padding) for size, (_, k, s, d) in zip(sizes, axes, strict=True)]
+    outs = [
+        geometry.output_size(size, k, s, d, one)
+        for size, (_, k, s, d), one in zip(sizes, axes, geometry.paddings(padding), strict=True)
+    ]
     _, windows, strides, dilations = ([*one] for one in zip(*axes, strict=True))
     listed = {"ksize": windows, "strides": strides, "dilations": dilations}
     attrs: dict[str, Any] = {"padding": padding, "data_format": layout}
@@ -80,6 +87,12 @@ def draw_call(
 def _axis(choose: Chooser, dilate: bool, largest: int) -> tuple[int, int, int, int]:
     """Size, window, stride, dilation; a third of the windows are larger than the axis, or smaller than the stride."""
     return choose.integer(1, 7), choose.integer(1, largest), choose.integer(1, 4), choose.integer(1, 3) if dilate else 1
+
+
+def _stated(choose: Chooser, axes: Sequence[tuple[int, ...]], beyond: bool) -> str:
+    """Padding in numbers: of a pool less than its windows, of a convolution up to two cells beyond them."""
+    most = [window + 1 if beyond else window - 1 for _, window, _, _ in axes]
+    return ",".join(f"{choose.integer(0, one)}:{choose.integer(0, one)}" for one in most)
 
 
 def _ordered(spatial: list[int], layout: str, batch: int = 1, channels: int = 1) -> list[int]:

@@ -1,26 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`conv3d`, `avg_pool3d` and `max_pool3d` for torch tensors on the CPU or a GPU, with TensorFlow's padding."""
+"""Convolutions and pools for torch tensors on the CPU or a GPU, with TensorFlow's padding or padding in numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from voxgrad.arrays import plain
+from voxgrad.arrays.plain import Padding, Three, transposed_sizes
 from voxgrad.catalog.semantics import current_semantics
 from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.torch.operators import call
 
-Three = int | Sequence[int]
-
 
 def three(name: str, value: Three) -> list[int]:
     """One number for all axes, or depth, height and width."""
-    values = [value] * 3 if isinstance(value, int) else [int(item) for item in value]
-    if len(values) != 3:
-        raise InvalidArgumentError(Fault("VG003", "voxgrad.torch", name, "be a number or three of them", repr(value)))
-    return values
+    return plain.three("voxgrad.torch", name, value)
+
+
+def padding_text(value: Padding) -> str:
+    """Padding as the ops take it."""
+    return plain.padding_text("voxgrad.torch", value)
 
 
 _constant: Any = torch.compiler.assume_constant_result
@@ -53,7 +55,7 @@ def conv3d(
     filter: torch.Tensor,
     bias: torch.Tensor | None = None,
     strides: Three = 1,
-    padding: str = "SAME",
+    padding: Padding = "SAME",
     dilations: Three = 1,
     data_format: str = "NCDHW",
 ) -> torch.Tensor:
@@ -61,34 +63,73 @@ def conv3d(
 
     The number of groups follows from the channels. Differentiable to any order in input, filter and bias.
     """
-    steps, spread = three("strides", strides), three("dilations", dilations)
+    steps, spread, around = three("strides", strides), three("dilations", dilations), padding_text(padding)
 
     def run(x: torch.Tensor, last: bool) -> torch.Tensor:
-        y: torch.Tensor = call.conv3d(x, filter, steps, spread, padding, last, _semantics())
-        if bias is None:
-            return y
-        return y + (bias if last else bias.reshape(-1, 1, 1, 1)).to(y.dtype)
+        return _with_bias(call.conv3d(x, filter, steps, spread, around, last, _semantics()), bias, last)
 
     return _in_layout(input, data_format, run)
 
 
+def conv3d_transpose(
+    input: torch.Tensor,
+    filter: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    strides: Three = 1,
+    padding: Padding = "SAME",
+    output_padding: Three = 0,
+    dilations: Three = 1,
+    groups: int = 1,
+    data_format: str = "NCDHW",
+) -> torch.Tensor:
+    """The transpose of `conv3d`, with a filter [D, H, W, out_channels / groups, in_channels].
+
+    Of the volumes that `conv3d` maps to the size of the input it makes the smallest, and `output_padding` cells more.
+    """
+    steps, spread, around = three("strides", strides), three("dilations", dilations), padding_text(padding)
+    more = three("output_padding", output_padding)
+
+    def run(x: torch.Tensor, last: bool) -> torch.Tensor:
+        attrs = {"strides": steps, "dilations": spread, "padding": around}
+        spatial = transposed_sizes(x.shape[1:4] if last else x.shape[2:5], filter.shape[:3], attrs, more)
+        channels = filter.shape[3] * groups
+        sizes = [x.shape[0], *spatial, channels] if last else [x.shape[0], channels, *spatial]
+        return _with_bias(call.conv3d_input(sizes, filter, x, steps, spread, around, last, _semantics()), bias, last)
+
+    return _in_layout(input, data_format, run)
+
+
+def _with_bias(y: torch.Tensor, bias: torch.Tensor | None, last: bool) -> torch.Tensor:
+    if bias is None:
+        return y
+    return y + (bias if last else bias.reshape(-1, 1, 1, 1)).to(y.dtype)
+
+
 def avg_pool3d(
-    input: torch.Tensor, ksize: Three, strides: Three | None = None, padding: str = "SAME", data_format: str = "NCDHW"
+    input: torch.Tensor,
+    ksize: Three,
+    strides: Three | None = None,
+    padding: Padding = "SAME",
+    data_format: str = "NCDHW",
 ) -> torch.Tensor:
     """The mean over windows; a window is divided by the number of its cells inside the data."""
     return _pool(call.avg_pool, input, ksize, strides, padding, data_format)
 
 
 def max_pool3d(
-    input: torch.Tensor, ksize: Three, strides: Three | None = None, padding: str = "SAME", data_format: str = "NCDHW"
+    input: torch.Tensor,
+    ksize: Three,
+    strides: Three | None = None,
+    padding: Padding = "SAME",
+    data_format: str = "NCDHW",
 ) -> torch.Tensor:
     """The maximum over windows. Its gradients are deterministic; ties go to the first cell; NaN never wins."""
     return _pool(call.max_pool, input, ksize, strides, padding, data_format)
 
 
 def _pool(
-    op: Any, x: torch.Tensor, ksize: Three, strides: Three | None, padding: str, data_format: str
+    op: Any, x: torch.Tensor, ksize: Three, strides: Three | None, padding: Padding, data_format: str
 ) -> torch.Tensor:
     window = three("ksize", ksize)
-    steps = window if strides is None else three("strides", strides)
-    return _in_layout(x, data_format, lambda data, last: op(data, window, steps, padding, last, _semantics()))
+    steps, around = window if strides is None else three("strides", strides), padding_text(padding)
+    return _in_layout(x, data_format, lambda data, last: op(data, window, steps, around, last, _semantics()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers that stand in for `nn.Conv3d`, `nn.AvgPool3d` and `nn.MaxPool3d`, with TensorFlow's SAME padding."""
+"""Layers that stand in for `nn.Conv3d`, `nn.AvgPool3d` and `nn.MaxPool3d`, with SAME or stated padding."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from voxgrad.arrays.plain import Padding, Three
 from voxgrad.errors import Fault, InvalidArgumentError
-from voxgrad.torch.functions import Three, avg_pool3d, conv3d, max_pool3d, three
+from voxgrad.torch.functions import avg_pool3d, conv3d, max_pool3d, padding_text, three
 
 
 class Conv3dSame(nn.Module):
-    """A convolution with SAME (or VALID) padding. Its parameters are those of `nn.Conv3d`, so state dicts fit both."""
+    """A convolution with SAME, VALID or stated padding. Its parameters are those of `nn.Conv3d`: state dicts fit."""
 
     def __init__(
         self,
@@ -25,7 +26,7 @@ class Conv3dSame(nn.Module):
         dilation: Three = 1,
         groups: int = 1,
         bias: bool = True,
-        padding: str = "SAME",
+        padding: Padding = "SAME",
         data_format: str = "NCDHW",
     ):
         super().__init__()
@@ -35,7 +36,7 @@ class Conv3dSame(nn.Module):
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
         self.kernel_size = three("kernel_size", kernel_size)
         self.stride, self.dilation = three("stride", stride), three("dilation", dilation)
-        self.padding, self.data_format = padding, data_format
+        self.padding, self.data_format = padding_text(padding), data_format
         self.weight = nn.Parameter(torch.empty(out_channels, in_channels // groups, *self.kernel_size))
         self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
         self.reset_parameters()
@@ -71,12 +72,12 @@ class Conv3dSame(nn.Module):
 
 class _Pool(nn.Module):
     def __init__(
-        self, kernel_size: Three, stride: Three | None = None, padding: str = "SAME", data_format: str = "NCDHW"
+        self, kernel_size: Three, stride: Three | None = None, padding: Padding = "SAME", data_format: str = "NCDHW"
     ):
         super().__init__()
         self.kernel_size = three("kernel_size", kernel_size)
         self.stride = self.kernel_size if stride is None else three("stride", stride)
-        self.padding, self.data_format = padding, data_format
+        self.padding, self.data_format = padding_text(padding), data_format
 
     def extra_repr(self) -> str:
         """What `print(layer)` shows."""
@@ -85,7 +86,7 @@ class _Pool(nn.Module):
 
 
 class AvgPool3dSame(_Pool):
-    """Average pooling with SAME (or VALID) padding."""
+    """Average pooling with SAME, VALID or stated padding, which is not counted."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """The mean of every window."""
@@ -93,7 +94,7 @@ class AvgPool3dSame(_Pool):
 
 
 class MaxPool3dSame(_Pool):
-    """Maximum pooling with SAME (or VALID) padding and deterministic gradients."""
+    """Maximum pooling with SAME, VALID or stated padding and deterministic gradients."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """The maximum of every window."""
@@ -103,8 +104,8 @@ class MaxPool3dSame(_Pool):
 def from_torch(model: nn.Module) -> nn.Module:
     """Replace every layer of a model that can be replaced without changing its results; returns the model.
 
-    Replaced are `nn.Conv3d` whose zero padding equals TensorFlow's SAME or VALID at its stride, and `nn.AvgPool3d`
-    without padding; a model that is such a layer itself comes back as the new one. Weights are shared, not copied.
+    Replaced are `nn.Conv3d` that pad with zeros, and `nn.AvgPool3d` without padding; a model that is such a layer
+    itself comes back as the new one. Weights are shared, not copied.
     Other layers stay: subclasses, layers with hooks or parametrisations (weight_norm, pruning), and `nn.MaxPool3d`,
     through which torch lets NaN pass. Where that does not matter, put `MaxPool3dSame(..., padding="VALID")` there.
     """
@@ -146,7 +147,7 @@ def _is_plain(layer: nn.Module) -> bool:
 
 
 def _padding(layer: nn.Conv3d) -> str:
-    """TensorFlow's name for the padding of a layer, "" where it has none."""
+    """The padding of a layer as the ops take it, "" where they have none such."""
     if layer.padding_mode != "zeros":
         return ""
     if isinstance(layer.padding, str):
@@ -154,4 +155,4 @@ def _padding(layer: nn.Conv3d) -> str:
     axes = zip(layer.padding, layer.kernel_size, layer.dilation, layer.stride, strict=True)
     if all(2 * p == (k - 1) * d and s == 1 for p, k, d, s in axes):
         return "SAME"
-    return "" if any(layer.padding) else "VALID"
+    return padding_text(layer.padding) if any(layer.padding) else "VALID"

@@ -34,6 +34,8 @@ class Assignment:
 def parse_attr(attr: Attr, text: str, op: str = "text") -> Any:
     """The value of an attribute from text, in the form that the attribute's kind has."""
     value = _PARSERS[attr.kind](text, attr.name, op)
+    if attr.also is not None and value not in attr.choices and (other := attr.also(value)) is not None:
+        return other
     if attr.choices and value not in attr.choices:
         _bad_choice(attr, text, op)
     if attr.length is not None and len(value) != attr.length:
