@@ -29,7 +29,9 @@ def conv3d(
 
     The number of groups follows from the channels.
     """
-    given = {"strides": strides, "padding": padding, "dilations": dilations, "data_format": data_format}
+    given: dict[str, Any] = {
+        "strides": strides, "padding": padding, "dilations": dilations, "data_format": data_format,
+    }  # fmt: skip
     if _is_torch(input):
         return _torch().conv3d(input, filter, bias, **given)
     made = raw_ops.Conv3D(input=input, filter=filter, **_attrs("nn.conv3d", given))
@@ -44,7 +46,9 @@ def conv3d_transpose(
 
     Of the volumes that `conv3d` maps to the size of the input it makes the smallest, and `output_padding` cells more.
     """
-    given = {"strides": strides, "padding": padding, "dilations": dilations, "data_format": data_format}
+    given: dict[str, Any] = {
+        "strides": strides, "padding": padding, "dilations": dilations, "data_format": data_format,
+    }  # fmt: skip
     if _is_torch(input):
         return _torch().conv3d_transpose(input, filter, bias, output_padding=output_padding, groups=groups, **given)
     function, last = "nn.conv3d_transpose", data_format == DATA_FORMATS[0]
