@@ -141,6 +141,7 @@ def test_division_and_remainder_by_numbers_and_symbols() -> None:
 
 def test_sizes_in_part() -> None:
     assert (D * N + 1).at({"D": 2}) == 2 * N + 1 and (D // N).at({"N": 2}) == D // 2
+    assert (D // 2).names == {"D"}
     assert (D // N + C).names == {"D", "N", "C"} and (2 * D + 7).constant == 7 and D.constant == 0
     assert +D == D and bool(D + 1) and not bool(D) and not bool(D - 1)
     assert known(3) and not known(D)

@@ -30,6 +30,13 @@ def codes(page: Page) -> list[tuple[str, str, str]]:
     return [(one.block, one.pin, one.code) for one in page.problems()]
 
 
+def test_without_a_padding_nothing_is_said_of_windows_that_may_fit() -> None:
+    page = Page("open")
+    x = ops.Const(page, np.ones((1, 4, 4, 4, 1), np.float32), name="x")
+    page.add("MaxPool3D", {"input": [x]}, {"ksize": [1, 9, 9, 9, 1], "strides": [1] * 5}, name="b")
+    assert codes(page) == [("b", "padding", "VG001")]
+
+
 def test_symbols_flow_through_a_network() -> None:
     page = Page("unet")
     x = ops.Placeholder(page, dtype="float32", shape=["N", "D", "H", "W", 1], name="x")

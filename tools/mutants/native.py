@@ -24,7 +24,7 @@ def _build_script() -> Any:
 
 
 class NativeLane(Lane):
-    """Compiles and links before it tests. The other instruction sets are linked as they were built."""
+    """Compiles and links before it tests, for one instruction set alone."""
 
     def __init__(self, folder: Path, area: Area):
         super().__init__(folder, area)
@@ -37,7 +37,7 @@ class NativeLane(Lane):
         """The units that are compiled here, by the names of their objects."""
         self.objects: dict[str, Path] = {}
         self.texts: dict[str, bytes] = {}
-        for source, name, flags in self.native.objects():
+        for source, name, flags in self.native.objects(sets=[ISA]):
             full = [*self.native.COMMON, *flags]
             if name.endswith(f"-{ISA}"):
                 self.sources[name] = folder / source.relative_to(ROOT), [*full, "-Og", "-w"]
