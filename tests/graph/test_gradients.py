@@ -188,6 +188,40 @@ def test_what_goes_through_an_array_has_the_gradient_of_what_comes_out(way: str)
     np.testing.assert_array_equal(found, weights)
 
 
+@pytest.mark.parametrize(("dtype", "real"), [("complex64", "float32"), ("complex128", "float64")])
+def test_the_gradient_of_a_size_points_away_from_zero(dtype: str, real: str) -> None:
+    page = Page("sizes")
+    x = ops.Const(page, np.array([3 + 4j, -2j, 0], dtype), name="x")
+    (dx,) = vg.gradients([ops.ComplexAbs(page, x, Tout=real)], [x])
+    assert dx is not None and page.problems() == []
+    found = vg.ClientSession(page).run(dx)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, [0.6 + 0.8j, -1j, 0], rtol=1e-6)
+
+
+def test_the_stored_gradient_of_cross_entropy_has_one_itself() -> None:
+    """It is softmax(x) - labels, whose derivative along v is softmax * (v - sum(v * softmax))."""
+    page, random = Page("entropy"), np.random.default_rng(3)
+    logits, labels, v = (random.standard_normal((2, 4)) for _ in range(3))
+    x = ops.Const(page, logits, name="x")
+    _, stored = ops.SoftmaxCrossEntropyWithLogits(page, x, labels)
+    (dx,) = vg.gradients([ops.Mul(page, stored, v)], [x])
+    assert dx is not None and page.problems() == []
+    soft = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    wanted = soft * (v - (v * soft).sum(-1, keepdims=True))
+    np.testing.assert_allclose(vg.ClientSession(page).run(dx), wanted, rtol=1e-12)
+
+
+def test_no_gradient_goes_through_integers() -> None:
+    """Steps are flat: of x * floor(x) only the first factor has a slope."""
+    page = Page("steps")
+    x = ops.Const(page, np.array([1.5, -2.25], np.float32), name="x")
+    whole = ops.Identity(page, ops.Cast(page, x, DstT="int32"))
+    (dx,) = vg.gradients([ops.Mul(page, x, ops.Cast(page, whole, DstT="float32"))], [x])
+    assert dx is not None and page.problems() == []
+    np.testing.assert_array_equal(vg.ClientSession(page).run(dx), [1, -2])
+
+
 def test_typed_values_are_no_sources() -> None:
     page = Page("typed")
     x = ops.Const(page, np.float32([1, 2, 3]), name="x")
