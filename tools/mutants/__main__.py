@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes the sources in small ways and runs the tests against each change.
 
-python3 run mutants [--count 300] [--area geometry ...] [--seed 17] [--jobs 1] [--list] [--resume] [--again]
+python3 run mutants [--count 300] [--area geometry ...] [--seed 17] [--jobs 1] [--list] [--resume]
+                   [--again [--first tests/graph/test_dims.py::test_sizes ...]]
 
 A comparison is turned, a bound moved by one, a sign changed, operands exchanged, a condition dropped. Every change is
 made in a copy of the tree (build/mutants), built where it is native, and tested up to the first test that fails. What
@@ -110,6 +111,7 @@ class Round:
         self.name = name
         self.seed = given.seed
         self.apart = given.again
+        self.first = given.first
         self.taken = known_time(name) if given.resume else 0.0
         kind = NativeLane if name == "native" else Lane
         self.lanes = [kind(PLACE / f"{name}-{number}", AREAS[name]) for number in range(given.jobs)]
@@ -162,12 +164,12 @@ class Round:
             self._keep()
 
     def _keenest(self, change: Change) -> list[str]:
-        """The tests that noticed most changes so far, those of the same file first."""
+        """The tests that were asked for, then those that noticed most changes so far, those of the same file first."""
         killed = [one for one in self.results if one.state == "killed"]
         counts = Counter(one.by for one in killed) + Counter(
             {one.by: 1000 for one in killed if one.file == change.path}
         )
-        return [name for name, _ in counts.most_common()]
+        return [*self.first, *(name for name, _ in counts.most_common())]
 
     def _keep(self) -> None:
         """A run that is ended early goes on with --resume."""
@@ -211,6 +213,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="only say what would be changed")
     parser.add_argument("--resume", action="store_true", help="go on with a run that was ended early")
     parser.add_argument("--again", action="store_true", help="only what survived the last time; the rest is kept")
+    parser.add_argument("--first", action="append", default=[], help="the start of the names of tests to begin with")
     return parser.parse_args()
 
 

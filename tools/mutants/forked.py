@@ -53,12 +53,18 @@ def renew(path: str, before: bytes, after: bytes) -> int:
 
 def _wanted(session: pytest.Session, request: dict[str, Any]) -> list[pytest.Item]:
     """The tests that a request asks for: `only` those of a file, or `first`; those `without` a word in their names."""
-    only, without, first = request.get("only", ""), request.get("without", ""), set(request["first"])
+    only, without, first = request.get("only", ""), request.get("without", ""), tuple(request["first"])
     return [
         item
         for item in session.items
-        if (item.nodeid.startswith(only) or item.nodeid in first) and not (without and without in item.nodeid.lower())
+        if (item.nodeid.startswith(only) or item.nodeid.startswith(first))
+        and not (without and without in item.nodeid.lower())
     ]
+
+
+def _place(item: pytest.Item, first: list[str]) -> int:
+    """Where a test comes if some come first, by the start of their names."""
+    return next((at for at, name in enumerate(first) if item.nodeid.startswith(name)), len(first))
 
 
 class Forks:
@@ -119,8 +125,7 @@ class Forks:
                 loaded = any(getattr(one, "__file__", None) == str(path) for one in list(sys.modules.values()))
                 if loaded and not changed:
                     os._exit(UNCHANGED)
-            first = {name: at for at, name in enumerate(request["first"])}
-            items = sorted(_wanted(session, request), key=lambda item: first.get(item.nodeid, len(first)))
+            items = sorted(_wanted(session, request), key=lambda item: _place(item, request["first"]))
             for at, item in enumerate(items):
                 following = items[at + 1] if at + 1 < len(items) else None
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
