@@ -81,6 +81,14 @@ def test_what_stands_for_a_page_that_is_gone_cannot_be_put_back() -> None:
         Page.from_dict(data).inline("part")
 
 
+@pytest.mark.parametrize("how", ["execute", "start_with"])
+def test_what_a_page_runs_by_name_is_not_folded(how: str) -> None:
+    page = network()
+    getattr(page, how)(["pool"])
+    with pytest.raises(vg.InvalidArgumentError, match=r"VG060 Page.fold: blocks must .* got pool"):
+        page.fold(["pool", "low", "high"], "part")
+
+
 def test_control_edges_follow_the_fold() -> None:
     page = network()
     before, after = page.add("NoOp", name="before"), page.add("NoOp", name="after")

@@ -129,9 +129,10 @@ AREAS = {
             "tests/volumes/test_plan.py",
             "tests/volumes/test_costs.py",
             "tests/arrays/test_arrays.py",
+            "tests/volumes/test_pages.py",
         ),
         share=12,
         bar=90,
-        more=("tests/volumes/test_pages.py", "tests/volumes/test_run.py"),
+        more=("tests/volumes/test_run.py",),
     ),
 }

@@ -111,14 +111,14 @@ class Lane:
         return answer
 
     def begin(self, taken: float) -> float:
-        """The tests without a change must pass; a change gets their processor time, once known, several times over."""
+        """The tests without a change must pass; a change gets twice their processor time, once known."""
         self.load()
         if not taken:
             answer = self.ask()
             if not answer["passed"]:
                 raise SystemExit(f"the tests fail without a change: {answer['by']}")
             taken = answer["used"]
-        self.limit = 20 + 4 * taken
+        self.limit = 10 + 2 * taken
         return taken
 
     def adopt(self, other: Lane) -> None:
