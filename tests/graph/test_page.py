@@ -22,6 +22,13 @@ def small_page() -> tuple[Page, Block, Block]:
     return page, x, pool
 
 
+def test_names_lie_in_at_most_32_scopes() -> None:
+    page = Page("deep")
+    page.add("NoOp", name="/".join(["a"] * 32))
+    with pytest.raises(vg.InvalidArgumentError, match="VG061 Page: name must have at most 1,000 letters in 32 scopes"):
+        page.add("NoOp", name="/".join(["b"] * 33))
+
+
 def test_names_are_unique_and_follow_the_scope() -> None:
     page = Page("names")
     names = [page.add("NoOp").name for _ in range(3)]
