@@ -25,8 +25,14 @@ def small_page() -> tuple[Page, Block, Block]:
 def test_names_lie_in_at_most_32_scopes() -> None:
     page = Page("deep")
     page.add("NoOp", name="/".join(["a"] * 32))
-    with pytest.raises(vg.InvalidArgumentError, match="VG061 Page: name must have at most 1,000 letters in 32 scopes"):
+    with pytest.raises(InvalidArgumentError, match="VG061 Page: name must have at most 1,000 letters in 32 scopes"):
         page.add("NoOp", name="/".join(["b"] * 33))
+
+
+def test_a_refused_edit_is_told_as_the_page_tells_it() -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        Page("edited").apply([{"do": "add", "op": "NoOp", "name": "a:b"}])
+    assert [fault.code for fault in caught.value.faults] == ["VG061"]
 
 
 def test_names_are_unique_and_follow_the_scope() -> None:
