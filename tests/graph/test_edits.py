@@ -320,6 +320,16 @@ def test_channels_first_windows_are_completed_in_their_order() -> None:
     assert [fix.title for fix in page.problems()[0].fixes] == ["Set ksize to [1,1,2,3,1]"]
 
 
+def test_the_only_tensor_that_fits_is_offered_to_a_pin_of_several() -> None:
+    page = Page("several")
+    ops.Const(page, np.ones(3, np.float32), name="x")
+    page.add("AddN", name="sum")
+    fixes = [fix for problem in page.problems() for fix in problem.fixes]
+    assert [fix.title for fix in fixes] == ["Connect inputs to x.output, the only one that fits"]
+    page.apply(fixes[0])
+    assert page.problems() == []
+
+
 def test_no_wire_is_offered_that_closes_a_ring() -> None:
     page = Page("ring")
     first = page.add("MaxPool3D", attrs={**WINDOW, "padding": "SAME"}, name="first")
