@@ -99,9 +99,10 @@ def known(name: str) -> list[Result]:
 
 
 def known_time(name: str) -> float:
-    """Seconds of a processor that the tests of an area took when it was last tried; 0 where that is not known."""
+    """Seconds of a processor that the same tests took when an area was last tried; 0 where that is not known."""
     path = PLACE / f"{name}.json"
-    return float(json.loads(path.read_text()).get("seconds", 0)) if path.exists() else 0.0
+    last = json.loads(path.read_text()) if path.exists() else {}
+    return float(last["seconds"]) if last.get("tests") == list(AREAS[name].tests) else 0.0
 
 
 class Round:
@@ -112,7 +113,7 @@ class Round:
         self.seed = given.seed
         self.apart = given.again
         self.first = given.first
-        self.taken = known_time(name) if given.resume else 0.0
+        self.taken = known_time(name) if given.resume or given.again else 0.0
         kind = NativeLane if name == "native" else Lane
         self.lanes = [kind(PLACE / f"{name}-{number}", AREAS[name]) for number in range(given.jobs)]
         excused = Excused()
@@ -176,6 +177,7 @@ class Round:
         kept = {
             "seed": self.seed,
             "seconds": self.taken,
+            "tests": list(AREAS[self.name].tests),
             **score(self.results).get(self.name, {}),
             "results": list(map(asdict, self.results)),
         }
