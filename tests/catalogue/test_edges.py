@@ -54,6 +54,9 @@ VALUES += (
                           "dy": np.array(b"ab", object)}, b"ab"),
     ("MaxPool", {"input": _floats(1, 2, 3).reshape(1, 1, 3, 1), **_SAME_JUMP}, [[[[1]]]]),
     ("AsString", {"input": np.array([b"abc"], object), "precision": 2}, [b"abc"]),
+    ("Substr", {"input": np.array([b"abc"], object), "pos": np.array(-2), "len": np.array(-1)}, [b"bc"]),
+    ("Substr", {"input": np.array([b"abc"], object), "pos": np.array(1), "len": np.array(-1),
+                "unit": "UTF8_CHAR"}, [b""]),
     ("LinSpace", {"start": np.float64(INF), "stop": np.float64(1), "num": np.int32(1)}, [INF]),
     ("Polygamma", {"a": _floats(1, 3), "x": _floats(-2, 0)}, [INF, INF]),
     ("SparseToDense", {"sparse_indices": np.zeros((1, 0), np.int64), "output_shape": np.zeros(0, np.int64),
@@ -63,6 +66,9 @@ VALUES += (
 REFUSED: tuple[tuple[str, dict[str, Any]], ...] = (
     ("SplitV", {"value": _TWICE, "size_splits": np.array([-1]), "axis": 0, "num_split": 1}),
     ("SplitV", {"value": np.ones(4), "size_splits": np.array([-2, 1, 2, -1]), "axis": 0, "num_split": 4}),
+    ("StringToNumber", {"string_tensor": np.array([b"-0"], object), "out_type": "uint32"}),
+    ("SparseToDense", {"sparse_indices": np.zeros((0, 1), np.int64), "output_shape": np.array(4), "sparse_values":
+                       np.zeros(0), "default_value": np.array(7.0)}),
     ("MirrorPadGrad", {"input": np.ones((0, 4)), "paddings": np.zeros((2, 2), np.int32), "mode": "SYMMETRIC"}),
     ("GatherNd", {"params": np.ones((2, 0)), "indices": np.array([[1]])}),
     ("ScatterNd", {"indices": np.zeros((1, 0), np.int32), "updates": np.ones((1, 3)), "shape": np.int32([3])}),

@@ -36,6 +36,7 @@ SCALE = {
     "FusedBatchNormGrad": 16.0, "FusedBatchNormGradV2": 16.0, "FusedBatchNormGradV3": 16.0,
     "Lgamma": 1.0, "Digamma": 4.0, "Cos": 1.0, "Sin": 1.0, "Tan": 1.0, "Acos": 1.0, "Asin": 1.0,
     "RandomStandardNormal": 4.0, "TruncatedNormal": 2.0,
+    **{name: 1.0 for name, op in OPS.items() if op.group == "training"},  # what a step is taken off from
 }  # fmt: skip
 """The size of the terms that an op adds on its way, where that is more than its result."""
 

@@ -29,10 +29,7 @@ def _dense_rule(call: Call, faults: Faults) -> Shape | None:
         faults.add(
             "VG012", "sparse_values", wanted=f"have one value for each of {indices[0]} positions", got=text(values)
         )
-    spec = call.inputs["output_shape"]
-    return (
-        (elements(spec) or (unknown(call, "size"),)) if spec.shape == () else stated_shape(call, "output_shape", faults)
-    )
+    return stated_shape(call, "output_shape", faults)
 
 
 def _dense_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
@@ -121,7 +118,7 @@ _POSITIONS = Input("a_indices", "Tindices", "Positions of its values.", "[n, 2]"
 OPS = (
     Op("SparseToDense", "sparse", "Values at positions, and one value everywhere else.",
        (Input("sparse_indices", "Tindices", "The positions.", "[n, rank], [n] or []"),
-        Input("output_shape", "Tindices", "The shape of the result.", "[rank] or []", host=True),
+        Input("output_shape", "Tindices", "The shape of the result.", "[rank]", host=True),
         Input("sparse_values", "T", "The values, or one for all positions.", "[n] or []"),
         Input("default_value", "T", "The value elsewhere.", "[]")),
        (Attr("validate_indices", "bool", "Positions must be in order and not repeat.", True),),

@@ -58,7 +58,8 @@ def _number(run: Run, text: bytes, dtype: DType, argument: str) -> Any:
         run.fail(argument, wanted=f"be a number of type {dtype}", got=repr(text))
         raise
     info = np.iinfo(numpy_type(dtype))
-    if not info.min <= value <= info.max:
+    signed = dtype.kind == "uint" and digits.startswith(b"-")  # even -0
+    if signed or not info.min <= value <= info.max:
         run.fail(argument, wanted=f"be a number of type {dtype}", got=repr(text))
     return value
 
@@ -195,7 +196,11 @@ def substr(run: Run, texts: Array, pos: Array, length: Array) -> Array:
         if not -len(whole) <= start <= len(whole):
             run.fail("pos", wanted=f"be inside the {len(whole)} characters of the text", got=int(start))
         first = start + len(whole) if start < 0 else start
-        piece = whole[first : first + max(0, count)]
+        if count < 0 and start < 0 and isinstance(whole, list):
+            run.fail("len", wanted="be 0 or more beside a negative pos", got=int(count))
+        # A negative length of bytes reaches to the end, one of characters nowhere.
+        end = len(whole) if count < 0 and not isinstance(whole, list) else first + max(0, count)
+        piece = whole[first:end]
         made[index] = b"".join(piece) if isinstance(piece, list) else piece
     return made
 
