@@ -89,3 +89,19 @@ def test_what_is_installed_already_is_enough(monkeypatch: pytest.MonkeyPatch, tm
     assert machine.extras == set()
     machine.test("--parity")
     assert machine.extras == {"dev", "studio", "volumes", "parity"}
+
+
+def test_random_calls_are_the_same_in_parity_and_others_every_day_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine, seeds = Machine(monkeypatch, tmp_path), list[str | None]()
+    functions = machine.script["test"].__globals__
+    monkeypatch.delenv("VOXGRAD_SEED", raising=False)
+    monkeypatch.setitem(functions, "call", lambda *_, **variables: seeds.append(variables.get("VOXGRAD_SEED")))
+    for lane in ("--parity", "--differential"):
+        machine.script["test"]([lane])
+    monkeypatch.setenv("VOXGRAD_SEED", "7")
+    machine.script["test"](["--differential"])
+    assert seeds[0] is None and int(seeds[1] or 0) > 739_000 and seeds[2] is None
+    assert machine.script["LANES"]["--parity"].marker == "parity and not slow"
+    assert "run test --parity" in (ROOT / ".ci/run").read_text()

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random calls of every op here and in TensorFlow: results, refusals, first and second derivatives, sessions.
 
-A new seed every day; VOXGRAD_SEED repeats one, VOXGRAD_PARITY_CALLS asks for more calls per op. For a long run:
+The same calls every time; `run test --differential` has a new seed every day. VOXGRAD_SEED sets one,
+VOXGRAD_PARITY_CALLS asks for more calls per op. For a long run:
 `python -m tests.parity.differential --calls 100 --seeds 1 2 3`.
 """
 

@@ -67,12 +67,17 @@ def _of_parts(test: Callable[[Any, Any], Any]) -> Test:
 extreme = _of_parts(lambda size, limit: ~np.isfinite(size) | (size > float(limit.max) ** 0.5) | (
     (size < float(limit.tiny) ** 0.5) & (size > 0)))  # fmt: skip
 """Infinite, NaN, or so large or small that its square leaves the type."""
-small = _of_parts(lambda size, limit: (size < 2 * float(limit.tiny)) & (size > 0))
+small = _of_parts(lambda size, limit: (size < 4 * float(limit.tiny)) & (size > 0))
 """Hardly above the smallest normal number, or below."""
 denormal = _of_parts(lambda size, limit: (size < float(limit.tiny)) & (size > 0))
 """Between 0 and the smallest normal number."""
 special = _of_parts(lambda size, limit: ~np.isfinite(size) | (size > 0.4 * float(limit.max)))
 """Infinite, NaN or near the largest number."""
+
+
+def below_cut(array: Any) -> Any:
+    """Negative numbers with -0 for an imaginary part."""
+    return (array.real < 0) & (array.imag == 0) & np.signbit(array.imag)
 
 
 def touched(job: Job, shape: tuple[int, ...], test: Test) -> Any:
@@ -108,28 +113,25 @@ def _far(one: Any, two: Any) -> Any:
     wide = np.complex128 if one.dtype.kind == "c" else np.float64
     with np.errstate(all="ignore"):
         left, right = one.astype(wide), two.astype(wide)
-        size = np.maximum(np.abs(left), np.abs(right))
-        near = np.abs(left - right) <= np.maximum(
-            _ROUGH[one.dtype.name] * size, 2 * float(_LIMITS[one.dtype.name].tiny)
-        )
+        gap, size = np.abs(left - right), np.maximum(np.abs(left), np.abs(right))
+        near = (gap <= _ROUGH[one.dtype.name] * size) & np.isfinite(gap) | (gap < float(_LIMITS[one.dtype.name].tiny))
     return ~(near | (left == right) | (np.isnan(left) & np.isnan(right)))
 
 
-def only_cells(where: Callable[[Job, Any, Any], Any]) -> Condition:
-    """The results are far apart in some of these cells only. `where(job, ours, theirs)` says in which."""
-
-    def condition(job: Job, ours: Any, theirs: Any) -> bool:
-        for one, two in _pairs(ours, theirs):
-            if one.shape != two.shape or bool((_far(one, two) & ~where(job, one, two)).any()):
-                return False
-        return True
-
-    return condition
+Where = Callable[[Job, Any, Any], Any]
+"""Says in which cells of a result, ours and theirs, something is so."""
+Cells = Callable[[Job, Any, Any], list[Any]]
+"""The same of all results of a call."""
 
 
-def from_cells(test: Test) -> Condition:
-    """The results are far apart only in cells that come from inputs which pass a test."""
-    return only_cells(lambda job, one, two: touched(job, one.shape, test))
+def each(where: Where) -> Cells:
+    """Cells of every result by itself."""
+    return lambda job, ours, theirs: [where(job, one, two) for one, two in _pairs(ours, theirs)]
+
+
+def from_cells(test: Test) -> Cells:
+    """Cells that come from inputs which pass a test."""
+    return each(lambda job, one, two: touched(job, one.shape, test))
 
 
 def unbounded(job: Job, one: Any, two: Any) -> Any:
@@ -137,6 +139,12 @@ def unbounded(job: Job, one: Any, two: Any) -> Any:
     if one.dtype.name not in _LIMITS:
         return np.zeros(one.shape, bool)
     return ~(np.isfinite(_parts(one)) & np.isfinite(_parts(two))).reshape(-1, *one.shape).all(axis=0)
+
+
+def extreme_cells(job: Job, one: Any, two: Any) -> Any:
+    """Cells of numbers that are infinite or NaN on one side, or come from extreme ones."""
+    touches = touched(job, one.shape, extreme) if one.dtype.name in _LIMITS else False
+    return unbounded(job, one, two) | touches
 
 
 # Tests of calls
@@ -160,6 +168,14 @@ def empty(job: Job, ours: Any, theirs: Any) -> bool:
     return all(np.size(one) == 0 for one in _flat(theirs.get("outputs", [1])))
 
 
+def equal_priorities(job: Job) -> bool:
+    """Two entries of a queue by priority have the same."""
+    if all(step.op != "PriorityQueueV2" for step in job["steps"]):
+        return False
+    put = [np.ravel(step.inputs["components"][0]) for step in job["steps"] if "components" in step.inputs]
+    return any(count > 1 for count in Counter(one for ranks in put for one in ranks.tolist()).values())
+
+
 def dilated(job: Job) -> bool:
     """A convolution with holes."""
     return any(one != 1 for one in job["call"].get("dilations", ()))
@@ -173,29 +189,49 @@ def other_output(job: Job, ours: Any, theirs: Any) -> bool:
     return not np.array_equal(made.astype(np.float64), call["orig_output"].astype(np.float64), equal_nan=True)
 
 
-def _flush(value: Any) -> Any:
-    """Zeros for numbers below the smallest normal one."""
+def _flush(value: Any, test: Test) -> Any:
+    """Zeros for numbers that pass a test."""
     if isinstance(value, list):
-        return [_flush(one) for one in value]
+        return [_flush(one, test) for one in value]
     if not isinstance(value, np.ndarray) or value.dtype.name not in _LIMITS:
         return value
     if value.dtype.kind == "c":
-        return (_flush(np.array(value.real)) + 1j * _flush(np.array(value.imag))).astype(value.dtype)
-    return np.where(denormal(value), np.zeros((), value.dtype), value)
+        real, imag = (_flush(np.array(part), test) for part in (value.real, value.imag))
+        made = np.empty_like(value)
+        made.real, made.imag = real, imag
+        return made
+    with np.errstate(all="ignore"):
+        return np.where(test(value), value * np.zeros((), value.dtype), value)  # of their sign
 
 
-def flushed(job: Job, ours: Any, theirs: Any) -> bool:
-    """Every cell is as here, or as it is here where numbers below the smallest normal one are taken for 0."""
-    if not has(small)(job) or "error" in ours:
-        return False
-    again = here.answer({**job, "call": {name: _flush(value) for name, value in job["call"].items()}})
-    for (one, two), (zero, _) in zip(_pairs(ours, theirs), _pairs(again, theirs), strict=False):
-        far = _far(zero, two) if zero.shape == two.shape else np.True_
-        if one.shape == two.shape:
-            far = far & _far(one, two)
-        if bool(np.any(far)):
-            return False
-    return "error" not in again
+def _without(job: Job, test: Test) -> Job:
+    """Our answer to a call without the numbers that pass a test."""
+    return here.answer({**job, "call": {name: _flush(value, test) for name, value in job["call"].items()}})
+
+
+def flushed(job: Job, ours: Any, theirs: Any) -> list[Any]:
+    """Cells that are as here where numbers around the smallest normal one, or those below it, are taken for 0."""
+    made = [np.zeros(one.shape, bool) for one, _ in _pairs(ours, theirs)]
+    for test in (denormal, small) if has(small)(job) else ():
+        for index, (zero, two) in enumerate(_pairs(_without(job, test), theirs)):
+            if zero.shape == two.shape == made[index].shape:
+                made[index] = made[index] | ~_far(zero, two)
+    return made
+
+
+def other_shape(job: Job, ours: Any, theirs: Any) -> bool:
+    """The result has the shape that it has here where numbers below the smallest normal one are taken for 0."""
+    pairs = list(_pairs(_without(job, denormal), theirs)) if has(denormal)(job) else []
+    return bool(pairs) and all(one.shape == two.shape and not _far(one, two).any() for one, two in pairs)
+
+
+def square_overflow(job: Job, one: Any, two: Any) -> Any:
+    """Cells beside a half whose square is infinite in halves, or not far from it."""
+    made = np.zeros(one.shape, bool)
+    for array in _arrays(job):
+        if array.dtype.name == "float16" and array.shape == one.shape:
+            made |= (np.abs(array.astype(np.float64)) > 64).any(axis=-1, keepdims=True)
+    return made
 
 
 def unchosen(job: Job, ours: Any, theirs: Any) -> bool:
@@ -253,10 +289,12 @@ def stopped_statistics(job: Job, ours: Any, theirs: Any) -> bool:
     axis = 1 if call["data_format"][1] == "C" else x.ndim - 1
     over = tuple(one for one in range(x.ndim) if one != axis)
     level, slope = (np.expand_dims(one, over) * x.shape[axis] / x.size for one in wide[1:])
-    whole = wide[0] + level + 2 * slope * (x - x.mean(over, keepdims=True))
-    shift = (theirs["second"][1] - whole).mean(over, keepdims=True)
-    still = whole.sum(over).astype(dx.dtype)
-    return not gap((whole + shift).astype(dx.dtype), theirs["second"][1]) and not gap(still, 0 * still)
+    parts = wide[0], level, 2 * slope * (x - x.mean(over, keepdims=True))
+    whole, size = sum(parts), np.maximum(1, sum(map(np.abs, parts)).max(over, keepdims=True))
+    apart = theirs["second"][1] - whole
+    apart = apart - apart.mean(over, keepdims=True)
+    rough = _ROUGH[dx.dtype.name] * size
+    return bool((np.abs(apart) <= rough).all() and (np.abs(whole.mean(over, keepdims=True)) <= rough).all())
 
 
 def beside_nan(job: Job, one: Any, two: Any) -> Any:
@@ -273,11 +311,6 @@ def when(*tests: Callable[[Job], bool]) -> Condition:
     return lambda job, ours, theirs: all(test(job) for test in tests)
 
 
-def both(*conditions: Condition) -> Condition:
-    """All of these conditions hold."""
-    return lambda job, ours, theirs: all(one(job, ours, theirs) for one in conditions)
-
-
 def attribute(name: str, test: Callable[[Any], bool]) -> Callable[[Job], bool]:
     """An argument passes a test."""
     return lambda job: bool(test(job["call"][name]))
@@ -289,13 +322,14 @@ _VALUE = r"value|step \w+ \w+: value"
 
 @dataclass(frozen=True)
 class Known:
-    """Ops (a pattern), how a difference begins, words that it holds, a condition; the reason."""
+    """Ops (a pattern), how a difference begins, words that it holds, a condition, the only cells; the reason."""
 
     ops: str
     kind: str
     reason: str
     says: str = ""
     condition: Condition = ALWAYS
+    cells: Cells | None = None
 
 
 _ADDING = "|".join(
@@ -326,6 +360,8 @@ KNOWN = (
           "Its kernels broadcast, which its shape functions deny: a graph gets the shape of y.", "VG012|VG001"),
     Known("AvgPool(3D)?Grad", "refused", "It does not compare the gradient with the pool, and reads past it.",
           "VG012|VG007"),
+    Known("(Avg|Max)Pool(Grad|GradGrad)?", "refused", "It does not look at windows and strides that it does not use.",
+          r"VG00[67] \w+: (ksize|strides)\["),
     Known("MaxPool.*", "refused", "It does not look at explicit_paddings beside another padding.",
           "explicit_paddings must be empty unless"),
     Known("MaxPoolGrad", "value", "It pools again instead of looking at orig_output.", condition=other_output),
@@ -339,36 +375,43 @@ KNOWN = (
     Known("Const", "refused", "Its Python makes the type before the op sees it: fractions are cut off, -1 wraps.",
           condition=lambda job, ours, theirs: job["call"]["value"].dtype != numpy_type(job["call"]["dtype"])),
     Known("BroadcastArgs|BroadcastGradientArgs", "refused", "It takes a negative size for a size.",
-          condition=lambda job, ours, theirs: min(*job["call"]["s0"].ravel(), *job["call"]["s1"].ravel(), 0) < 0),
+          condition=lambda job, ours, theirs: any((job["call"][name] < 0).any() for name in ("s0", "s1"))),
     Known("Conv3DBackpropFilterV2|AvgPool3DGrad", "accepted", "Sizes may be int64 here, as NumPy makes them.",
           "expected to be a int32 tensor but is a int64"),
     Known("SparseReshape|SparseTensorDenseMatMul", "refused", "It computes with places outside the tensor.", "inside"),
     Known("Scatter(Update|Add|Sub|Mul|Div|NdUpdate|NdAdd|NdSub)", "step s0", "It takes a scalar variable for one row.",
           "without rows"),
+    Known(".*Queue.*", r"step \w+ QueueDequeue", "Of entries of one priority it takes any; here the first that came.",
+          condition=when(equal_priorities)),
     Known("TensorArray.*", "script", "It does not compare the shapes of tensors without elements.", "of one shape"),
     Known("Save|Restore|SaveV2|RestoreV2", "step s ", "Not here: Save keeps numbers, no texts.", "hold numbers"),
     # Numbers
     Known("Round", "value", "It rounds integers to 0.",
           condition=when(attribute("x", lambda value: np.asarray(value).dtype.kind == "i"))),
-    Known("Erf", "value", "Erf of an infinite or huge float64 is NaN there.", condition=from_cells(special)),
+    Known("Erf", "value", "Erf of an infinite or huge float64 is NaN there.", cells=from_cells(special)),
     Known("Polygamma|Zeta|Digamma|Lgamma|Igamma|Igammac|IgammaGradA|Betainc", "value",
-          "Series of special functions at the ends of the range.", condition=from_cells(special)),
+          "Series of special functions at the ends of the range.", cells=from_cells(special)),
     Known("Cast", "value", "Floats that do not fit an integer: each of its vector paths gives something else.",
-          condition=only_cells(unfit)),
+          cells=each(unfit)),
     Known(".*", _VALUE, "Complex arithmetic at infinities and beyond the square root of the range: Eigen's formulas "
-          "overflow where C's do not.", condition=both(when(is_complex), only_cells(
-              lambda job, one, two: unbounded(job, one, two) | touched(job, one.shape, extreme)))),
-    Known(".*", "value|type", "It takes numbers below the smallest normal one for 0 where a vector unit computes.",
-          condition=flushed),
+          "overflow where C's do not.", condition=when(is_complex), cells=each(extreme_cells)),
+    Known(".*", "value", "It takes numbers below the smallest normal one for 0 where a vector unit computes.",
+          cells=flushed),
+    Known(".*", "type", "It takes numbers below the smallest normal one for 0, and then finds fewer.",
+          condition=other_shape),
     Known(_ADDING, "value", "Infinities and overflow: what meets first decides between infinity and NaN; its products "
-          "multiply padding too.", condition=both(when(has(special)), only_cells(unbounded))),
+          "multiply padding too.", condition=when(has(special)), cells=each(unbounded)),
+    Known("Rsqrt", "value", "On the cut it does not look at the sign of a zero.", cells=from_cells(below_cut)),
     Known("FloorDiv", "value", "A quotient below the smallest normal number is 0 there before it is rounded down.",
-          condition=only_cells(denormal_quotient)),
+          cells=each(denormal_quotient)),
     Known("AvgPool3D", "value", "It takes the lowest number for padding.",
-          condition=when(has(_of_parts(lambda size, limit: size == float(limit.max))))),
-    Known("MaxPool.*", "value", "NaN is compared with others: no order.", condition=only_cells(beside_nan)),
-    Known("LRN|LRNGrad", "value", "A power without end is exp of 0 times infinity there.",
-          condition=when(attribute("beta", lambda beta: not np.isfinite(beta)))),
+          condition=when(has(lambda array: _parts(array) == -float(_LIMITS[array.dtype.name].max)))),
+    Known("MaxPool.*", "value", "NaN is compared with others: no order.", cells=each(beside_nan)),
+    Known("LRN|LRNGrad", "value", "It computes half in half, where squares of 256 overflow.",
+          cells=each(square_overflow)),
+    Known("LRN|LRNGrad", "value", "A power without end is exp of 0 times infinity there, and a gradient of 0 is not "
+          "multiplied by NaN.", condition=lambda job, ours, theirs: not all(np.isfinite(
+              job["call"][name]) for name in ("bias", "alpha", "beta"))),
     Known("ClipByValue", "value", "It clips complex numbers part by part, or by whatever its vector unit compares.",
           condition=when(is_complex)),
     Known("TopK|TopKV2", "value", "Without sorted the order is open.",
@@ -378,8 +421,12 @@ KNOWN = (
     Known("FusedBatchNorm(V2|V3)?", "value", "Outside of training, and of an empty batch, it leaves its reserves as "
           "they were in memory.", "output [34]",
           lambda job, ours, theirs: not job["call"]["is_training"] or job["call"]["x"].size == 0),
-    Known("SparseSegment(Mean|SqrtN)(Grad)?", "value|first", "It leaves rows that nobody chose as they were in memory.",
+    Known("SparseSegment(Sum|Mean|SqrtN)(Grad)?", "value|first", "Rows that nobody chose stay as they were in memory.",
           condition=unchosen),
+    Known("ArgMax", "accepted", "It reads four bytes of a dimension of two.", "Expected dimension",
+          lambda job, ours, theirs: np.asarray(job["call"]["dimension"]).dtype.itemsize == 2),
+    Known("ShardedFilename|ShardedFilespec", "value", "Its text ends at a zero byte.",
+          condition=lambda job, ours, theirs: b"\0" in job["call"]["basename"].item()),
     # Gradients
     Known("Cumprod|SegmentProd|UnsortedSegmentProd|Prod", "first|second", "It forgets a conjugate.",
           condition=lost_conjugate),
@@ -391,20 +438,33 @@ KNOWN = (
     Known("TensorScatterUpdate", "difference", "Which of several updates of a cell stays is open; as in TensorFlow, "
           "the gradient gives to each.", condition=when(attribute("indices", lambda places: len(np.unique(
               places.reshape(-1, places.shape[-1]), axis=0)) < len(places.reshape(-1, places.shape[-1]))))),
-    Known("ArgMax", "accepted", "It reads four bytes of a dimension of two.", "Expected dimension",
-          lambda job, ours, theirs: np.asarray(job["call"]["dimension"]).dtype.itemsize == 2),
-    Known("ShardedFilename|ShardedFilespec", "value", "Its text ends at a zero byte.",
-          condition=lambda job, ours, theirs: b"\0" in job["call"]["basename"].item()),
 )  # fmt: skip
 
 
 def explain(job: Job, ours: dict[str, Any], theirs: dict[str, Any], found: str) -> str:
     """The reason that explains a difference; empty where none does."""
-    for known in KNOWN:
-        fits = re.fullmatch(known.ops, job["op"]) and re.match(known.kind, found)
-        if fits and (not known.says or re.search(known.says, found)) and known.condition(job, ours, theirs):
-            return _name(known)
-    return ""
+    fitting = [known for known in KNOWN if _fits(known, job, found) and known.condition(job, ours, theirs)]
+    whole = [known for known in fitting if known.cells is None]
+    return _name(whole[0]) if whole else _by_cells(job, ours, theirs, fitting)
+
+
+def _fits(known: Known, job: Job, found: str) -> bool:
+    named = re.fullmatch(known.ops, job["op"]) and re.match(known.kind, found)
+    return bool(named) and (not known.says or re.search(known.says, found) is not None)
+
+
+def _by_cells(job: Job, ours: Any, theirs: Any, entries: list[Known]) -> str:
+    """The first reason of several, if together they cover every cell that is far off."""
+    pairs = list(_pairs(ours, theirs))
+    if any(one.shape != two.shape for one, two in pairs):
+        return ""
+    left, used = [_far(one, two) for one, two in pairs], list[Known]()
+    for known in entries:
+        masks = [] if known.cells is None else known.cells(job, ours, theirs)
+        if any(bool((far & mask).any()) for far, mask in zip(left, masks, strict=True)):
+            used.append(known)
+        left = [far & ~mask for far, mask in zip(left, masks, strict=True)]
+    return _name(used[0]) if used and not any(bool(far.any()) for far in left) else ""
 
 
 def stale(explained: Counter[str]) -> list[str]:

@@ -350,7 +350,7 @@ def messages(d: Draw) -> Script:
 
 
 def numbers(d: Draw) -> Script:
-    """Random numbers: only their type, shape, range and moments can be compared."""
+    """Random numbers: the same ones, by their seeds."""
     inputs: dict[str, Any] = {}
     for item in d.op.inputs:
         if item.name == "shape":
