@@ -55,6 +55,7 @@ VALUES += (
     ("MaxPool", {"input": _floats(1, 2, 3).reshape(1, 1, 3, 1), **_SAME_JUMP}, [[[[1]]]]),
     ("AsString", {"input": np.array([b"abc"], object), "precision": 2}, [b"abc"]),
     ("Substr", {"input": np.array([b"abc"], object), "pos": np.array(-2), "len": np.array(-1)}, [b"bc"]),
+    ("Substr", {"input": np.array([b"abc"], object), "pos": np.array(-2), "len": np.array(2**63 - 1)}, [b"bc"]),
     ("Substr", {"input": np.array([b"abc"], object), "pos": np.array(1), "len": np.array(-1),
                 "unit": "UTF8_CHAR"}, [b""]),
     ("LinSpace", {"start": np.float64(INF), "stop": np.float64(1), "num": np.int32(1)}, [INF]),

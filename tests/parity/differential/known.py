@@ -390,7 +390,8 @@ KNOWN = (
           condition=when(attribute("x", lambda value: np.asarray(value).dtype.kind == "i"))),
     Known("Erf", "value", "Erf of an infinite or huge float64 is NaN there.", cells=from_cells(special)),
     Known("Polygamma|Zeta|Digamma|Lgamma|Igamma|Igammac|IgammaGradA|Betainc", "value",
-          "Series of special functions at the ends of the range.", cells=from_cells(special)),
+          "Series of special functions at the ends of the range.",
+          cells=from_cells(lambda array: special(array) | small(array))),
     Known("Cast", "value", "Floats that do not fit an integer: each of its vector paths gives something else.",
           cells=each(unfit)),
     Known(".*", _VALUE, "Complex arithmetic at infinities and beyond the square root of the range: Eigen's formulas "

@@ -191,13 +191,13 @@ def substr(run: Run, texts: Array, pos: Array, length: Array) -> Array:
     arrays: list[Any] = list(np.broadcast_arrays(to_numpy(texts), to_numpy(pos), to_numpy(length)))
     made = np.empty(arrays[0].shape, dtype=object)
     for index in np.ndindex(made.shape):
-        text, start, count = (array[index] for array in arrays)
+        text, start, count = arrays[0][index], int(arrays[1][index]), int(arrays[2][index])
         whole = _characters(text) if run.attrs["unit"] == "UTF8_CHAR" else text
         if not -len(whole) <= start <= len(whole):
-            run.fail("pos", wanted=f"be inside the {len(whole)} characters of the text", got=int(start))
+            run.fail("pos", wanted=f"be inside the {len(whole)} characters of the text", got=start)
         first = start + len(whole) if start < 0 else start
         if count < 0 and start < 0 and isinstance(whole, list):
-            run.fail("len", wanted="be 0 or more beside a negative pos", got=int(count))
+            run.fail("len", wanted="be 0 or more beside a negative pos", got=count)
         # A negative length of bytes reaches to the end, one of characters nowhere.
         end = len(whole) if count < 0 and not isinstance(whole, list) else first + max(0, count)
         piece = whole[first:end]
