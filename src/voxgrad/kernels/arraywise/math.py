@@ -220,7 +220,7 @@ def reciprocal_grad(run: Run, y: Array, dy: Array) -> Array:
 @kernel(widen=True)
 def sigmoid_grad(run: Run, y: Array, dy: Array) -> Array:
     """The gradient of Sigmoid; of complex numbers, that of the conjugate of y."""
-    return dy * y * (1 - y)
+    return dy * (y * (1 - y))
 
 
 @kernel(widen=True)
