@@ -415,7 +415,7 @@ KNOWN = (
               job["call"][name]) for name in ("bias", "alpha", "beta"))),
     Known("ClipByValue", "value", "It clips complex numbers part by part, or by whatever its vector unit compares.",
           condition=when(is_complex)),
-    Known("TopK|TopKV2", "value", "Without sorted the order is open.",
+    Known("TopK|TopKV2", "value|first|second", "Without sorted the order is open.",
           condition=lambda job, ours, theirs: not job["call"]["sorted"]),
     Known("TopK|TopKV2", "value", "NaN is compared with others: no order.",
           condition=when(has(_of_parts(lambda size, limit: np.isnan(size))))),
