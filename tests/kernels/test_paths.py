@@ -73,10 +73,10 @@ def test_a_share_of_the_sweep(family: str, share: int) -> None:
 
 
 TALL = [
-    sweep.Case("conv", (sweep.IDLE, sweep.regular(29, 3), sweep.regular(8, 3)), channels=17, outs=2),
-    sweep.Case("conv", (sweep.IDLE, sweep.regular(2, 2), sweep.regular(131, 3)), channels=9, outs=1),
+    sweep.Case("conv", (sweep.IDLE, sweep.regular(1500, 2), sweep.regular(9, 3)), channels=3, outs=2),
+    sweep.Case("conv", (sweep.IDLE, sweep.regular(16, 1), sweep.regular(1100, 3)), channels=3, outs=1),
 ]
-"""More rows, or longer ones, than a tile of strips along the width has."""
+"""More rows, or longer ones, than a tile of strips along the width has, in each of many tasks."""
 
 
 @pytest.mark.parametrize("case", TALL, ids=["rows", "columns"])
