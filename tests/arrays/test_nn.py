@@ -77,6 +77,10 @@ def test_other_wrong_arguments_are_told() -> None:
         nn.max_pool3d(X, (1, 2))
     with pytest.raises(vg.InvalidArgumentError, match="padding must be less than the window, 2 cells in height"):
         nn.max_pool3d(X, 2, padding=(1, 2, 0))
+    with pytest.raises(vg.InvalidArgumentError, match=r"input must have cells in height; got none\. There is no mean"):
+        nn.avg_pool3d(X[:, :, :0], 2, padding=1)
+    assert nn.avg_pool3d(X[:, :, :0], (1, 4, 1), padding=(0, 1, 0)).shape == (2, 5, 0, 7, 4)
+    assert nn.avg_pool3d(X[:0], 2, padding=1).shape == (0, 3, 4, 4, 4)
     with pytest.raises(vg.InvalidArgumentError, match="rank 5"):
         nn.conv3d_transpose(X[0], W)
     with pytest.raises(vg.InvalidArgumentError, match="as large as the window under 1:1,1:1,1:1 padding, 9 cells"):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from voxgrad.catalog import dtypes, geometry
 from voxgrad.catalog.dtypes import DType
+from voxgrad.catalog.geometry import Axis
 from voxgrad.catalog.model import Attr, Call, Law, Side
 from voxgrad.catalog.problem import (
     DATA_FORMATS,
@@ -48,15 +49,20 @@ def _types(call: Call) -> tuple[DType, DType] | None:
     return (dtypes.FLOAT64 if dtypes.FLOAT64 in (first, last) else dtypes.FLOAT32), last
 
 
-def _covers_cells(call: Call, window: Sequence[int], faults: Faults) -> bool:
-    """Every window must have a cell: there is no mean and no maximum of padding alone."""
-    stated = geometry.paddings(call.attrs["padding"]) if "padding" in call.attrs else ()
-    for what, taps, padding in zip(geometry.AXES, window, stated, strict=False):
-        if isinstance(padding, tuple) and max(padding) >= taps:
-            wanted = f"be less than the window, {taps} cells in {what}: there is no mean and no maximum of padding"
-            faults.add("VG003", "padding", wanted=wanted, got=call.attrs["padding"])
+def _cover_cells(call: Call, name: str, axes: Sequence[Axis], faults: Faults) -> bool:
+    """Every window of stated padding must have a cell: there is no mean and no maximum of padding alone."""
+    for what, axis, padding in zip(geometry.AXES, axes, geometry.paddings(call.attrs["padding"]), strict=True):
+        if isinstance(padding, tuple) and max(padding) >= axis.window:
+            wanted = f"be less than the window, {axis.window} cells in {what}"
+            faults.add("VG003", "padding", wanted=wanted, got=call.attrs["padding"], remedy=_ALONE)
+            return False
+        if isinstance(padding, tuple) and axis.size == 0 and axis.out > 0:
+            faults.add("VG017", name, wanted=f"have cells in {what}", got="none", remedy=_ALONE)
             return False
     return True
+
+
+_ALONE = "There is no mean and no maximum of padding alone."
 
 
 def pool_problem(call: Call, faults: Faults) -> Problem | None:
@@ -69,11 +75,11 @@ def pool_problem(call: Call, faults: Faults) -> Problem | None:
     data = (stated_volume if cells.host else volume)(call, cells.name, faults)
     window, strides = (spatial_attr(call, name, faults, pool=True) for name in ("ksize", "strides"))
     types, back = _types(call), op.map.output is Side.CELLS
-    if data is None or window is None or strides is None or types is None or not _covers_cells(call, window, faults):
+    if data is None or window is None or strides is None or types is None:
         return None
     axes = window_axes(call, (cells.name, data), ("ksize", window), strides, (1, 1, 1), faults,
                        late_start=compat and not op.of, overreach=compat and back)  # fmt: skip
-    if axes is None:
+    if axes is None or not _cover_cells(call, cells.name, axes, faults):
         return None
     batch, _, channels = data
     near = compat and back and op.selects
