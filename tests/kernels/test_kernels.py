@@ -293,3 +293,25 @@ def test_large_windows_take_no_time() -> None:
     w = np.ones((3, 1, 1, 1, 1), np.float32)
     same = vg.raw_ops.Conv3D(input=x, filter=w, strides=[1, 1, 1, 1, 1], padding="SAME", dilations=far)
     assert_close(same, x)
+
+
+@pytest.mark.parametrize("stride", [1, 3])
+@pytest.mark.parametrize("padding", ["0:4", "2:0", "3:3", "5:1"])
+@pytest.mark.parametrize("cells", [0, 1, 2])
+def test_infinities_at_windows_of_padding_alone(cells: int, padding: str, stride: int) -> None:
+    """0 * inf is NaN there too, though a kernel has nothing to read."""
+    x, w = np.ones((1, cells, 2, 1, 1), np.float32), np.ones((2, 2, 1, 1, 2), np.float32)
+    attrs = {"strides": [1, stride, 1, 1, 1], "padding": f"{padding},0,0"}
+    y = run("Conv3D", {"input": x, "filter": w, **attrs})
+    for place in np.ndindex(w.shape):
+        bad = w.copy()
+        bad[place] = np.inf
+        call = {"input": x, "filter": bad, **attrs}
+        truth("Conv3D", call).check(run("Conv3D", call), label=f"{place} {attrs}")
+        call = {"input_sizes": list(x.shape), "filter": bad, "out_backprop": np.ones_like(y), **attrs}
+        truth("Conv3DBackpropInputV2", call).check(run("Conv3DBackpropInputV2", call), label=f"{place} {attrs}")
+    for place in np.ndindex(y.shape):
+        dy = np.ones_like(y)
+        dy[place] = np.inf
+        call = {"input": x, "filter_sizes": list(w.shape), "out_backprop": dy, **attrs}
+        truth("Conv3DBackpropFilterV2", call).check(run("Conv3DBackpropFilterV2", call), label=f"{place} {attrs}")

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from voxgrad.catalog import geometry
+from voxgrad.catalog.geometry import Axis
 from voxgrad.catalog.model import Side
 from voxgrad.catalog.problem import Problem
 
@@ -30,12 +31,20 @@ def must_be_finite(problem: Problem) -> bool:
 
 
 def is_hidden(problem: Problem) -> bool:
-    """True where a value in dy that is not finite may not show in the filter gradient.
+    """True where a kernel may not meet a value in the filter, or in its gradient dy, that is not finite.
 
-    Without dilation every window has a real cell, so it always shows.
+    Without dilation, and without a window that lies in stated padding alone, every window has a real cell.
     """
-    dilated = any(axis.dilation > 1 for axis in problem.axes)
-    return problem.map.output is Side.TAPS and dilated and _has_padding(problem)
+    if problem.map.output is Side.CELLS or not _has_padding(problem):
+        return False
+    dilated = problem.map.output is Side.TAPS and any(axis.dilation > 1 for axis in problem.axes)
+    return dilated or any(map(_has_empty_window, problem.axes))
+
+
+def _has_empty_window(axis: Axis) -> bool:
+    """True where the first or the last window may have no cell."""
+    reach = geometry.reach(axis.window, axis.dilation)
+    return axis.size == 0 or axis.before >= reach or axis.start(axis.out - 1) >= axis.size
 
 
 def run_convolution(problem: Problem, tensors: list[Array], result: Array, kernel: Kernel) -> None:
