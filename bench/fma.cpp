@@ -17,7 +17,7 @@ static double flop(long turns) {
 #pragma GCC unroll 12
     for (int i = 0; i < chains; ++i) {
       sums[i] = sums[i] * a + b;
-      asm volatile("" : "+" REGISTER(sums[i]));  // keeps the compiler from foreseeing the sums
+      asm volatile("" : "+" REGISTER(sums[i]));  // keeps the compiler from computing the sums itself
     }
   }
   return 2.0 * chains * (VECTOR_BYTES / sizeof(T)) * turns;

@@ -4,7 +4,7 @@
     TRITON_INTERPRET=0 python -m tests.cuda.compiled_pools
 
 A line per kernel: its type, layout and name, how many of its additions are made only where a bit says so, how many
-times it announces what it will read, and how many pieces of the next step a thread brings to the first-level cache.
+times it prefetches what it will read, and how many pieces of the next step a thread brings to the first-level cache.
 The kernels are the way back of MaxPool3DGrad with stride 1, and AvgPool3DGrad with windows side by side.
 """
 

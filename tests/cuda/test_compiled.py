@@ -40,14 +40,14 @@ def test_no_register_is_loaded_while_a_product_reads_it() -> None:
 def test_gradients_of_pools_compile_in_every_type() -> None:
     """The interpreter takes steps where compiled kernels have assembly: that must compile, and decides bit by bit.
 
-    Windows of one cell read as much as they write; what they would announce would be gone from the cache when read.
+    Windows of one cell read as much as they write; what they would prefetch would be gone from the cache when read.
     """
     lines = lines_of("compiled_pools")
     assert len(lines) == 20
-    for kind, last, what, decided, announced, touched in lines:
+    for kind, last, what, decided, prefetched, touched in lines:
         if what == "back":
             assert (int(decided) > 0) == (kind != "fp64"), kind
-            assert (int(announced) > 0) == (kind != "fp64"), kind
+            assert (int(prefetched) > 0) == (kind != "fp64"), kind
             assert (int(touched) > 0) == (last == "True" and kind in ("bf16", "fp16")), kind
         else:
-            assert int(announced) == (what == "side by side 2"), (kind, last, what)
+            assert int(prefetched) == (what == "side by side 2"), (kind, last, what)

@@ -2,7 +2,7 @@
 # ruff: noqa: N803 - Triton: capitals are compile-time constants
 # mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False
 # mypy: disallow-untyped-calls=False, disallow-untyped-decorators=False
-"""What lanes announce to the cache: results do not show it, so it is looked at by itself."""
+"""What lanes prefetch into the cache: results do not show it, so it is looked at by itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import triton.language as tl  # noqa: E402
 
 from voxgrad.kernels.cuda.pool_ahead import own_lines, tile_pieces  # noqa: E402
 from voxgrad.kernels.cuda.pool_common import Pool, divisor, quotient  # noqa: E402
-from voxgrad.kernels.cuda.pool_lanes import choose_lanes, foreseeing, laid_out  # noqa: E402
+from voxgrad.kernels.cuda.pool_lanes import choose_lanes, laid_out, with_prefetch  # noqa: E402
 
 # torch and Triton are installed by `python3 run test --parity`.
 pytestmark = pytest.mark.parity
@@ -89,16 +89,16 @@ def test_every_piece_of_a_tile_is_touched(row: int, column: int, device: str) ->
     assert set(out.tolist()) == wanted
 
 
-def test_only_lanes_with_lines_of_their_own_announce() -> None:
+def test_only_lanes_with_lines_of_their_own_prefetch() -> None:
     """Neither parts of a line, nor short rows, nor float64, for which nothing was measured."""
     cases = [
         (64, 64, HALF, True), (32, 64, HALF, True), (48, 64, HALF, False), (96, 64, HALF, False), (16, 64, HALF, False),
         (48, 64, SINGLE, False), (64, 64, DOUBLE, False), (1, 64, HALF, True), (1, 32, HALF, False),
     ]  # fmt: skip
-    for channels, width, dtype, announced in cases:
+    for channels, width, dtype, prefetched in cases:
         pool = pool_of(1, channels, (8, 8, width))
-        lanes = foreseeing(pool, choose_lanes(pool, dtype.itemsize, 1, 8), dtype.itemsize, 2, registers=128)
-        assert (lanes.ahead, lanes.registers) == ((2, 128) if announced else (0, 0)), (channels, width, dtype)
+        lanes = with_prefetch(pool, choose_lanes(pool, dtype.itemsize, 1, 8), dtype.itemsize, 2, registers=128)
+        assert (lanes.ahead, lanes.registers) == ((2, 128) if prefetched else (0, 0)), (channels, width, dtype)
 
 
 @triton.jit

@@ -143,7 +143,7 @@ class Run:
         for slot, (array, key) in self.plan.constants.items():
             self._start(slot, array, key)
         if host.on_progress is not None:
-            self._announce()
+            self._tell_queued()
         flag, events, values = self.context.cancel, host.events, self.values
         for index, step in enumerate(self.plan.steps):
             if flag.is_set():
@@ -176,7 +176,7 @@ class Run:
         view.flags.writeable = False
         return view
 
-    def _announce(self) -> None:
+    def _tell_queued(self) -> None:
         for index, step in enumerate(self.plan.steps):
             self._tell(index, step, "queued", 0.0)
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from voxgrad.kernels.cuda.conv_parts import ONE, THIRDS, WIDEN, products
+from voxgrad.kernels.cuda.conv_parts import BF16X6, ONE, WIDEN, products
 
 _LIFT = tl.constexpr(2**20)
 """Added before a division, so that what lies before an axis is not rounded towards it."""
@@ -90,14 +90,14 @@ def taps(w, part, tap, c, column, CI: tl.constexpr, CO: tl.constexpr, TAPS: tl.c
          TURNED: tl.constexpr):  # fmt: skip
     """The filter of one tap from a block of source channels to a block of output channels."""
     if FORWARD and TURNED:
-        found = tl.trans(w.load([part * CO + column, tap * CI + c]))
+        block = tl.trans(w.load([part * CO + column, tap * CI + c]))
     elif FORWARD:
-        found = w.load([(part * TAPS + tap) * CI + c, column])
+        block = w.load([(part * TAPS + tap) * CI + c, column])
     elif TURNED:
-        found = w.load([part * CI + c, tap * CO + column])
+        block = w.load([part * CI + c, tap * CO + column])
     else:
-        found = tl.trans(w.load([(part * TAPS + tap) * CO + column, c]))
-    return found
+        block = tl.trans(w.load([(part * TAPS + tap) * CO + column, c]))
+    return block
 
 
 @triton.jit
@@ -109,7 +109,7 @@ def all_cells(src, image, images, depth, d, h, v, c, CI: tl.constexpr, S_H: tl.c
     third = first
     if HOW != ONE:
         second = cells(src, 1, image, images, depth, d, h, v, c, CI, S_H, S_W, FLAT, BM, BK)
-    if HOW == THIRDS:
+    if HOW == BF16X6:
         third = cells(src, 2, image, images, depth, d, h, v, c, CI, S_H, S_W, FLAT, BM, BK)
     return first, second, third
 
@@ -123,7 +123,7 @@ def all_taps(w, tap, c, column, CI: tl.constexpr, CO: tl.constexpr, TAPS: tl.con
     third = first
     if HOW != ONE:
         second = taps(w, 1, tap, c, column, CI, CO, TAPS, FORWARD, TURNED)
-    if HOW == THIRDS:
+    if HOW == BF16X6:
         third = taps(w, 2, tap, c, column, CI, CO, TAPS, FORWARD, TURNED)
     return first, second, third
 
@@ -136,7 +136,7 @@ def all_lines(lines, at, rows, column, HOW: tl.constexpr):
     third = first
     if HOW != ONE:
         second = tl.trans(lines.load([rows + at, column]))
-    if HOW == THIRDS:
+    if HOW == BF16X6:
         third = tl.trans(lines.load([2 * rows + at, column]))
     return first, second, third
 
@@ -180,10 +180,10 @@ def gathered(acc, STANDING: tl.constexpr):
 def zeros(BM: tl.constexpr, BN: tl.constexpr, ACROSS: tl.constexpr, ACC: tl.constexpr):
     """Zeros for a tile of BM positions and BN columns."""
     if ACROSS:
-        made = tl.zeros([BN, BM], ACC)
+        block = tl.zeros([BN, BM], ACC)
     else:
-        made = tl.zeros([BM, BN], ACC)
-    return made
+        block = tl.zeros([BM, BN], ACC)
+    return block
 
 
 @triton.jit

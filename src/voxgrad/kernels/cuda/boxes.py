@@ -178,10 +178,10 @@ def positions(problem: Problem, tiling: Tiling, outs: tuple[int, ...], turned: b
     ci, co = (problem.in_channels, problem.out_channels)[:: 1 if forward else -1]
     flat = forward and _flat(axes)
     read, written = _sides(problem)
-    lattice = written if forward else tuple(triton.cdiv(axis.size, axis.stride) for axis in axes)
-    tile = box(tiling.bm, lattice, flat=flat)
+    extents = written if forward else tuple(triton.cdiv(axis.size, axis.stride) for axis in axes)
+    tile = box(tiling.bm, extents, flat=flat)
     assert tile is not None
-    tiles, columns = _tiles(lattice, tile), triton.cdiv(co, tiling.bn)
+    tiles, columns = _tiles(extents, tile), triton.cdiv(co, tiling.bn)
     phases = 1 if forward else math.prod(axis.stride for axis in axes)
     strides = (axes[0].stride, axes[1].stride, axes[2].stride)
     scalars = (problem.batch, read[0], *written, *(axis.before for axis in axes), *outs, *tiles, columns)
@@ -220,10 +220,10 @@ def pairs(problem: Problem, tiling: Tiling, outs: tuple[int, ...], turned: bool)
     """The launch of `conv_box_pairs`."""
     axes, ci, co = problem.axes, problem.out_channels, problem.in_channels
     read, written = _sides(problem)
-    lattice = tuple(triton.cdiv(axis.size, axis.stride) for axis in axes)
-    tile = box(tiling.bm, lattice, flat=False)
+    extents = tuple(triton.cdiv(axis.size, axis.stride) for axis in axes)
+    tile = box(tiling.bm, extents, flat=False)
     assert tile is not None
-    tiles, columns = _tiles(lattice, tile), triton.cdiv(co, tiling.bn)
+    tiles, columns = _tiles(extents, tile), triton.cdiv(co, tiling.bn)
     before = axes[2].before
     first, middle = ((tap + before) % 2 + before - tap for tap in (0, 1))
     scalars = (problem.batch, *written, *(axis.before for axis in axes), *outs, *tiles, columns)

@@ -26,7 +26,7 @@ from voxgrad.kernels.cuda.conv_common import (
     tiling_of,
 )
 from voxgrad.kernels.cuda.launch import empty, per_problem
-from voxgrad.kernels.cuda.parts import aligned, launched, thirds
+from voxgrad.kernels.cuda.parts import aligned, bf16_parts, launched
 from voxgrad.kernels.cuda.paths import Fork, Path
 from voxgrad.kernels.names import KERNELS
 
@@ -102,8 +102,8 @@ def _forward_taps(problem: Problem, config: Config, dtype: torch.dtype, device: 
     if config.kind == "whole":
         return launch
     if as_it_lies:
-        return lambda x, w, y: launch(thirds(x), thirds(w), y)
-    return lambda x, w, y: launch(thirds(channels_last_copy(problem, x)), thirds(w), y)
+        return lambda x, w, y: launch(bf16_parts(x), bf16_parts(w), y)
+    return lambda x, w, y: launch(bf16_parts(channels_last_copy(problem, x)), bf16_parts(w), y)
 
 
 def _direct(problem: Problem, config: Config, dtype: torch.dtype, *_: Any) -> Run:
@@ -118,7 +118,7 @@ def _input_taps(problem: Problem, config: Config, dtype: torch.dtype, device: to
     launch = make(problem, config, strides, dtype, device, turned, forward=False)
     if whole:
         return launch
-    return lambda dy, w, dx: launch(thirds(channels_last_copy(problem, dy)), thirds(w), dx)
+    return lambda dy, w, dx: launch(bf16_parts(channels_last_copy(problem, dy)), bf16_parts(w), dx)
 
 
 def _input_few(problem: Problem, config: Config, dtype: torch.dtype, device: torch.device, *_: Any) -> Run:

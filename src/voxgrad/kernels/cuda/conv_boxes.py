@@ -32,7 +32,7 @@ from voxgrad.kernels.cuda.box_reads import (
     zeros,
 )
 from voxgrad.kernels.cuda.conv_gemm import moved
-from voxgrad.kernels.cuda.conv_parts import HALVES, ONE, THIRDS, dot, leaves, products, whole
+from voxgrad.kernels.cuda.conv_parts import BF16X6, FP16X3, ONE, dot, leaves, products, whole
 
 
 @triton.jit
@@ -48,7 +48,7 @@ def conv_boxes(src, w, out, guard, images, depth, e_d, e_h, e_w, b_d, b_h, b_w, 
     The phase of a cell is told by the first tap f that reaches it. The filter is a matrix: of (tap, source channel)
     rows, or TURNED, of rows as torch's channels_last_3d has them.
     """
-    if HOW == HALVES or HOW == THIRDS:
+    if HOW == FP16X3 or HOW == BF16X6:
         if leaves(guard, HOW):
             return
     BM: tl.constexpr = BD * BH * BW
@@ -232,7 +232,7 @@ def conv_box_rows(src, two, one, out, guard, images, e_d, e_h, e_w, lead_d, lead
     the end the three sums are moved along width and added. A tile of BW cells makes `step` outputs; if these are
     fewer, the tile begins with the first cell that they need.
     """
-    if HOW == HALVES or HOW == THIRDS:
+    if HOW == FP16X3 or HOW == BF16X6:
         if leaves(guard, HOW):
             return
     BM: tl.constexpr = BD * BH * BW
@@ -260,7 +260,7 @@ def conv_box_rows(src, two, one, out, guard, images, e_d, e_h, e_w, lead_d, lead
         if HOW != ONE:
             b1 = two.load([ROWS + t * CI + c, 0])
             e1 = one.load([ROWS + t * CI + c, 2 * CO])
-        if HOW == THIRDS:
+        if HOW == BF16X6:
             b2 = two.load([2 * ROWS + t * CI + c, 0])
             e2 = one.load([2 * ROWS + t * CI + c, 2 * CO])
         acc2, low2 = products(a, a1, a2, b, b1, b2, acc2, low2, HOW)

@@ -36,7 +36,7 @@ from voxgrad.kernels.cuda.conv_gemm import conv_positions
 from voxgrad.kernels.cuda.conv_phases import Phase, input_phases, table_of
 from voxgrad.kernels.cuda.gemm_few import conv_direct, depth_sums, gather_taps, unfold_width
 from voxgrad.kernels.cuda.launch import Launch
-from voxgrad.kernels.cuda.parts import launched, thirds
+from voxgrad.kernels.cuda.parts import bf16_parts, launched
 from voxgrad.kernels.cuda.paths import Fork, Need, Needs, Path
 
 MOST_PRODUCTS = 2**30
@@ -181,7 +181,7 @@ def _plane(problem: Problem) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Lattice:
+class _ProductShape:
     """What `input_of_few` multiplies: the positions of dy with all taps at once, or with the taps of a row."""
 
     once: bool
@@ -196,21 +196,21 @@ class _Lattice:
     """The taps that are columns, as windows over the products."""
 
 
-def _lattice(problem: Problem, s: tuple[int, ...]) -> _Lattice:
+def _product_shape(problem: Problem, s: tuple[int, ...]) -> _ProductShape:
     """All taps at once where they make up to 32 columns."""
     d, h, w = problem.axes
     if COLUMNS.takes("all", math.prod(axis.window for axis in problem.axes) * problem.in_channels):
         positions, point = problem.batch * d.out * h.out * w.out, [Phase(1, 0, 1, 0, 0, 1, 0)]
         phases = [point, point, [Phase(1, 0, 1, 0, 0, positions, 0)]]
         strides = (0, 0, 0, problem.out_channels, 1)
-        return _Lattice(
+        return _ProductShape(
             True, 1, positions, phases, (1, 1, positions), strides, (0, 0, 0, 1), (1, 1), problem.axes
         )  # fmt: skip
     plane = h.size * w.out
     phases = [input_phases(d), input_phases(h), [Phase(1, 0, 1, 0, 0, w.out, 0)]]
     taps = (Axis(d.size, d.size, 1), Axis(h.size, h.size, 1), w)
     outs = (d.size * plane, plane, w.out, 1)
-    return _Lattice(
+    return _ProductShape(
         False, problem.batch, problem.batch * d.size * plane, phases, (d.out, h.out, w.out), s, outs,
         (d.stride, h.stride), taps,
     )  # fmt: skip
@@ -222,29 +222,29 @@ def input_of_few(problem: Problem, config: Config, s: tuple[int, ...], dtype: to
     Where all taps make few columns, dy is read once for all of them. Otherwise the taps of one row of the window are
     the columns, and depth and height are summed in the product.
     """
-    lattice, co = _lattice(problem, s), problem.out_channels
-    once, positions, images = lattice.once, lattice.positions, lattice.images
-    columns = math.prod(axis.window for axis in lattice.taps) * problem.in_channels
-    table, count, largest = table_of(lattice.phases, device)
+    shape, co = _product_shape(problem, s), problem.out_channels
+    once, positions, images = shape.once, shape.positions, shape.images
+    columns = math.prod(axis.window for axis in shape.taps) * problem.in_channels
+    table, count, largest = table_of(shape.phases, device)
     parts, blocks = parts_of(dtype), triton.cdiv(columns, config.bn)
     scalars = (
-        images, *lattice.sizes, *lattice.strides, *lattice.outs, positions, columns * co, 1, co,
+        images, *shape.sizes, *shape.strides, *shape.outs, positions, columns * co, 1, co,
         math.prod(problem.filter_shape), columns, 1 if once else problem.axes[1].window, 1, 0, 0, 0, blocks, count,
     )  # fmt: skip
     # Read once, dy is taken apart on the way; read for every row of taps, that is done before.
     constants = {
         "src_part": 0 if once or parts == 1 else math.prod(problem.output_extent), "CI": co, "STEP_D": 1, "STEP_H": 1,
-        "STEP_W": 1, "OUT_D": lattice.steps[0], "OUT_H": lattice.steps[1], "OUT_W": 1, "BM": config.bm,
+        "STEP_W": 1, "OUT_D": shape.steps[0], "OUT_H": shape.steps[1], "OUT_W": 1, "BM": config.bm,
         "BN": config.bn, "BK": config.bk, "PARTS": parts, "STRIP": 0, "ACC": sum_type(dtype),
         "BIG": positions * columns >= 2**31 or is_big(problem), "num_warps": config.warps, "num_stages": config.stages,
     }  # fmt: skip
     grid = (triton.cdiv(largest * images, config.bm) * blocks * count,)
     product = Launch(conv_positions, grid, scalars, constants)
-    gather = _gather(problem, lattice.taps, positions, dtype)
+    gather = _gather(problem, shape.taps, positions, dtype)
 
     def run(dy: torch.Tensor, w: torch.Tensor, dx: torch.Tensor) -> None:
         z = torch.empty((columns, positions), dtype=sum_dtype(dtype), device=dy.device)
-        product(dy if once else thirds(dy), thirds(w.contiguous()), z, table)
+        product(dy if once else bf16_parts(dy), bf16_parts(w.contiguous()), z, table)
         gather(z, dx)
 
     return run

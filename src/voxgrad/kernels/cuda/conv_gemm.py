@@ -22,7 +22,7 @@ from voxgrad.kernels.cuda.conv_parts import dot, parts_dot, three
 
 @triton.jit
 def _axis(table, axis):
-    """Of one axis of a phase: taps, first tap, tap step, first offset, offset step, lattice extent, output offset."""
+    """Of one axis of a phase: taps, first tap, tap step, first offset, offset step, positions, output offset."""
     at = table + axis * 7
     return (tl.load(at), tl.load(at + 1), tl.load(at + 2), tl.load(at + 3), tl.load(at + 4), tl.load(at + 5),
             tl.load(at + 6))  # fmt: skip
@@ -86,7 +86,7 @@ def conv_positions(src, w, out, table, positions, D, H, W, s_n, s_d, s_h, s_w, s
                    BM: tl.constexpr, BN: tl.constexpr,
                    BK: tl.constexpr, PARTS: tl.constexpr, STRIP: tl.constexpr, ACC: tl.constexpr,
                    BIG: tl.constexpr):  # fmt: skip
-    """out[q * OUT + r] = sum over taps of src[q * STEP + offset] @ w[tap], for every position q of a phase's lattice.
+    """out[q * OUT + r] = sum over taps of src[q * STEP + offset] @ w[tap], for every position q of a phase.
 
     A step of the inner loop covers channels of one tap where BK divides them, with STRIP > 0 the STRIP taps of one
     row of the window (few channels, next to each other in memory), else whatever taps and channels come next.

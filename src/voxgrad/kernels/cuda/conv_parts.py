@@ -2,14 +2,14 @@
 # ruff: noqa: N803 - Triton: capitals are compile-time constants
 # mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False
 # mypy: disallow-untyped-calls=False, disallow-untyped-decorators=False
-"""Numbers in parts: what tensor cores of 16 bits make of float32. HOW says in which:
+"""Numbers in parts: what tensor cores of 16 bits make of float32. HOW says in which, by type and products:
 
     ONE     as they are
-    HALVES  float32 as two float16, the second 2**11 times larger than what it stands for; three products, 22 to 24 bits
-    THIRDS  float32 as three bfloat16; six products, 24 bits
-    PAIR    float32 as two bfloat16; three products, 16 bits, where TF32 is allowed
+    FP16X3  float32 as two float16, the second 2**11 times larger than what it stands for; three products, 22 to 24 bits
+    BF16X6  float32 as three bfloat16; six products, 24 bits
+    BF16X3  float32 as two bfloat16; three products, 16 bits, where TF32 is allowed
 
-HALVES holds numbers within a factor of 2**24 or so. A `guard` says whether the data is like that, and so which of the
+FP16X3 holds numbers within a factor of 2**24 or so. A `guard` says whether the data is like that, and so which of the
 two kernels for real float32 leaves at once. See `_judged`.
 """
 
@@ -23,7 +23,7 @@ import triton.language as tl
 WIDEN: tl.constexpr = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")
 """Triton's interpreter multiplies the bits of bfloat16 as integers: there, and only there, operands are widened."""
 
-ONE, HALVES, THIRDS, PAIR = (tl.constexpr(how) for how in range(4))
+ONE, FP16X3, BF16X6, BF16X3 = (tl.constexpr(how) for how in range(4))
 
 
 @triton.jit
@@ -69,17 +69,17 @@ def three(value):
 def leaves(guard, HOW: tl.constexpr):
     """Is this the kernel for data of the other kind?"""
     wild = tl.load(guard + 2) != 0.0
-    return wild == (HOW == HALVES)
+    return wild == (HOW == FP16X3)
 
 
 @triton.jit
 def products(a, a1, a2, b, b1, b2, acc, low, HOW: tl.constexpr):
-    """One step of the inner loop. As HALVES, `acc` is the negated sum, and `low` of what is 2**11 times too large."""
+    """One step of the inner loop. As FP16X3, `acc` is the negated sum, and `low` of what is 2**11 times too large."""
     if HOW == ONE:
         acc = dot(a, b, acc)
-    elif HOW == PAIR:
+    elif HOW == BF16X3:
         acc = dot(a, b, dot(a, b1, dot(a1, b, acc)))
-    elif HOW == HALVES:
+    elif HOW == FP16X3:
         low = dot(a, b1, dot(a1, b, low))
         # Tensor cores cut off what they add, so the large part is summed outside of them, as in `parts_dot`. Triton
         # would make an addition part of the product again; it leaves a subtraction alone.
@@ -92,7 +92,7 @@ def products(a, a1, a2, b, b1, b2, acc, low, HOW: tl.constexpr):
 @triton.jit
 def whole(acc, low, guard, HOW: tl.constexpr):
     """The sums in the scale of the data."""
-    if HOW == HALVES:
+    if HOW == FP16X3:
         return (low * (1.0 / 2048) - acc) * (tl.load(guard) * tl.load(guard + 1))
     return acc
 
@@ -158,9 +158,9 @@ def _judged(stats, shares, PLACE: tl.constexpr, SHARES: tl.constexpr):
 @triton.jit
 def split_both(a, b, parts_a, halves_a, parts_b, halves_b, guard, stats, count_a, count_b, blocks_a, shares_a,
                shares_b, SHARES: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
-    """Two float32 operands as HALVES where both suit that, else as THIRDS, in the same memory.
+    """Two float32 operands as FP16X3 where both suit that, else as BF16X6, in the same memory.
 
-    guard: the factors back to the data of either, and whether HALVES were not possible.
+    guard: the factors back to the data of either, and whether FP16X3 were not possible.
     """
     top_a, tame_a = _judged(stats, shares_a, 0, SHARES)
     top_b, tame_b = _judged(stats, shares_b, 1, SHARES)

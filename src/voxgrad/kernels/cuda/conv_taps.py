@@ -78,11 +78,11 @@ def rows(problem: Problem, config: Config, s: tuple[int, ...], dtype: torch.dtyp
     table, _, _ = table_of([*(phases_of(axis) for axis in axes[:2]), [row_phase(axes[2], forward)]], device)
     source, out = (problem.input_extent, problem.output_extent)[:: 1 if forward else -1]
     extents = [axis.size if forward else axis.out for axis in axes]
-    made = [axis.out if forward else axis.size for axis in axes]
-    bw, step = boxes.row_tile(max(extents[2], made[2]))
+    outs = [axis.out if forward else axis.size for axis in axes]
+    bw, step = boxes.row_tile(max(extents[2], outs[2]))
     origin = 0 if step == bw else row_phase(axes[2], forward).offset
-    lines = problem.batch * made[0] * made[1]
-    tiles = triton.cdiv(made[2], step)
+    lines = problem.batch * outs[0] * outs[1]
+    tiles = triton.cdiv(outs[2], step)
     bm = max(config.bm, bw)
     scalars = (
         *extents, *s[:4], *data_strides(out, problem.channels_last), tap,

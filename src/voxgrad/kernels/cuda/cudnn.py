@@ -74,7 +74,7 @@ def _call(problem: Problem) -> _Call:
     even = all(before == after for before, after in both)
     padding = [before if even else 0 for before, _ in both]
     sizes = [axis.size + (0 if even else sum(pair)) for axis, pair in zip(axes, both, strict=True)]
-    made = [
+    expected = [
         (axis.out - 1) * axis.stride - 2 * pad + axis.dilation * (axis.window - 1) + 1
         for axis, pad in zip(axes, padding, strict=True)
     ]
@@ -84,7 +84,7 @@ def _call(problem: Problem) -> _Call:
         padding,
         None if even else [value for pair in reversed(both) for value in pair],
         (problem.batch, problem.in_channels, *sizes),
-        [size - out for size, out in zip(sizes, made, strict=True)],
+        [size - out for size, out in zip(sizes, expected, strict=True)],
         (slice(None), slice(None), *(slice(axis.before, axis.before + axis.size) for axis in axes)),
         torch.channels_last_3d if problem.channels_last else torch.contiguous_format,
     )
@@ -140,8 +140,8 @@ def conv3d_filter(problem: Problem, x: torch.Tensor, dy: torch.Tensor, may: Swit
     like = _filter_like(problem, x.dtype, x.device)
     data = _padded(call, _channels_first(problem, x))
     dw = _backward(problem, call, _channels_first(problem, dy), data, like, may, [False, True, False])[1]
-    made: torch.Tensor = dw.permute(2, 3, 4, 1, 0)
-    return made if problem.channels_last else made.contiguous()
+    filters: torch.Tensor = dw.permute(2, 3, 4, 1, 0)
+    return filters if problem.channels_last else filters.contiguous()
 
 
 @per_problem

@@ -31,12 +31,12 @@ _HOST_TYPES = {8: 10, 9: 8, 10: 9}
 def _library() -> ctypes.CDLL | None:
     """The driver, if it is new enough to tell the parameters of a kernel."""
     try:
-        found = ctypes.CDLL("libcuda.so.1")
+        library = ctypes.CDLL("libcuda.so.1")
         for name in ("cuFuncGetParamInfo", "cuLaunchKernelEx", "cuTensorMapEncodeTiled"):
-            getattr(found, name)
+            getattr(library, name)
     except (OSError, AttributeError):
         return None
-    return found
+    return library
 
 
 class _Config(ctypes.Structure):
@@ -105,14 +105,14 @@ class _Frame:
 class Entry:
     """One compiled kernel with its grid and all its arguments but the addresses."""
 
-    def __init__(self, library: ctypes.CDLL, compiled: Any, grid: tuple[int, ...], made: _Image):
+    def __init__(self, library: ctypes.CDLL, compiled: Any, grid: tuple[int, ...], parameters: _Image):
         self.function = ctypes.c_void_p(compiled.function)
         self.grid, self.block = grid, (32 * compiled.metadata.num_warps, 1, 1)
-        self.shared, self.image, self.fields = compiled.metadata.shared, bytes(made.image), made.fields
-        self.boxes, self.first = made.boxes, made.first
+        self.shared, self.image, self.fields = compiled.metadata.shared, bytes(parameters.image), parameters.fields
+        self.boxes, self.first = parameters.boxes, parameters.first
         self.early = bool(getattr(compiled.metadata, "launch_pdl", False))
         self._launch = library.cuLaunchKernelEx
-        self._pack = struct.Struct(f"{made.addresses}Q").pack_into
+        self._pack = struct.Struct(f"{parameters.addresses}Q").pack_into
         self._maps: dict[tuple[int, int], bytes] = {}
         self._free: list[_Frame] = []
 
@@ -125,10 +125,10 @@ class Entry:
         boxes = self.boxes
         if boxes:
             for number, (offset, box) in enumerate(boxes):
-                found = self._map(number, box, addresses[number])
-                if found is None:
+                tensor_map = self._map(number, box, addresses[number])
+                if tensor_map is None:
                     return False
-                frame.memory[offset : offset + _MAP] = found
+                frame.memory[offset : offset + _MAP] = tensor_map
             addresses = addresses[len(boxes) :]
         self._pack(frame.memory, self.first, *addresses)
         if stream != frame.stream:
@@ -139,12 +139,12 @@ class Entry:
 
     def _map(self, number: int, box: Box, address: int) -> bytes | None:
         """Torch hands out the same addresses again and again, so most descriptions are there."""
-        found = self._maps.get((number, address))
-        if found is None and (found := box.map_of(address)) is not None:
+        tensor_map = self._maps.get((number, address))
+        if tensor_map is None and (tensor_map := box.map_of(address)) is not None:
             if len(self._maps) >= _MOST_MAPS:
                 self._maps.clear()
-            self._maps[number, address] = found
-        return found
+            self._maps[number, address] = tensor_map
+        return tensor_map
 
 
 def entry(compiled: Any, grid: tuple[int, ...], scalars: Sequence[Any],
@@ -156,14 +156,14 @@ def entry(compiled: Any, grid: tuple[int, ...], scalars: Sequence[Any],
     for name in ("launch_cooperative_grid", "global_scratch_size", "profile_scratch_size"):
         if getattr(metadata, name, 1):
             return None
-    made = _Image(getattr(metadata, "tensordesc_meta", None) or [])
+    parameters = _Image(getattr(metadata, "tensordesc_meta", None) or [])
     try:
-        made.fill(list(compiled.src.signature.values()), list(scalars), list(boxes))
+        parameters.fill(list(compiled.src.signature.values()), list(scalars), list(boxes))
     except (KeyError, IndexError, ValueError, struct.error):
         return None
-    if not _agrees(library, compiled.function, made.fields):
+    if not _agrees(library, compiled.function, parameters.fields):
         return None
-    return Entry(library, compiled, grid, made)
+    return Entry(library, compiled, grid, parameters)
 
 
 class _Image:

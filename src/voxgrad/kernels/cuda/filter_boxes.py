@@ -19,7 +19,7 @@ from voxgrad.kernels.cuda.box_reads import (
     upright,
     zeros,
 )
-from voxgrad.kernels.cuda.conv_parts import HALVES, THIRDS, leaves, products, whole
+from voxgrad.kernels.cuda.conv_parts import BF16X6, FP16X3, leaves, products, whole
 
 
 @triton.jit
@@ -34,7 +34,7 @@ def filter_boxes(x, dy, out, guard, images, depth, boxes, per_split, b_d, b_h, b
     Boxes tile the outputs without overhang: past the border there is no product, so no infinity meets a zero. ACROSS,
     a box is one piece of the memory of dy, which is read as a matrix then.
     """
-    if HOW == HALVES or HOW == THIRDS:
+    if HOW == FP16X3 or HOW == BF16X6:
         if leaves(guard, HOW):
             return
     BK: tl.constexpr = BD * BH * BW
@@ -84,7 +84,7 @@ def filter_fan(x, dy, out, guard, images, depth, boxes, per_split, b_d, b_h, til
 
     Channels are the columns here and output channels the rows, for rows are wide on tensor cores.
     """
-    if HOW == HALVES or HOW == THIRDS:
+    if HOW == FP16X3 or HOW == BF16X6:
         if leaves(guard, HOW):
             return
     BK: tl.constexpr = BH * BW

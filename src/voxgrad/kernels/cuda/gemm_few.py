@@ -81,10 +81,10 @@ def depth_sums(dy, w, z, D, OD, CO, plane, b_d, z_row, tiles, chunks, COLUMNS: t
         a = tl.load(src + (d + b_d).to(tl.int64) * plane * CO, mask=read, other=0.0)
         if PARTS == 3:
             a, a1, a2 = three(a)
-            made = parts_dot(a, a1, a2, b, b1, b2, tl.zeros([BM, 4 * BN], ACC))
+            product = parts_dot(a, a1, a2, b, b1, b2, tl.zeros([BM, 4 * BN], ACC))
         else:
-            made = dot(a, b, tl.zeros([BM, 4 * BN], ACC))
-        even, odd = made.reshape(BM, 2, 2, BN).permute(0, 3, 1, 2).split()
+            product = dot(a, b, tl.zeros([BM, 4 * BN], ACC))
+        even, odd = product.reshape(BM, 2, 2, BN).permute(0, 3, 1, 2).split()
         first, third = even.split()
         second, _ = odd.split()
         written = own & ((i + m * 0 >= 0) & (d + m * 0 < D))[:, None]

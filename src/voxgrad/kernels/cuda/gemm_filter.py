@@ -12,7 +12,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from voxgrad.kernels.cuda.conv_parts import HALVES, ONE, THIRDS, leaves, products, whole
+from voxgrad.kernels.cuda.conv_parts import BF16X6, FP16X3, ONE, leaves, products, whole
 
 
 @triton.jit
@@ -24,7 +24,7 @@ def conv_filter_sums(x, dy, sums, guard, D, H, W, s_n, s_d, s_h, s_w, s_c, y_n, 
                      OH: tl.constexpr, OW: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
                      HOW: tl.constexpr, ACC: tl.constexpr, BIG: tl.constexpr):  # fmt: skip
     """sums[split, tap * CI + c, co] = sum over the split's positions of x[position, tap, c] * dy[position, co]."""
-    if HOW == HALVES or HOW == THIRDS:
+    if HOW == FP16X3 or HOW == BF16X6:
         if leaves(guard, HOW):
             return
     split = tl.program_id(1)
@@ -72,7 +72,7 @@ def conv_filter_sums(x, dy, sums, guard, D, H, W, s_n, s_d, s_h, s_w, s_c, y_n, 
         if HOW != ONE:
             a1 = tl.load(a_at + x_part, mask=mask, other=0.0)
             b1 = tl.load(b_at + y_part, mask=b_mask, other=0.0)
-        if HOW == THIRDS:
+        if HOW == BF16X6:
             a2 = tl.load(a_at + 2 * x_part, mask=mask, other=0.0)
             b2 = tl.load(b_at + 2 * y_part, mask=b_mask, other=0.0)
         acc, low = products(tl.trans(a), tl.trans(a1), tl.trans(a2), b, b1, b2, acc, low, HOW)
@@ -108,7 +108,7 @@ def _in_parts(at, part, mask, HOW: tl.constexpr):
     third = first
     if HOW != ONE:
         second = tl.load(at + part, mask=mask, other=0.0)
-    if HOW == THIRDS:
+    if HOW == BF16X6:
         third = tl.load(at + 2 * part, mask=mask, other=0.0)
     return first, second, third
 
@@ -128,7 +128,7 @@ def conv_filter_rows(x, dy, sums, guard, D, H, W, s_n, s_d, s_h, s_w, y_n, y_d, 
                      OH: tl.constexpr, WIDTH: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
                      HOW: tl.constexpr, ACC: tl.constexpr):  # fmt: skip
     """`conv_filter_sums` for windows 3 wide with stride 1: a source row meets dy at its three shifts."""
-    if HOW == HALVES or HOW == THIRDS:
+    if HOW == FP16X3 or HOW == BF16X6:
         if leaves(guard, HOW):
             return
     split = tl.program_id(1)

@@ -43,8 +43,8 @@ def empty(like: torch.Tensor, extent: tuple[int, ...], strides: tuple[int, ...] 
     laid = _dense(extent) if strides is None else strides
     index = like.get_device()
     if index >= 0 and _at_once is not None and index == _device():
-        made: torch.Tensor = _at_once(extent, laid, like.dtype)
-        return made
+        result: torch.Tensor = _at_once(extent, laid, like.dtype)
+        return result
     return torch.empty_strided(extent, laid, dtype=like.dtype, device=like.device)
 
 
@@ -69,12 +69,12 @@ def per_problem(make: Callable[..., T]) -> Callable[..., T]:
     @wraps(make)
     def cached(problem: Problem, *rest: Any) -> T:
         key = (id(problem), *rest)
-        found = kept.get(key)
-        if found is None:
+        entry = kept.get(key)
+        if entry is None:
             if len(kept) >= _MOST:
                 kept.clear()
-            found = kept[key] = (problem, make(problem, *rest))
-        return found[1]
+            entry = kept[key] = (problem, make(problem, *rest))
+        return entry[1]
 
     return cached
 

@@ -21,17 +21,17 @@ Make = Callable[[Any, int], Launch]
 """The launch of a kernel for numbers in a given way, HOW, and number of parts."""
 
 
-def thirds(x: torch.Tensor) -> torch.Tensor:
+def bf16_parts(x: torch.Tensor) -> torch.Tensor:
     """Float32 as three bfloat16 planes; other types as they are."""
     if x.dtype != torch.float32:
         return x
     parts = torch.empty((3, *x.shape), dtype=torch.bfloat16, device=x.device)
-    _thirds(x.numel())(x, parts)
+    _parts_launch(x.numel())(x, parts)
     return parts
 
 
 @lru_cache(maxsize=4096)
-def _thirds(count: int) -> Launch:
+def _parts_launch(count: int) -> Launch:
     return Launch(kernels.split_parts, (triton.cdiv(count, 2048),), (count,), {"BLOCK": 2048})
 
 
@@ -44,20 +44,20 @@ def launched(make: Make, dtype: torch.dtype, *, terms: int, tf32: bool = False, 
     """
     how = PARTS.taken(dtype, terms, tf32, whole).name
     if how == "as they are":
-        one, lain = make(kernels.ONE, 1), _as_it_lies if whole else aligned
-        return lambda a, b, out: one(lain(a), *(lain(b),) * reads, out, out)
-    if how == "pairs":
-        pair = make(kernels.PAIR, 2)
-        return lambda a, b, out: pair(_pair(a), *(_pair(b),) * reads, out, out)
-    six = make(kernels.THIRDS, 3)
-    if how == "thirds":
-        return lambda a, b, out: six(thirds(a), *(thirds(b),) * reads, out, torch.ones(3, device=a.device))
-    three = make(kernels.HALVES, 2)
+        plain, lain = make(kernels.ONE, 1), _as_it_lies if whole else aligned
+        return lambda a, b, out: plain(lain(a), *(lain(b),) * reads, out, out)
+    if how == "bf16x3":
+        bf16x3 = make(kernels.BF16X3, 2)
+        return lambda a, b, out: bf16x3(_pair(a), *(_pair(b),) * reads, out, out)
+    bf16x6 = make(kernels.BF16X6, 3)
+    if how == "bf16x6":
+        return lambda a, b, out: bf16x6(bf16_parts(a), *(bf16_parts(b),) * reads, out, torch.ones(3, device=a.device))
+    fp16x3 = make(kernels.FP16X3, 2)
 
     def run(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
         parts_a, parts_b, guard = split(a, b)
-        three(parts_a.view(torch.float16), *(parts_b.view(torch.float16),) * reads, out, guard)
-        six(parts_a, *(parts_b,) * reads, out, guard)
+        fp16x3(parts_a.view(torch.float16), *(parts_b.view(torch.float16),) * reads, out, guard)
+        bf16x6(parts_a, *(parts_b,) * reads, out, guard)
 
     return run
 
@@ -70,10 +70,10 @@ _APART = Need("float32 that is taken apart", _is_apart)
 PARTS = Fork(
     "parts", "what tensor cores get of a number",
     Path("as they are", (Need("another type, or nothing taken apart", lambda *case: not _is_apart(*case)),)),
-    Path("pairs", (_APART, Need("TF32 allowed", lambda dtype, terms, tf32, whole: tf32))),
-    Path("thirds", (_APART,), (Need("sums of fewer than 64 products",
+    Path("bf16x3", (_APART, Need("TF32 allowed", lambda dtype, terms, tf32, whole: tf32))),
+    Path("bf16x6", (_APART,), (Need("sums of fewer than 64 products",
                                     lambda dtype, terms, tf32, whole: terms < ENOUGH_TERMS),)),
-    Path("halves, or thirds", (_APART,)),
+    Path("fp16x3, or bf16x6", (_APART,)),
 )  # fmt: skip
 
 

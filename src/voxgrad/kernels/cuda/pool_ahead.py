@@ -3,7 +3,7 @@
 # mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False
 # mypy: disallow-untyped-calls=False, disallow-untyped-decorators=False
 # mypy: disable-error-code="assignment, misc, var-annotated"
-"""What lanes will read soon is brought nearer: announced to the second-level cache, or loaded into the first.
+"""What lanes will read soon is brought nearer: prefetched into the second-level cache, or loaded into the first.
 
 No result depends on it; where lanes wait for memory most of the time, it is a fifth of the time.
 """
@@ -41,18 +41,18 @@ def own_lines(source, units, tiles, tiles_c, chunks, H, W, C, ROWS: tl.constexpr
 
 
 @triton.constexpr_function
-def _prefetch(count: int) -> str:
+def _prefetch_assembly(count: int) -> str:
     """Assembly that prefetches a block of so many addresses. Of a small one further threads hold copies: not those."""
     first = f"mov.u32 t, %tid.x; setp.lt.u32 p, t, {count};"
     return f"{{ .reg .pred p; .reg .u32 t; {first} @p prefetch.global.L2 [$1]; mov.u32 $0, 0; }}"
 
 
 @triton.jit
-def announce(source, lines):
+def prefetch(source, lines):
     """Have these lines, bytes from `source` on, brought into the second-level cache: they will be read soon."""
     if not INTERPRETED:
         at = source.to(tl.int64) + lines
-        tl.inline_asm_elementwise(_prefetch(at.numel), "=r,l", [at], tl.int32, False, 1)
+        tl.inline_asm_elementwise(_prefetch_assembly(at.numel), "=r,l", [at], tl.int32, False, 1)
 
 
 @triton.jit
@@ -64,13 +64,13 @@ def tile_pieces(row, ROWS: tl.constexpr, height, row_pitch, column, COLUMNS: tl.
     """
     EACH: tl.constexpr = X * SIZE // 32
     ALL: tl.constexpr = ROWS * COLUMNS * EACH
-    made = ()
+    pieces = ()
     for b in tl.static_range((ALL + T - 1) // T):
         n = tl.minimum(tl.arange(0, T) + b * T, ALL - 1)
         at = nearest(row + n // (COLUMNS * EACH), height) * row_pitch
         at += nearest(column + n // EACH % COLUMNS, width) * column_pitch
-        made = made + (at * SIZE + n % EACH * 32,)
-    return made
+        pieces = pieces + (at * SIZE + n % EACH * 32,)
+    return pieces
 
 
 @triton.jit
@@ -80,14 +80,14 @@ def touch(source, pieces, before, nothing):
     What is returned is to be given to the next touch, or to `touched`. `nothing` is zero, and the compiler does not
     know that.
     """
-    made = ()
+    after = ()
     for b in tl.static_range(len(pieces)):
         if INTERPRETED:
-            made = made + (before[b],)
+            after = after + (before[b],)
         else:
             at = (source.to(tl.int64) + pieces[b] + before[b]).to(tl.pointer_type(tl.int32))
-            made = made + (tl.load(at) & nothing,)
-    return made
+            after = after + (tl.load(at) & nothing,)
+    return after
 
 
 @triton.jit
@@ -102,7 +102,7 @@ def touched(before):
 
 
 @triton.jit
-def announce_planes(source, lines, first, COUNT: tl.constexpr, size, pitch):
-    """Announce lines of COUNT planes, of `size`, from `first` on."""
+def prefetch_planes(source, lines, first, COUNT: tl.constexpr, size, pitch):
+    """Prefetch lines of COUNT planes, of `size`, from `first` on."""
     for j in tl.static_range(COUNT):
-        announce(source + nearest(first + j, size) * pitch, lines)
+        prefetch(source + nearest(first + j, size) * pitch, lines)

@@ -4,7 +4,7 @@
 # mypy: disallow-untyped-calls=False, disallow-untyped-decorators=False
 """AvgPool3D and AvgPool3DGrad.
 
-The gradient gathers: a cell sums the windows that cover it. Programs walk along depth over the lattice of windows; a
+The gradient gathers: a cell sums the windows that cover it. Programs walk along depth over blocks of one stride; a
 plane of weighted gradients is summed once and serves all cells of its stride and, where windows overlap, the next.
 """
 
@@ -22,7 +22,7 @@ from voxgrad.catalog.geometry import part
 from voxgrad.catalog.problem import Problem
 from voxgrad.kernels.cuda.launch import Launch, empty, per_problem
 from voxgrad.kernels.cuda.paths import ADDRESSES, Fork, Need, Path
-from voxgrad.kernels.cuda.pool_ahead import announce
+from voxgrad.kernels.cuda.pool_ahead import prefetch
 from voxgrad.kernels.cuda.pool_common import (
     UNROLLED,
     Pool,
@@ -39,7 +39,7 @@ from voxgrad.kernels.cuda.pool_common import (
     steps,
     tile_rows,
 )  # fmt: skip
-from voxgrad.kernels.cuda.pool_lanes import BESIDE, SMALL, Lanes, choose_lanes, element_size, foreseeing, laid_out
+from voxgrad.kernels.cuda.pool_lanes import BESIDE, SMALL, Lanes, choose_lanes, element_size, laid_out, with_prefetch
 from voxgrad.kernels.cuda.pool_sweep import sweep_spread
 from voxgrad.kernels.cuda.pool_windows import plan, pool_windows
 
@@ -143,14 +143,14 @@ def repeat_windows(dy, dx, lanes, lines, H, W, units, by_units, units_shift, by_
 
     A lane is X cells of a row (LINE, of windows that are 2 wide) or X channels of a place, and lanes follow each other
     as in memory: what is written is written in one go. What the program AHEAD of this one reads, of so many cache
-    lines, is announced; a program reads as many bytes as it writes, divided by the cells of a window.
+    lines, is prefetched; a program reads as many bytes as it writes, divided by the cells of a window.
     """
     TAPS: tl.constexpr = KD * KH * KW
     pid = tl.program_id(0)
     if AHEAD:
         soon = (pid + AHEAD) // TAPS * _LINES
         if (pid % TAPS == 0) & (soon < lines):
-            announce(dy, tl.minimum(soon + tl.arange(0, _LINES), lines - 1).to(tl.int64) * 128)
+            prefetch(dy, tl.minimum(soon + tl.arange(0, _LINES), lines - 1).to(tl.int64) * 128)
     lane = (pid * L + tl.arange(0, L))[:, None]
     place = quotient(lane, by_units, units_shift)
     unit = lane - place * units
@@ -181,14 +181,14 @@ def _piece(pool: Pool, size: int) -> int:
 
 
 def _repeated(pool: Pool, dtype: torch.dtype) -> Launch:
-    """The launch of `repeat_windows`: 4 KiB a program, announced 12 MiB ahead, as measured on an H200."""
+    """The launch of `repeat_windows`: 4 KiB a program, prefetched 12 MiB ahead, as measured on an H200."""
     size, line = element_size(dtype), pool.channels == 1
     numbers = _piece(pool, size)
     units = (pool.sizes[2] if line else pool.channels) // numbers
     lanes = pool.numbers // numbers
     together = _LINES.value * 128 // (size * numbers)
     kd, kh, kw = pool.windows
-    # Announcing much would fill the cache, and a large plane is not read in the order in which it is announced.
+    # Prefetching much would fill the cache, and a large plane is not read in the order in which it is prefetched.
     few_read, in_turn = pool.taps >= 4, math.prod(pool.sizes[1:]) * pool.channels * size <= 2**22
     constants = {
         "KD": kd, "KH": kh, "KW": kw, "ACC": compute_type(dtype), "X": numbers, "L": together, "LINE": line,
@@ -201,7 +201,7 @@ def _repeated(pool: Pool, dtype: torch.dtype) -> Launch:
 
 def _in_lanes(pool: Pool, dtype: torch.dtype) -> Launch:
     """Windows of at most 3: `pool_sweep`."""
-    grid, ints, shared = laid_out(pool, _lanes(pool, element_size(dtype)), *pool.lattice)
+    grid, ints, shared = laid_out(pool, _lanes(pool, element_size(dtype)), *pool.stride_blocks)
     return Launch(sweep_spread, grid, ints, shared | {"ACC": compute_type(dtype)})
 
 
@@ -211,9 +211,9 @@ def _in_tiles(pool: Pool, dtype: torch.dtype) -> Launch:
     jd, jh, jw = triton.cdiv(kd, sd), triton.cdiv(kh, sh), triton.cdiv(kw, sw)
     keep = jd - 1 if KEPT.takes("kept", jd) else 0
     tile = _tile(pool, keep)
-    chunk = min(tile.chunk, pool.lattice[0])
+    chunk = min(tile.chunk, pool.stride_blocks[0])
     tiles = (steps(pool.sizes[1], tile.bh), steps(pool.sizes[2], tile.bw), steps(pool.channels, tile.bc))
-    chunks = steps(pool.lattice[0], chunk)
+    chunks = steps(pool.stride_blocks[0], chunk)
     scalars = (*pool.sizes, pool.channels, *pool.outs, *pool.befores, *tiles, chunks)
     constants = {
         "KD": kd, "KH": kh, "KW": kw, "SD": sd, "SH": sh, "SW": sw, "JD": jd, "JH": jh, "JW": jw,
@@ -224,7 +224,7 @@ def _in_tiles(pool: Pool, dtype: torch.dtype) -> Launch:
     return Launch(spread_windows, (pool.images * chunks * tiles[0] * tiles[1] * tiles[2],), scalars, constants)
 
 
-def _is_torn(pool: Pool, size: int) -> bool:
+def _splits_lines(pool: Pool, size: int) -> bool:
     """Would lanes write cells of a window that are apart from each other, in halves of a cache line?"""
     beside = _lanes(pool, size).across == BESIDE.value
     return not pool.overlaps and not beside and (pool.channels > 1 or size > 2)
@@ -247,7 +247,7 @@ SPREAD = Fork(
         Need("fewer than 2**31 pieces", lambda pool, size: pool.numbers < 2**31 * _piece(pool, size), huge=True),
     ), make=_repeated),
     Path("lanes", SMALL, (Need("cells of a window that are written together",
-                               lambda pool, size: not _is_torn(pool, size)),), _in_lanes),
+                               lambda pool, size: not _splits_lines(pool, size)),), _in_lanes),
     Path("tiles", make=_in_tiles),
 )  # fmt: skip
 
@@ -276,8 +276,8 @@ def _lanes(pool: Pool, size: int) -> Lanes:
     if pool.strides[1] > 1:
         return choose_lanes(pool, size, 1, 8, width=16 if size == 2 else 8)
     if pool.channels > 1 and size > 2:
-        return foreseeing(pool, choose_lanes(pool, size, 4, 64, width=8), size, 1)
-    return foreseeing(pool, choose_lanes(pool, size, 4, 64 if size == 2 else 32), size, 1)
+        return with_prefetch(pool, choose_lanes(pool, size, 4, 64, width=8), size, 1)
+    return with_prefetch(pool, choose_lanes(pool, size, 4, 64 if size == 2 else 32), size, 1)
 
 
 def avg_pool(problem: Problem, x: torch.Tensor) -> torch.Tensor:

@@ -68,8 +68,8 @@ class Pool:
         return self.images * math.prod(self.sizes) * self.channels
 
     @property
-    def lattice(self) -> tuple[int, int, int]:
-        """Per axis, the number of strides that hold the cells."""
+    def stride_blocks(self) -> tuple[int, int, int]:
+        """Per axis, the number of blocks of one stride that hold the cells."""
         return _three(
             (size - 1 + before) // stride - before // stride + 1
             for size, before, stride in zip(self.sizes, self.befores, self.strides, strict=True)
@@ -219,9 +219,9 @@ def level(at, like):
 
 
 @triton.jit
-def _first_tap(found, top, x, g, base, h0, w0, c, t, D, H, W, C, d0, KH: tl.constexpr, KW: tl.constexpr,
+def _first_tap(winner, top, x, g, base, h0, w0, c, t, D, H, W, C, d0, KH: tl.constexpr, KW: tl.constexpr,
                VALUE: tl.constexpr, FLOAT: tl.constexpr, ACC: tl.constexpr):  # fmt: skip
-    """`found` after tap t = (kd * KH + kh) * KW + kw; called with falling t, so that the first match stays."""
+    """`winner` after tap t = (kd * KH + kh) * KW + kw; called with falling t, so that the first match stays."""
     d = d0 + t // (KH * KW)
     h = h0 + t // KW % KH
     w = w0 + t % KW
@@ -232,10 +232,10 @@ def _first_tap(found, top, x, g, base, h0, w0, c, t, D, H, W, C, d0, KH: tl.cons
     else:
         hit = (tl.load(x + at, mask=mask, other=0) == top) & mask
     if VALUE:
-        found = tl.where(hit, tl.load(g + at, mask=mask, other=0), found)
+        winner = tl.where(hit, tl.load(g + at, mask=mask, other=0), winner)
     else:
-        found = tl.where(hit, t, found)
-    return found
+        winner = tl.where(hit, t, winner)
+    return winner
 
 
 @triton.jit
@@ -244,19 +244,19 @@ def first_equal(top, x, g, base, h0, w0, c, d0, D, H, W, C, taps, KD: tl.constex
            BC: tl.constexpr, UNROLL: tl.constexpr):  # fmt: skip
     """Per window, the value of g at its first cell equal to `top`, or that cell's tap; 0 or NONE without one."""
     if VALUE:
-        found = tl.zeros([R, BC], g.dtype.element_ty)
+        winner = tl.zeros([R, BC], g.dtype.element_ty)
     else:
-        found = tl.full([R, BC], NONE, tl.int32)
+        winner = tl.full([R, BC], NONE, tl.int32)
     if UNROLL:
         for back in tl.static_range(KD * KH * KW):
-            found = _first_tap(found, top, x, g, base, h0, w0, c, KD * KH * KW - 1 - back, D, H, W, C, d0, KH, KW,
+            winner = _first_tap(winner, top, x, g, base, h0, w0, c, KD * KH * KW - 1 - back, D, H, W, C, d0, KH, KW,
                                VALUE, FLOAT, ACC)  # fmt: skip
     else:
         # As an argument, so that the compiler cannot unroll the loop after all.
         for back in range(taps):
-            found = _first_tap(found, top, x, g, base, h0, w0, c, taps - 1 - back, D, H, W, C, d0, KH, KW,
+            winner = _first_tap(winner, top, x, g, base, h0, w0, c, taps - 1 - back, D, H, W, C, d0, KH, KW,
                                VALUE, FLOAT, ACC)  # fmt: skip
-    return found
+    return winner
 
 
 _FLAGS = tl.constexpr(512)
@@ -266,8 +266,8 @@ _FLAGS = tl.constexpr(512)
 @triton.jit
 def any_set(flags, count):
     """Is one of so many flags set?"""
-    found = tl.zeros([_FLAGS], tl.int32)
+    seen = tl.zeros([_FLAGS], tl.int32)
     for first in range(0, count, _FLAGS):
         at = first + tl.arange(0, _FLAGS)
-        found |= tl.load(flags + at, mask=at < count, other=0)
-    return tl.max(found, axis=0) != 0
+        seen |= tl.load(flags + at, mask=at < count, other=0)
+    return tl.max(seen, axis=0) != 0

@@ -137,8 +137,8 @@ def choose_lanes(
     return Lanes(lanes, numbers, rows, chunk, threads // 32, across=min(across, lanes))
 
 
-def foreseeing(pool: Pool, lanes: Lanes, size: int, ahead: int, registers: int = 0) -> Lanes:
-    """Lanes that announce what they will read, with the registers measured for that, if cache lines are their own.
+def with_prefetch(pool: Pool, lanes: Lanes, size: int, ahead: int, registers: int = 0) -> Lanes:
+    """Lanes that prefetch what they will read, with the registers measured for that, if cache lines are their own.
 
     Where several lanes or programs read parts of one line it would be asked for again and again.
     """
@@ -154,7 +154,7 @@ def _has_lines(pool: Pool, lanes: Lanes, size: int) -> bool:
 
 AHEAD = Fork(
     "ahead", "when memory is asked for what lanes read",
-    Path("announced", worth=(
+    Path("prefetched", worth=(
         Need("numbers of at most 32 bits", lambda pool, lanes, size: size <= 4),
         Need("rows of at least 64 places, or lanes with cache lines of their own",
              lambda pool, lanes, size: pool.sizes[2] >= 64 if lanes.line else _has_lines(pool, lanes, size)),

@@ -39,7 +39,7 @@ from voxgrad.kernels.cuda.pool_common import (
     steps,
     tile_rows,
 )  # fmt: skip
-from voxgrad.kernels.cuda.pool_lanes import SMALL, Lanes, choose_lanes, element_size, foreseeing, laid_out
+from voxgrad.kernels.cuda.pool_lanes import SMALL, Lanes, choose_lanes, element_size, laid_out, with_prefetch
 from voxgrad.kernels.cuda.pool_stages import stage_gather, stage_gather_lines, stage_winners
 from voxgrad.kernels.cuda.pool_windows import plan, pool_windows
 from voxgrad.kernels.cuda.pool_winners import sweep_gather, sweep_give, sweep_winners
@@ -60,9 +60,9 @@ def select_first(x, y, g, out, taps, D, H, W, C, OD, OH, OW, bd, bh, bw, tiles_h
     top = tl.load(y + at, mask=mask, other=0)
     if FLOAT:
         top = top.to(ACC)
-    found = first_equal(top, x, g, image * D * H * W * C, oh * SH - bh, ow * SW - bw, c, od * SD - bd, D, H, W, C,
+    winner = first_equal(top, x, g, image * D * H * W * C, oh * SH - bh, ow * SW - bw, c, od * SD - bd, D, H, W, C,
                         taps, KD, KH, KW, VALUE, FLOAT, ACC, NONE, BH * BW, BC, UNROLL)  # fmt: skip
-    tl.store(out + at, found.to(out.dtype.element_ty), mask=mask)
+    tl.store(out + at, winner.to(out.dtype.element_ty), mask=mask)
 
 
 @triton.jit
@@ -195,9 +195,9 @@ def _search_lanes(pool: Pool, size: int, value: bool) -> Lanes:
         return choose_lanes(pool, size, 1, 8 if small else 16)
     if last:
         lanes = _with(choose_lanes(pool, size, 1, 64, across=4, whole=True), size, registers=128)
-        return foreseeing(pool, lanes, size, 1)
+        return with_prefetch(pool, lanes, size, 1)
     lanes = _with(choose_lanes(pool, size, 2, 32), size, stages=2 if small else 1)
-    return foreseeing(pool, lanes, size, 1, registers=128 if small else 0)
+    return with_prefetch(pool, lanes, size, 1, registers=128 if small else 0)
 
 
 def _with(lanes: Lanes, size: int, *, stages: int = 1, registers: int = 0) -> Lanes:
@@ -218,11 +218,11 @@ def _stage_lanes(pool: Pool, size: int) -> Lanes:
     if last:
         across = 8 if small else 4
         lanes = choose_lanes(pool, size, 2, 64, width=width, threads=256, across=across, whole=True)
-        return foreseeing(pool, _with(lanes, size, registers=128), size, 2)
+        return with_prefetch(pool, _with(lanes, size, registers=128), size, 2)
     if small:
         lanes = _with(choose_lanes(pool, size, 2, 64), size, stages=3, registers=128)
-        return foreseeing(pool, lanes, size, lanes.stages + 1)
-    return foreseeing(pool, _with(choose_lanes(pool, size, 1, 64, width=width), size, registers=96), size, 2)
+        return with_prefetch(pool, lanes, size, lanes.stages + 1)
+    return with_prefetch(pool, _with(choose_lanes(pool, size, 1, 64, width=width), size, registers=96), size, 2)
 
 
 def _back_lanes(pool: Pool, size: int) -> Lanes:
@@ -233,12 +233,12 @@ def _back_lanes(pool: Pool, size: int) -> Lanes:
         if lanes.numbers * size >= 128 and pool.sizes[0] >= 8:
             # Places that are whole cache lines: a large tile reads few of its neighbours', and these a step ahead.
             lanes = replace(choose_lanes(pool, size, 4, 32, width=8, threads=512, across=4, whole=True), touch=True)
-        return foreseeing(pool, _with(lanes, size, registers=128), size, 2 if lanes.touch else 1)
+        return with_prefetch(pool, _with(lanes, size, registers=128), size, 2 if lanes.touch else 1)
     if last:
         lanes = choose_lanes(pool, size, 4, 64, width=width, across=4, whole=True)
-        return foreseeing(pool, _with(lanes, size, stages=2, registers=128), size, 2)
+        return with_prefetch(pool, _with(lanes, size, stages=2, registers=128), size, 2)
     lanes = choose_lanes(pool, size, 2, 64, width=width)
-    return foreseeing(pool, _with(lanes, size, registers=128 if small else 80), size, 1)
+    return with_prefetch(pool, _with(lanes, size, registers=128 if small else 80), size, 1)
 
 
 _PAIRS = {torch.bfloat16: tl.bfloat16, torch.float16: tl.float16}
@@ -280,7 +280,7 @@ WORDS = Fork(
 )  # fmt: skip
 
 
-def _worded(pool: Pool, lanes: Lanes, dtype: torch.dtype, paired: bool) -> dict[str, Any]:
+def _word_constants(pool: Pool, lanes: Lanes, dtype: torch.dtype, paired: bool) -> dict[str, Any]:
     """The constants of a search in words: the type to search in, of 16 bits for pairs, and the words of a lane."""
     if WORDS.takes("pairs", pool, lanes, paired):
         return {"KIND": _PAIRS[dtype], "X": lanes.numbers // 2}
@@ -294,7 +294,7 @@ def _search_plan(problem: Problem, dtype: torch.dtype, paired: bool) -> Launch:
     lanes = _stage_lanes(pool, element_size(dtype))
     grid, ints, constants = laid_out(pool, lanes, *pool.sizes)
     constants |= {"EVEN": pool.sizes[1] % lanes.rows == 0}
-    return Launch(stage_winners, grid, ints, constants | _worded(pool, lanes, dtype, paired))
+    return Launch(stage_winners, grid, ints, constants | _word_constants(pool, lanes, dtype, paired))
 
 
 @per_problem
@@ -323,7 +323,7 @@ def _search(
     pool = canonical(problem)
     lanes = _search_lanes(pool, element_size(dtype), value)
     grid, ints, constants = laid_out(pool, replace(lanes, chunk=_ALL) if guards else lanes, *pool.outs)
-    constants |= {"VALUE": value, "NONE": none, "GUARD": guards > 0} | _worded(pool, lanes, dtype, paired)
+    constants |= {"VALUE": value, "NONE": none, "GUARD": guards > 0} | _word_constants(pool, lanes, dtype, paired)
     return _early(Launch(sweep_winners, grid, (pool.taps, guards, *ints), constants), early)
 
 
@@ -388,7 +388,7 @@ def _gather(problem: Problem, dtype: torch.dtype, none: int, guards: int = 0, ea
     """The gather in lanes of what cells won; or what guards so many programs of a search."""
     pool = canonical(problem)
     lanes = _gather_lanes(pool, element_size(dtype))
-    grid, ints, constants = laid_out(pool, replace(lanes, chunk=_ALL) if guards else lanes, *pool.lattice)
+    grid, ints, constants = laid_out(pool, replace(lanes, chunk=_ALL) if guards else lanes, *pool.stride_blocks)
     constants |= {"NONE": none, "GUARD": guards > 0, "ACC": _accumulator(problem, dtype)}
     return _early(Launch(sweep_gather, grid, (guards, *ints), constants), early)
 

@@ -92,14 +92,14 @@ def load_quad(source, at, Q: tl.constexpr, KIND: tl.constexpr):
     """Q quads from the one at `at` on, as words: of pairs two blocks [L, Q], else four."""
     if paired(KIND):
         both = tl.load(source.to(tl.pointer_type(tl.int32), bitcast=True) + (at * 2 + tl.arange(0, 2 * Q)[None, :]))
-        made = tl.split(tl.reshape(both, [both.shape[0], Q, 2]))
+        words = tl.split(tl.reshape(both, [both.shape[0], Q, 2]))
     else:
         four = tl.load(source + (at * 4 + tl.arange(0, 4 * Q)[None, :])).to(KIND)
         even, odd = tl.split(tl.reshape(four, [four.shape[0], 2 * Q, 2]))
         a, c = tl.split(tl.reshape(even, [four.shape[0], Q, 2]))
         b, d = tl.split(tl.reshape(odd, [four.shape[0], Q, 2]))
-        made = (a, b, c, d)
-    return made
+        words = (a, b, c, d)
+    return words
 
 
 @triton.jit
@@ -116,10 +116,10 @@ def put_quad(target, at, quad, mask, Q: tl.constexpr):
 @triton.jit
 def _numbers(words, KIND: tl.constexpr):
     """The numbers of words."""
-    made = ()
+    numbers = ()
     for n in tl.static_range(len(words)):
-        made = made + (halves(words[n], KIND) if paired(KIND) else (words[n],))
-    return made
+        numbers = numbers + (halves(words[n], KIND) if paired(KIND) else (words[n],))
+    return numbers
 
 
 @triton.jit
@@ -129,20 +129,20 @@ def _rows_by_steps(code, given, first, second, THIRD: tl.constexpr, COUNT: tl.co
     below = _numbers(given[:EACH], KIND)
     same = _numbers(given[EACH : 2 * EACH], KIND)
     above = _numbers(given[2 * EACH :], KIND)
-    firsts = ()
-    seconds = ()
-    thirds = ()
+    to_first = ()
+    to_second = ()
+    to_third = ()
     for n in tl.static_range(COUNT):
         won = tl.where(_asked(code, 1, n), 0.0, below[n])
         won = tl.where(_asked(code, 2, n), won + same[n], won)
         won = tl.where(_asked(code, 4, n), won + above[n], won)
         if len(first) > 0:
-            firsts = firsts + (tl.where(_asked(code, 8, n), first[n], first[n] + won),)
+            to_first = to_first + (tl.where(_asked(code, 8, n), first[n], first[n] + won),)
         if len(second) > 0:
-            seconds = seconds + (tl.where(_asked(code, 16, n), second[n] + won, second[n]),)
+            to_second = to_second + (tl.where(_asked(code, 16, n), second[n] + won, second[n]),)
         if THIRD:
-            thirds = thirds + (tl.where(_asked(code, 32, n), won, 0.0),)
-    return firsts, seconds, thirds
+            to_third = to_third + (tl.where(_asked(code, 32, n), won, 0.0),)
+    return to_first, to_second, to_third
 
 
 @triton.jit
@@ -154,20 +154,20 @@ def give_rows(code, given, first, second, THIRD: tl.constexpr, COUNT: tl.constex
     for the third.
     """
     if by_steps(ACC):
-        firsts, seconds, thirds = _rows_by_steps(code, given, first, second, THIRD, COUNT, KIND)
+        to_first, to_second, to_third = _rows_by_steps(code, given, first, second, THIRD, COUNT, KIND)
     else:
         A: tl.constexpr = len(first)
         B: tl.constexpr = len(first) + len(second)
         N: tl.constexpr = B + (COUNT if THIRD else 0)
-        made = tl.inline_asm_elementwise(
+        sums = tl.inline_asm_elementwise(
             _rows_assembly(KIND, COUNT, A > 0, B > A, THIRD),
             _operands(N, len(given), "r" if paired(KIND) else "f", B),
             (code,) + given + first + second, _sums(N), True, 1,
         )  # fmt: skip
-        firsts = made[:A]
-        seconds = made[A:B]
-        thirds = made[B:]
-    return firsts, seconds, thirds
+        to_first = sums[:A]
+        to_second = sums[A:B]
+        to_third = sums[B:]
+    return to_first, to_second, to_third
 
 
 @triton.constexpr_function
@@ -185,24 +185,24 @@ def _cells_assembly() -> str:
 @triton.jit
 def give_cells(code, won, first, second, ACC: tl.constexpr):
     """What rows won, given on to cells: the sums of their first and second ones, and what there is for the third."""
-    firsts = ()
-    seconds = ()
-    thirds = ()
+    to_first = ()
+    to_second = ()
+    to_third = ()
     if by_steps(ACC):
         for n in tl.static_range(4):
             late = _asked(code, 64, n)
             last = _asked(code, 128, n)
-            firsts = firsts + (tl.where(late, first[n], first[n] + won[n]),)
-            seconds = seconds + (tl.where(late & (last == 0), second[n] + won[n], second[n]),)
-            thirds = thirds + (tl.where(last, won[n], 0.0),)
+            to_first = to_first + (tl.where(late, first[n], first[n] + won[n]),)
+            to_second = to_second + (tl.where(late & (last == 0), second[n] + won[n], second[n]),)
+            to_third = to_third + (tl.where(last, won[n], 0.0),)
     else:
-        made = tl.inline_asm_elementwise(
+        sums = tl.inline_asm_elementwise(
             _cells_assembly(), _operands(12, 0, "r", 12), (code,) + won + first + second, _sums(12), True, 1
         )
-        firsts = made[0:4]
-        seconds = made[4:8]
-        thirds = made[8:12]
-    return firsts, seconds, thirds
+        to_first = sums[0:4]
+        to_second = sums[4:8]
+        to_third = sums[8:12]
+    return to_first, to_second, to_third
 
 
 @triton.constexpr_function
@@ -223,20 +223,20 @@ def give_line(code, won, ends, end_code, Q: tl.constexpr, ACC: tl.constexpr):
     """The cells of a line of quads after what their rows won, and the two rows next to the line."""
     if by_steps(ACC):
         none = (tl.zeros_like(won[0]),) * 4
-        firsts, seconds, thirds = give_cells(code, won, none, none, ACC)
+        to_first, to_second, to_third = give_cells(code, won, none, none, ACC)
         cells = (
-            seconds[0] + firsts[1],
-            seconds[1] + thirds[0] + firsts[2],
-            seconds[2] + thirds[1] + firsts[3],
-            seconds[3] + thirds[2],
+            to_second[0] + to_first[1],
+            to_second[1] + to_third[0] + to_first[2],
+            to_second[2] + to_third[1] + to_first[3],
+            to_second[3] + to_third[2],
         )
-        to_left = firsts[0]
-        to_right = thirds[3]
+        to_left = to_first[0]
+        to_right = to_third[3]
     else:
-        made = tl.inline_asm_elementwise(_line_assembly(), _operands(6, 0, "r", 4), (code,) + won, _sums(6), True, 1)
-        cells = made[0:4]
-        to_left = made[4]
-        to_right = made[5]
+        sums = tl.inline_asm_elementwise(_line_assembly(), _operands(6, 0, "r", 4), (code,) + won, _sums(6), True, 1)
+        cells = sums[0:4]
+        to_left = sums[4]
+        to_right = sums[5]
     left = tl.where(_asked(end_code, 128, 0), ends[0], 0.0)
     right = tl.where(_asked(end_code, 64, 1), 0.0, ends[1])
     return cells[0] + behind(to_right, left, Q), cells[1], cells[2], cells[3] + ahead(to_left, right, Q)

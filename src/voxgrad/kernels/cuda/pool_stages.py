@@ -24,7 +24,7 @@ import triton
 import triton.language as tl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-from voxgrad.kernels.cuda.pool_ahead import announce, own_lines, tile_pieces, touch, touched
+from voxgrad.kernels.cuda.pool_ahead import own_lines, prefetch, tile_pieces, touch, touched
 from voxgrad.kernels.cuda.pool_common import level
 from voxgrad.kernels.cuda.pool_lanes import lengths, nearest, span, spot
 from voxgrad.kernels.cuda.pool_quads import by_steps, give_cells, give_line, give_rows, load_quad, put_quad
@@ -47,29 +47,29 @@ from voxgrad.kernels.cuda.pool_words import (
 def _joined_bits(bits, first, second, SECOND: tl.constexpr, THIRD: tl.constexpr, KIND: tl.constexpr):
     """Bits and those for the second or third, given masks that the first and the second are not the largest."""
     if paired(KIND):
-        made = bits | (first & ((second & (THIRD * TWICE)) | (~second & (SECOND * TWICE))))
+        code = bits | (first & ((second & (THIRD * TWICE)) | (~second & (SECOND * TWICE))))
     else:
-        made = bits | tl.where(first, tl.where(second, THIRD, SECOND), 0)
-    return made
+        code = bits | tl.where(first, tl.where(second, THIRD, SECOND), 0)
+    return code
 
 
 @triton.jit
 def _unless(value, out, KIND: tl.constexpr):
     """Words, NaN where `out`: no cell is like that."""
     if paired(KIND):
-        made = value | tl.where(out, -1, 0)
+        word = value | tl.where(out, -1, 0)
     else:
-        made = tl.where(out, float("nan"), value)
-    return made
+        word = tl.where(out, float("nan"), value)
+    return word
 
 
 @triton.jit
 def _none_of(values, out, KIND: tl.constexpr):
     """`_unless` of several blocks."""
-    made = ()
+    words = ()
     for n in tl.static_range(len(values)):
-        made = made + (_unless(values[n], out, KIND),)
-    return made
+        words = words + (_unless(values[n], out, KIND),)
+    return words
 
 
 @triton.jit
@@ -131,10 +131,10 @@ def _nothing_won(group, place, W, C, R: tl.constexpr, X: tl.constexpr, L: tl.con
 
 
 @triton.jit
-def _put_last(plane, quad_rows, pending, thirds, row, H):
+def _put_last(plane, quad_rows, pending, previous, row, H):
     """Store the codes of the last plane, from `row` on: there is no window one deeper to take it as its first."""
     for r in tl.static_range(len(quad_rows)):
-        whole = _with_bit(pending[r], thirds[r], 4) | 0x01010101
+        whole = _with_bit(pending[r], previous[r], 4) | 0x01010101
         tl.store(plane + quad_rows[r], whole, mask=row + r < H)
 
 
@@ -169,17 +169,17 @@ def stage_winners(x, y, codes, flags, D, H, W, C, OD, OH, OW, bd, bh, units, til
     top1, code1 = _plane_winners(x + start.to(tl.int64) * pitch, rows, at, top_out, fixed, KIND, R, X, LINE)
     top0 = _none_of(top0, level(start, unit) == 0, KIND)
     odd = tl.zeros([L, X], tl.int32)
-    pending, thirds, quad_rows = _nothing_won(group, place, W, C, R, X, L, E)
+    pending, previous, quad_rows = _nothing_won(group, place, W, C, R, X, L, E)
     quad_pitch = pitch * E // 4
     for i in tl.range(tl.minimum(first + CHUNK + 1, D) - start, num_stages=STAGES):
         d = start + i
         if AHEAD:  # noqa: SIM102 - one is decided at compile time
             if d + AHEAD < D:
-                announce(x + (d + AHEAD).to(tl.int64) * pitch, lines)
-                announce(y + (d + AHEAD).to(tl.int64) * pitch, lines)
+                prefetch(x + (d + AHEAD).to(tl.int64) * pitch, lines)
+                prefetch(y + (d + AHEAD).to(tl.int64) * pitch, lines)
         top2, code2 = _plane_winners(x + tl.minimum(d + 1, D - 1).to(tl.int64) * pitch, rows, at, top_out, fixed, KIND,
                                      R, X, LINE)  # fmt: skip
-        # What is read once and what the next kernel reads leave room for what was announced.
+        # What is read once and what the next kernel reads leave room for what was prefetched.
         y_plane = y + d.to(tl.int64) * pitch
         quad_plane = quads + (d - 1).to(tl.int64) * quad_pitch
         next_pending = ()
@@ -191,17 +191,17 @@ def stage_winners(x, y, codes, flags, D, H, W, C, OD, OH, OW, bd, bh, units, til
             odd |= differs if EVEN else differs & tl.where(h < H, -1, 0)
             miss = unlike(best, top0[r], KIND)
             code = packed(_joined_bits(code1[r], miss, unlike(best, top1[r], KIND), 1 | 2, 1 | 4, KIND), X, KIND)
-            whole = _with_bit(_with_bit(pending[r], code, 1), thirds[r], 4)
+            whole = _with_bit(_with_bit(pending[r], code, 1), previous[r], 4)
             keep = (h < H) & (level(d, unit) > first)
             tl.store(quad_plane + quad_rows[r], whole, mask=keep, eviction_policy="evict_first")
             next_pending = next_pending + (code,)
         top0 = carried(top1, STAGES)
         top1 = top2
         code1 = code2
-        thirds = carried(pending, STAGES)
+        previous = carried(pending, STAGES)
         pending = next_pending
     if first + CHUNK >= D:
-        _put_last(quads + tl.maximum(D - 1, 0).to(tl.int64) * quad_pitch, quad_rows, pending, thirds, group * R, H)
+        _put_last(quads + tl.maximum(D - 1, 0).to(tl.int64) * quad_pitch, quad_rows, pending, previous, group * R, H)
     odd = (odd != 0) & (group * R < H)
     tl.store(flags + tl.program_id(0), tl.max(tl.max(odd.to(tl.int32), axis=1), axis=0))
 
@@ -209,20 +209,20 @@ def stage_winners(x, y, codes, flags, D, H, W, C, OD, OH, OW, bd, bh, units, til
 @triton.jit
 def _windows_of(source, at, d, D, pitch, Q: tl.constexpr, KIND: tl.constexpr):
     """The quads at `at` of the windows one deeper, of the same depth, one less deep."""
-    made = ()
+    quads = ()
     for j in tl.static_range(3):
         plane = source + nearest(d + 1 - j, D) * pitch
-        made = made + load_quad(plane, at, Q, KIND)
-    return made
+        quads = quads + load_quad(plane, at, Q, KIND)
+    return quads
 
 
 @triton.jit
 def _of_each_load(given):
     """One word of each plane of windows."""
-    made = ()
+    words = ()
     for n in tl.static_range(3):
-        made = made + (given[n * len(given) // 3],)
-    return made
+        words = words + (given[n * len(given) // 3],)
+    return words
 
 
 @triton.jit
@@ -286,7 +286,7 @@ def stage_gather(codes, dy, dx, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, ti
                  TOUCH: tl.constexpr, EARLY: tl.constexpr = False):  # fmt: skip
     """dx from the winners of all stages, channels last. A lane is R rows of one depth and walks along width.
 
-    EVEN says that lanes have all their rows or none; so many steps are announced TOGETHER. With TOUCH the next step is
+    EVEN says that lanes have all their rows or none; so many steps are prefetched TOGETHER. With TOUCH the next step is
     loaded into the first-level cache before this one is done.
     """
     if EARLY:
@@ -323,8 +323,8 @@ def stage_gather(codes, dy, dx, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, ti
         column = w * (C // 4) + tc * Q
         if AHEAD:  # noqa: SIM102 - one is decided at compile time
             if (w % TOGETHER == 0) & (w + AHEAD + TOGETHER <= W):
-                announce(dy + (w + AHEAD) * C, dy_lines)
-                announce(codes + (w + AHEAD) * C, code_lines)
+                prefetch(dy + (w + AHEAD) * C, dy_lines)
+                prefetch(codes + (w + AHEAD) * C, code_lines)
         near = tl.minimum(w + 1, W - 1) * C + tc * X
         dy_touched = touch(dy + near, dy_pieces, dy_touched, zero)
         codes_touched = touch(codes + near, code_pieces, codes_touched, zero)
@@ -413,8 +413,8 @@ def stage_gather_lines(codes, dy, dx, D, H, W, C, OD, OH, OW, bd, bh, units, til
     for i in tl.range((last - start + R) // R, num_stages=STAGES):
         if AHEAD:
             soon_lines = lines + tl.minimum(start + (i + AHEAD) * R + steps, H - 1) * W
-            announce(dy, soon_lines * SIZE)
-            announce(all_codes, soon_lines)
+            prefetch(dy, soon_lines * SIZE)
+            prefetch(all_codes, soon_lines)
         held = ()
         loads = ()
         for r in tl.static_range(R):
@@ -429,9 +429,9 @@ def stage_gather_lines(codes, dy, dx, D, H, W, C, OD, OH, OW, bd, bh, units, til
                 own = waiting_for(own, loads, nothing)
             won, done, soon = give_rows(own, given, done, soon, True, 4, KIND, ACC)
             end_won, end_done, end_soon = give_rows(end_own, end_given, end_done, end_soon, True, 2, ACC, ACC)
-            made = give_line(cells, won, end_won, end_cells, Q, ACC)
+            line_cells = give_line(cells, won, end_won, end_cells, Q, ACC)
             h = start + i * R + r
             keep = (d < D) & (level(h, unit) > first) & (level(h, unit) <= last)
-            put_quad(dx, ((h - 1) * units + unit) * Q, made, keep, Q)
+            put_quad(dx, ((h - 1) * units + unit) * Q, line_cells, keep, Q)
             cells = own
             end_cells = end_own

@@ -14,7 +14,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from voxgrad.kernels.cuda.pool_ahead import announce, announce_planes, own_lines
+from voxgrad.kernels.cuda.pool_ahead import own_lines, prefetch, prefetch_planes
 from voxgrad.kernels.cuda.pool_common import covered
 from voxgrad.kernels.cuda.pool_lanes import depth_there, lengths, nearest, own_places, span, spot
 from voxgrad.kernels.cuda.pool_taps import (
@@ -48,13 +48,13 @@ def _window_planes(x, d, group, D, H, W, C, rows, there, at, present, KH: tl.con
         for j in tl.static_range(1, KW):
             line = _reduced(line, taps[j], MAX)
         lines = lines + (line,)
-    made = ()
+    sums = ()
     for r in tl.static_range(R):
         acc = lines[r * SH]
         for i in tl.static_range(1, KH):
             acc = _reduced(acc, lines[r * SH + i], MAX)
-        made = made + (acc,)
-    return made
+        sums = sums + (acc,)
+    return sums
 
 
 @triton.jit
@@ -98,7 +98,7 @@ def sweep_windows(x, y, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, c
     for i in tl.range(CHUNK, num_stages=STAGES):
         od = chunk * CHUNK + i
         if AHEAD:
-            announce_planes(x, lines, (od + AHEAD) * SD - bd + KEEP, KD - KEEP, D, H * W * C)
+            prefetch_planes(x, lines, (od + AHEAD) * SD - bd + KEEP, KD - KEEP, D, H * W * C)
         planes = kept
         for j in tl.static_range(KEEP, KD):
             planes = planes + (_window_planes(x, od * SD - bd + j, group, D, H, W, C, rows, there, at, present, KH,
@@ -131,14 +131,14 @@ def _shared_planes(dy, rows, there, at, present, d_there, heights, widths, deep,
                 if p + j * SW < KW:
                     line += taps[j] * widths[j]
             lines = lines + (line * weight,)
-    made = ()
+    sums = ()
     for at_r in tl.static_range(R * SH * SW):
         acc = tl.zeros_like(lines[0])
         for j in tl.static_range(JH):
             if at_r // SW % SH + j * SH < KH:
                 acc += lines[(at_r // (SH * SW) + JH - 1 - j) * SW + at_r % SW]
-        made = made + (acc,)
-    return made
+        sums = sums + (acc,)
+    return sums
 
 
 @triton.jit
@@ -177,7 +177,7 @@ def sweep_spread(dy, dx, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles_c, 
     for i in tl.range(CHUNK, num_stages=STAGES):
         q = first + i
         if AHEAD:
-            announce(dy + tl.minimum(q + AHEAD, OD - 1).to(tl.int64) * OH * OW * C, lines)
+            prefetch(dy + tl.minimum(q + AHEAD, OD - 1).to(tl.int64) * OH * OW * C, lines)
         planes = kept + (_shared_plane_at(dy, q, group, rows, there, at, present, heights, widths, D, OD,
                                           OH * OW * C, bd, KD, KH, KW, SD, SH, SW, JH, JW, FIRST, ACC, R, X,
                                           LINE),)  # fmt: skip

@@ -212,10 +212,10 @@ def put_cells(target, tiles, first: tl.constexpr, at, unit, tc, W, C, mask, SW: 
 @triton.jit
 def shares(first, count: tl.constexpr, window: tl.constexpr, stride: tl.constexpr, before, size, ACC: tl.constexpr):
     """One over the cells along an axis of the `count` windows from `first`."""
-    made = ()
+    weights = ()
     for i in tl.static_range(count):
-        made = made + (1.0 / tl.maximum(covered((first + i) * stride - before, window, size), 1).to(ACC),)
-    return made
+        weights = weights + (1.0 / tl.maximum(covered((first + i) * stride - before, window, size), 1).to(ACC),)
+    return weights
 
 
 @triton.jit

@@ -33,7 +33,7 @@ from voxgrad.kernels.cuda.pool_common import (
     steps,
     tile_rows,
 )  # fmt: skip
-from voxgrad.kernels.cuda.pool_lanes import BESIDE, SMALL, Lanes, choose_lanes, element_size, foreseeing, laid_out
+from voxgrad.kernels.cuda.pool_lanes import BESIDE, SMALL, Lanes, choose_lanes, element_size, laid_out, with_prefetch
 from voxgrad.kernels.cuda.pool_sweep import sweep_windows
 
 
@@ -183,15 +183,15 @@ def _lanes(pool: Pool, size: int, maximum: bool) -> Lanes:
     if shared.across == BESIDE.value:
         return replace(shared, registers=(128 if small else 96) if size <= 4 else 0)
     if last and small:
-        return foreseeing(pool, choose_lanes(pool, size, 4, 32, width=8), size, 2, registers=128)
+        return with_prefetch(pool, choose_lanes(pool, size, 4, 32, width=8), size, 2, registers=128)
     if last:
-        return foreseeing(pool, choose_lanes(pool, size, 4, 32), size, 1)
+        return with_prefetch(pool, choose_lanes(pool, size, 4, 32), size, 1)
     if small and maximum:
-        return foreseeing(pool, choose_lanes(pool, size, 4, 16), size, 1, registers=168)
+        return with_prefetch(pool, choose_lanes(pool, size, 4, 16), size, 1, registers=168)
     if small:
-        return foreseeing(pool, choose_lanes(pool, size, 2, 32), size, 1, registers=128)
+        return with_prefetch(pool, choose_lanes(pool, size, 2, 32), size, 1, registers=128)
     lanes = choose_lanes(pool, size, 4, 32)
-    return lanes if maximum else foreseeing(pool, lanes, size, 1)
+    return lanes if maximum else with_prefetch(pool, lanes, size, 1)
 
 
 def pool_windows(problem: Problem, x: torch.Tensor, *, maximum: bool) -> torch.Tensor:

@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 from triton.language.extra.cuda import gdc_wait
 
-from voxgrad.kernels.cuda.pool_ahead import announce_planes, own_lines
+from voxgrad.kernels.cuda.pool_ahead import own_lines, prefetch_planes
 from voxgrad.kernels.cuda.pool_common import any_set, first_equal
 from voxgrad.kernels.cuda.pool_lanes import depth_there, lengths, nearest, own_places, span, spot
 from voxgrad.kernels.cuda.pool_taps import (
@@ -51,7 +51,7 @@ def _best_planes(x, g, rows, at, low_h, low_w, KH: tl.constexpr, KW: tl.constexp
     Cells outside are their nearest neighbours inside, so a tap before the data (below low_h, low_w) means those.
     """
     tops = ()
-    finds = ()
+    payloads = ()
     for i in tl.static_range((R - 1) * SH + KH):
         taps = word_taps(x, rows[i], at, KW, SW, BEFORE, X, LINE, KIND)
         given = ()
@@ -60,60 +60,60 @@ def _best_planes(x, g, rows, at, low_h, low_w, KH: tl.constexpr, KW: tl.constexp
         else:
             for j in tl.static_range(KW):
                 given = given + (_tap_word(low_w, j, LINE, KIND),)
-        top, found = best_of(taps, given, KIND)
+        top, payload = best_of(taps, given, KIND)
         tops = tops + (top,)
-        finds = finds + (found,)
-    made = ()
-    wheres = ()
+        payloads = payloads + (payload,)
+    best = ()
+    best_payloads = ()
     for r in tl.static_range(R):
         given = ()
         for i in tl.static_range(KH):
-            found = finds[r * SH + i]
+            payload = payloads[r * SH + i]
             if not VALUE:
-                found += _tap_word(low_h[r], i, False, KIND) * KW
-            given = given + (found,)
-        top, found = best_of(tops[r * SH : r * SH + KH], given, KIND)
-        made = made + (top,)
-        wheres = wheres + (found,)
-    return made, wheres
+                payload += _tap_word(low_h[r], i, False, KIND) * KW
+            given = given + (payload,)
+        top, payload = best_of(tops[r * SH : r * SH + KH], given, KIND)
+        best = best + (top,)
+        best_payloads = best_payloads + (payload,)
+    return best, best_payloads
 
 
 @triton.jit
-def _and_planes(tops, finds, x, g, first, COUNT: tl.constexpr, D, pitch, rows, at, low_h, low_w, KH: tl.constexpr,
+def _and_planes(tops, payloads, x, g, first, COUNT: tl.constexpr, D, pitch, rows, at, low_h, low_w, KH: tl.constexpr,
                 KW: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr, BEFORE: tl.constexpr, VALUE: tl.constexpr,
                 KIND: tl.constexpr, R: tl.constexpr, X: tl.constexpr, LINE: tl.constexpr):  # fmt: skip
     """The best of planes, and those of COUNT planes more, from depth `first` on."""
     for j in tl.static_range(COUNT):
         plane = nearest(first + j, D) * pitch
-        top, found = _best_planes(x + plane, g + plane, rows, at, low_h, low_w, KH, KW, SH, SW, BEFORE, VALUE, KIND, R,
-                                  X, LINE)  # fmt: skip
+        top, payload = _best_planes(x + plane, g + plane, rows, at, low_h, low_w, KH, KW, SH, SW, BEFORE, VALUE, KIND,
+                                    R, X, LINE)  # fmt: skip
         tops = tops + (top,)
-        finds = finds + (found,)
-    return tops, finds
+        payloads = payloads + (payload,)
+    return tops, payloads
 
 
 @triton.jit
-def _best_plane(tops, finds, low, r: tl.constexpr, KD: tl.constexpr, TAPS: tl.constexpr, VALUE: tl.constexpr,
+def _best_plane(tops, payloads, low, r: tl.constexpr, KD: tl.constexpr, TAPS: tl.constexpr, VALUE: tl.constexpr,
                 KIND: tl.constexpr):  # fmt: skip
     """The best of the KD planes of row r, with what was found there."""
     values = ()
     given = ()
     for j in tl.static_range(KD):
-        found = finds[j][r]
+        payload = payloads[j][r]
         if not VALUE:
-            found += _tap_word(low, j, False, KIND) * TAPS
+            payload += _tap_word(low, j, False, KIND) * TAPS
         values = values + (tops[j][r],)
-        given = given + (found,)
+        given = given + (payload,)
     return best_of(values, given, KIND)
 
 
 @triton.jit
 def _first_taps(first, before, stride: tl.constexpr, COUNT: tl.constexpr):
     """Of COUNT windows along an axis, from `first` on: the first tap that is in the data."""
-    made = ()
+    lows = ()
     for n in tl.static_range(COUNT):
-        made = made + (tl.maximum(before - (first + n) * stride, 0),)
-    return made
+        lows = lows + (tl.maximum(before - (first + n) * stride, 0),)
+    return lows
 
 
 @triton.jit
@@ -185,8 +185,8 @@ def sweep_winners(x, y, g, out, flags, taps, count, D, H, W, C, OD, OH, OW, bd, 
     KEEP: tl.constexpr = max(KD - SD, 0)
     start = chunk * CHUNK * SD - bd
     pitch = H * W * C // E
-    tops, finds = _and_planes((), (), x_words, g_words, start, KEEP, D, pitch, rows, at, low_h, low_w, KH, KW, SH, SW,
-                              BEFORE, VALUE, KIND, R, X, LINE)  # fmt: skip
+    tops, payloads = _and_planes((), (), x_words, g_words, start, KEEP, D, pitch, rows, at, low_h, low_w, KH, KW, SH,
+                                 SW, BEFORE, VALUE, KIND, R, X, LINE)  # fmt: skip
     lines, y_lines = _word_lines(x_words, y_words, units, tiles, tiles_c, chunks, H, W, C, OH, OW, SH, SW, R, X, L,
                                  ACROSS, LINE, KIND)  # fmt: skip
     odd = tl.zeros([L, X], tl.int32)
@@ -194,27 +194,27 @@ def sweep_winners(x, y, g, out, flags, taps, count, D, H, W, C, OD, OH, OW, bd, 
         od = chunk * CHUNK + i
         if AHEAD:
             soon = (od + AHEAD) * SD - bd + KEEP
-            announce_planes(x_words, lines, soon, KD - KEEP, D, pitch)
+            prefetch_planes(x_words, lines, soon, KD - KEEP, D, pitch)
             if VALUE:
-                announce_planes(g_words, lines, soon, KD - KEEP, D, pitch)
-            announce_planes(y_words, y_lines, od + AHEAD, 1, OD, OH * OW * C // E)
-        all_tops, all_finds = _and_planes(tops, finds, x_words, g_words, od * SD - bd + KEEP, KD - KEEP, D, pitch,
-                                          rows, at, low_h, low_w, KH, KW, SH, SW, BEFORE, VALUE, KIND, R, X,
-                                          LINE)  # fmt: skip
+                prefetch_planes(g_words, lines, soon, KD - KEEP, D, pitch)
+            prefetch_planes(y_words, y_lines, od + AHEAD, 1, OD, OH * OW * C // E)
+        all_tops, all_payloads = _and_planes(tops, payloads, x_words, g_words, od * SD - bd + KEEP, KD - KEEP, D, pitch,
+                                             rows, at, low_h, low_w, KH, KW, SH, SW, BEFORE, VALUE, KIND, R, X,
+                                             LINE)  # fmt: skip
         low = tl.maximum(bd - od * SD, 0)
         for r in tl.static_range(R):
-            best, found = _best_plane(all_tops, all_finds, low, r, KD, KH * KW, VALUE, KIND)
+            best, payload = _best_plane(all_tops, all_payloads, low, r, KD, KH * KW, VALUE, KIND)
             oh = group * R + r
             keep = (oh < OH) & depth_there(od, group, OD)
             to = od.to(tl.int64) * (OH * OW * C // E) + (oh * (OW * C // E) + place)
             given = as_word(tl.load(y_words + (to + k), mask=keep & mask, other=0), KIND)
             odd |= unlike(best, given, KIND).to(tl.int32) & tl.where(keep & mask, -1, 0)
             if VALUE:
-                tl.store(out_words + (to + k), found, mask=keep & mask)
+                tl.store(out_words + (to + k), payload, mask=keep & mask)
             else:
-                put_bytes(out, to, found, keep, mask, X, KIND)
+                put_bytes(out, to, payload, keep, mask, X, KIND)
         tops = last_of(all_tops, KEEP, STAGES)
-        finds = last_of(all_finds, KEEP, STAGES)
+        payloads = last_of(all_payloads, KEEP, STAGES)
     if tl.max(tl.max((odd != 0).to(tl.int32), axis=1), axis=0) > 0:
         _compare(x, y, g, out, taps, chunk * CHUNK, group * R, unit, tc, D, H, W, C, OD, OH, OW, bd, bh, KD, KH, KW,
                  SD, SH, SW, BEFORE, VALUE, NONE, tl.float64 if KIND == tl.float64 else tl.float32, R, X * E, L,
@@ -236,16 +236,16 @@ def _compare(x, y, g, out, taps, first_d, first_h, unit, tc, D, H, W, C, OD, OH,
         keep = (ow < OW) & (c < C) & (oh < OH) & depth_there(od, oh, OD)
         to = od.to(tl.int64) * OH * OW * C + (oh * OW * C + ow * C + c)
         top = tl.load(y + to, mask=keep, other=0.0).to(ACC)
-        found = first_equal(top, x, g, 0, oh * SH - bh, ow * SW - BEFORE, c, od * SD - bd, D, H, W, C, taps, KD, KH, KW,
-                            VALUE, True, ACC, NONE, L, X, False)  # fmt: skip
-        tl.store(out + to, found.to(out.dtype.element_ty), mask=keep)
+        winner = first_equal(top, x, g, 0, oh * SH - bh, ow * SW - BEFORE, c, od * SD - bd, D, H, W, C, taps, KD, KH,
+                             KW, VALUE, True, ACC, NONE, L, X, False)  # fmt: skip
+        tl.store(out + to, winner.to(out.dtype.element_ty), mask=keep)
 
 
 @triton.jit
 def _won(codes, grads, kd: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
          JH: tl.constexpr, JW: tl.constexpr, R: tl.constexpr):  # fmt: skip
     """What the R * SH * SW cells of every lane won from plane kd of the windows of one depth."""
-    made = ()
+    sums = ()
     for r in tl.static_range(R):
         for ph in tl.static_range(SH):
             for pw in tl.static_range(SW):
@@ -255,16 +255,16 @@ def _won(codes, grads, kd: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SH:
                         if ph + jh * SH < KH and pw + jw * SW < KW:
                             mine = codes[(r + JH - 1 - jh) * JW + jw] == (kd * KH + ph + jh * SH) * KW + pw + jw * SW
                             acc = tl.where(mine, acc + grads[(r + JH - 1 - jh) * JW + jw], acc)
-                made = made + (acc,)
-    return made
+                sums = sums + (acc,)
+    return sums
 
 
 @triton.jit
 def _plus(some, more):
-    made = ()
+    sums = ()
     for i in tl.static_range(len(some)):
-        made = made + (some[i] + more[i],)
-    return made
+        sums = sums + (some[i] + more[i],)
+    return sums
 
 
 @triton.jit
@@ -353,12 +353,12 @@ def sweep_give(x, y, dy, dx, D, H, W, C, OD, OH, OW, bd, bh, units, tiles, tiles
     to = (image * OD + od) * OH * OW * C + (group * OW * C + place)
     top = tl.load(y + to, mask=own, other=0.0).to(ACC)
     grad = tl.load(dy + to, mask=own, other=0.0)
-    made = ()
+    cell_grads = ()
     for t in tl.static_range(KD * KH * KW):
         hit = cells[t] == top
-        made = made + (tl.where(hit, grad, 0.0).to(dx.dtype.element_ty),)
+        cell_grads = cell_grads + (tl.where(hit, grad, 0.0).to(dx.dtype.element_ty),)
         # Nothing equals NaN: who found its winner looks for no other.
         top = tl.where(hit, float("nan"), top)
     for d in tl.static_range(KD):
-        put_rows(dx, made[d * KH * KW : (d + 1) * KH * KW], od * SD + d - bd, group, unit, tc, D, H, W, C, bh, SH, SW,
-                  BEFORE, 1, X, LINE)  # fmt: skip
+        put_rows(dx, cell_grads[d * KH * KW : (d + 1) * KH * KW], od * SD + d - bd, group, unit, tc, D, H, W, C, bh, SH,
+                 SW, BEFORE, 1, X, LINE)  # fmt: skip

@@ -132,18 +132,18 @@ def pick(mask, a, b, KIND: tl.constexpr):
 
 
 @triton.jit
-def best_of(values, found, KIND: tl.constexpr):
-    """The largest of one, two or three words and what was found with it, the first of equals."""
+def best_of(values, payloads, KIND: tl.constexpr):
+    """The largest of one, two or three words and what goes with it, the first of equals."""
     top = values[0]
-    what = found[0]
+    payload = payloads[0]
     if len(values) == 2:
         top = largest(values[0], values[1], values[1], KIND)
-        what = pick(unlike(top, values[0], KIND), found[1], what, KIND)
+        payload = pick(unlike(top, values[0], KIND), payloads[1], payload, KIND)
     if len(values) == 3:
         top = largest(values[0], values[1], values[2], KIND)
-        later = pick(unlike(top, values[1], KIND), found[2], found[1], KIND)
-        what = pick(unlike(top, values[0], KIND), later, what, KIND)
-    return top, what
+        later = pick(unlike(top, values[1], KIND), payloads[2], payloads[1], KIND)
+        payload = pick(unlike(top, values[0], KIND), later, payload, KIND)
+    return top, payload
 
 
 @triton.jit
@@ -182,10 +182,10 @@ def nothing_like(block):
 @triton.jit
 def carried(some, STAGES: tl.constexpr):
     """Blocks that a loop hands on unchanged. Triton prefetches (STAGES) only for loops that do no such thing."""
-    made = ()
+    blocks = ()
     for n in tl.static_range(len(some)):
-        made = made + (opaque(some[n]) if STAGES > 1 else some[n],)
-    return made
+        blocks = blocks + (opaque(some[n]) if STAGES > 1 else some[n],)
+    return blocks
 
 
 @triton.jit
@@ -232,11 +232,11 @@ def packed(small, X: tl.constexpr, KIND: tl.constexpr):
     L: tl.constexpr = small.shape[0]
     even, odd = tl.split(tl.reshape(small, [L, X // 2, 2]))
     if paired(KIND):
-        made = _bytes_of(even, odd)
+        word = _bytes_of(even, odd)
     else:
         low, high = tl.split(tl.reshape(even + odd * 256, [L, X // 4, 2]))
-        made = low + high * 65536
-    return made
+        word = low + high * 65536
+    return word
 
 
 @triton.jit

@@ -294,11 +294,11 @@ def _tuned_configs(problem: Problem, dtype: torch.dtype) -> list[Config]:
 
 def _box_configs(problem: Problem, dtype: torch.dtype, columns: int) -> list[Config]:
     """Tiles for a forward convolution or an input gradient whose source the copy engine can read."""
-    made, deep = [], boxes.depth(problem)
+    configs, deep = [], boxes.depth(problem)
     if columns <= 32:
-        made.append(Config(128, columns, min(32, deep), 4, 2, 0, "box stack"))
+        configs.append(Config(128, columns, min(32, deep), 4, 2, 0, "box stack"))
     if problem.map.output is Side.CELLS:
-        made += [
+        configs += [
             Config(bm, bn, bk, warps, stages, 0, "box pairs", across=across)
             for bm, bn, bk, warps, stages, across in _PAIRS[_width(columns)] if bk <= deep
         ]  # fmt: skip
@@ -306,10 +306,10 @@ def _box_configs(problem: Problem, dtype: torch.dtype, columns: int) -> list[Con
     for bm, bn, bk, warps, stages, across in _BOXES[_family(dtype)][_width(columns)]:
         block = min(bk, deep) if bk <= 64 else bk
         if block >= 16:
-            made.append(Config(bm, bn, block, warps, stages, 0, "boxes", single and allows_tf32(), across))
+            configs.append(Config(bm, bn, block, warps, stages, 0, "boxes", single and allows_tf32(), across))
     if single and columns <= 32:
-        made.append(Config(128, columns, min(32, deep), 4, 3, 0, "box rows", allows_tf32()))
-    return [config for config in dict.fromkeys(made) if config.bk >= 16]
+        configs.append(Config(128, columns, min(32, deep), 4, 3, 0, "box rows", allows_tf32()))
+    return [config for config in dict.fromkeys(configs) if config.bk >= 16]
 
 
 def _few_configs(problem: Problem, dtype: torch.dtype) -> list[Config]:
@@ -360,7 +360,7 @@ def _filter_configs(problem: Problem, dtype: torch.dtype, few: bool) -> list[Con
 def _filter_box_configs(problem: Problem, dtype: torch.dtype, few: bool, columns: int) -> list[Config]:
     """Tiles for a filter gradient whose operands the copy engine can read."""
     tf32 = dtype == torch.float32 and allows_tf32()
-    taps, made = math.prod(axis.window for axis in problem.axes), []
+    taps, configs = math.prod(axis.window for axis in problem.axes), []
     if few:
         bn = 64 if columns > 32 else 32
         blocks = problem.axes[0].window * triton.cdiv(columns, bn)
@@ -376,8 +376,8 @@ def _filter_box_configs(problem: Problem, dtype: torch.dtype, few: bool, columns
         # Programs of float64 take long: there must be many for all multiprocessors to end at about the same time.
         waves = (8, 6, 9) if family == "double" else (1, 2, 4)
         scales = dict.fromkeys(max(1, n * 132 // blocks) for n in waves)
-        made += [Config(bm, bn, bk, warps, stages, splits, "boxes", tf32, across) for splits in scales]
-    return made
+        configs += [Config(bm, bn, bk, warps, stages, splits, "boxes", tf32, across) for splits in scales]
+    return configs
 
 
 def _family(dtype: torch.dtype) -> str:
