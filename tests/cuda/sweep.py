@@ -22,6 +22,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import ml_dtypes
@@ -77,11 +78,37 @@ def today() -> int:
 
 
 def draw(seed: int, index: int, together: int = 1) -> Case:
-    """Case `index` of a seed. So many with neighbouring numbers differ in sizes and data alone, and share kernels.
+    """Case `index` of a seed. So many with neighbouring numbers differ in sizes and data alone.
 
-    A recipe that some path is for, and most often one change of it, to come to the other side of an edge.
+    Of several sizes those are taken with which a case needs no other kernels than the first of its neighbours: a kernel
+    is compiled for seconds, and runs for microseconds. In the end only one axis has another size, then none.
     """
-    how, sizes = np.random.default_rng([seed, index // together]), np.random.default_rng([seed, index, 1])
+    if index % together == 0:
+        return _drawn(seed, index, together, 0)
+    compiled = _kernels(seed, index - index % together, together)
+    for turn in range(_TURNS):
+        case = _drawn(seed, index, together, turn)
+        if case.dry or launches(case) <= compiled:
+            break
+    return case
+
+
+_TURNS = 17
+
+
+@lru_cache(maxsize=1)
+def _kernels(seed: int, index: int, together: int) -> set[Any]:
+    first = draw(seed, index, together)
+    return set() if first.dry else launches(first)
+
+
+def _drawn(seed: int, index: int, together: int, turn: int) -> Case:
+    """A recipe that some path is for, and most often one change of it, to come to the other side of an edge."""
+    how, first = np.random.default_rng([seed, index // together]), index - index % together
+    own = {0, 1, 2} if turn < 8 else {turn % 3} if turn < _TURNS - 1 else set()
+    sizes = [np.random.default_rng([seed, index, 1, turn, at] if at in own else [seed, first, 1, 0, at])
+             for at in range(3)]  # fmt: skip
+    sizes.append(np.random.default_rng([seed, index, 1, turn, 3]))  # images, and what is odd
     weights = np.array([2.0 if kernel in conv3d.CONVS else 1.0 for kernel in KERNELS])
     kernel, kind = (
         str(how.choice(list(KERNELS), p=weights / weights.sum())),
@@ -118,17 +145,18 @@ def _pool(kernel: str, kind: str, how: Any, sizes: Any, seed: tuple[int, int]) -
     padding = str(how.choice(["SAME", "VALID", "part", "late", "overreach"], p=(0.5, 0.2, 0.2, 0.05, 0.05)))
     if recipe in ("stages", "even", "flat") and how.random() < 0.7:
         padding = "SAME"
-    axes = [_axis(kernel, recipe, at, int(window[at]), int(stride[at]), padding, last, sizes) for at in range(3)]
+    axes = [_axis(kernel, recipe, at, int(window[at]), int(stride[at]), padding, last, sizes[at]) for at in range(3)]
     axes = _bounded(axes, 600 if channels < 16 else 150) if recipe != "flat" else axes
     axes = _changed(axes, change, int(how.integers(3)), int(how.choice([-1, 1])))
     channels = max(1, channels + int(how.choice([-1, 1]))) if change == "channels" and last else channels
     kind = "int32" if change == "integers" and kernel == "max_pool_grad_grad" else kind
-    n, dry = (2 if sizes.random() < 0.2 else 1), change == "huge"
+    n, dry = (2 if sizes[3].random() < 0.2 else 1), change == "huge"
     if kernel.startswith("avg") and not dry:  # The mean of nothing is no number that anybody promised.
         dry = any(hi <= lo for axis in axes for lo, hi in zip(*geometry.spans(axis), strict=True))
     made = _problem(kernel, kind, last, n, (channels,) * 2 + (1,), axes,
                     near_ties=kernel == "max_pool_grad" and change == "near")  # fmt: skip
-    odd = str(sizes.choice(["", "nan", "not the maximum", "misaligned"], p=(0.6, 0.15, 0.15, 0.1)))
+    odd = str(sizes[3].choice(["", "nan", "not the maximum"], p=(0.7, 0.15, 0.15)))
+    odd = "misaligned" if how.random() < 0.1 else odd  # for which kernels are compiled anew
     return Case(made, kind, _forced(how, kernel), None, odd, seed, dry)
 
 
@@ -252,19 +280,21 @@ def _conv(kernel: str, kind: str, how: Any, sizes: Any, seed: tuple[int, int]) -
         ci, co = (4 if change == "few" else ci), 32 if change == "out channels" else co
         kind = str(how.choice(["bfloat16", "float32"]))
     axes = []
-    fixed = {"large": (24, 24, 24), "deep": (2, 1, 24), "unfold": (int(sizes.integers(1, 3)), 4, 16)}.get(recipe)
-    if recipe == "rows" and sizes.random() < 0.1:
+    fixed = {"large": (24, 24, 24), "deep": (2, 1, 24), "unfold": (int(sizes[0].integers(1, 3)), 4, 16)}.get(recipe)
+    if recipe == "rows" and sizes[0].random() < 0.1:
         fixed, window[0] = (1, 1, 130), 1
     for at, (k, s, d) in enumerate(zip(window, stride, dilation, strict=True)):
-        size = int(sizes.choice([4, 8, 16, 24] if at == 2 else [1, 2, 3, 4]))
-        size = size if sizes.random() < 0.7 else int(sizes.integers(1, 9))
-        size = fixed[at] if fixed and (recipe != "unfold" or sizes.random() < 0.8) else size
-        made = geometry.axis(size, k, s, d, "SAME" if sizes.random() < 0.6 else "VALID")
+        own = sizes[at]
+        size = int(own.choice([4, 8, 16, 24] if at == 2 else [1, 2, 3, 4]))
+        size = size if own.random() < 0.7 else int(own.integers(1, 9))
+        size = fixed[at] if fixed and (recipe != "unfold" or own.random() < 0.8) else size
+        made = geometry.axis(size, k, s, d, "SAME" if own.random() < 0.6 else "VALID")
         axes.append(made if made.out > 0 else geometry.axis(geometry.reach(k, d) + 1, k, s, d, geometry.VALID))
     axes = _changed(axes, change, int(how.integers(3)), int(how.choice([-1, 1])))
     last, dry = bool(how.random() < 0.8) == (change != "layout"), recipe == "large" or change == "huge"
-    made = _problem(kernel, kind, last, int(sizes.integers(1, 3)), (ci * groups, co * groups, groups), axes)
-    odd = str(sizes.choice(["", "turned", "misaligned"], p=(0.6, 0.25, 0.15)))
+    made = _problem(kernel, kind, last, int(sizes[3].integers(1, 3)), (ci * groups, co * groups, groups), axes)
+    odd = str(sizes[3].choice(["", "turned"], p=(0.7, 0.3)))
+    odd = "misaligned" if how.random() < 0.15 else odd
     return Case(made, kind, _forced(how, kernel), _config(made, kind, how), odd, seed, dry)
 
 
@@ -305,23 +335,39 @@ def poisoned() -> Iterator[None]:
 
 
 @contextmanager
-def stubbed() -> Iterator[None]:
-    """Nothing is launched."""
-    whole = launch.Launch.__call__
-    launch.Launch.__call__ = lambda *_: None  # type: ignore[method-assign]
+def stubbed() -> Iterator[set[Any]]:
+    """Nothing is launched; which compiled kernels would be."""
+    whole, wanted = launch.Launch.__call__, set()
+
+    def note(self: launch.Launch, *tensors: Any) -> None:
+        # Triton compiles anew for other constants and types, and for numbers that are 1 or multiples of 16.
+        kinds = tuple(1 if one == 1 else one % 16 == 0 if isinstance(one, int) else type(one) for one in self.scalars)
+        types, boxes = tuple(one.dtype for one in tensors), tuple(one.block for one in self.boxes)
+        wanted.add((self.kernel, kinds, tuple(map(str, self.constants.items())), types, boxes))
+
+    launch.Launch.__call__ = note  # type: ignore[method-assign]
     try:
-        yield
+        yield wanted
     finally:
         launch.Launch.__call__ = whole  # type: ignore[method-assign]
 
 
 def ask(case: Case) -> list[paths.Answer]:
     """The answers of all forks on the way of a case, without a kernel."""
+    return _asked(case)[0]
+
+
+def launches(case: Case) -> set[Any]:
+    """The compiled kernels that a case runs."""
+    return _asked(case)[1]
+
+
+def _asked(case: Case) -> tuple[list[paths.Answer], set[Any]]:
     shapes = _shapes(case.problem)
     tensors = [torch.empty(shape, dtype=TYPES[case.kind][0], device="meta") for shape in shapes]
-    with stubbed(), paths.forced(case.forced), paths.heard() as answers:
+    with stubbed() as wanted, paths.forced(case.forced), paths.heard() as answers:
         _run(replace(case.problem), tensors, case.config)
-    return answers
+    return answers, wanted
 
 
 def _shapes(made: Problem) -> list[tuple[int, ...]]:
@@ -371,8 +417,10 @@ def check(case: Case, device: str = "cpu") -> tuple[str, list[paths.Answer]]:
     made, arrays = case.problem, _numbers(case)
     with np.errstate(all="ignore"):
         wanted = reference.evaluate(made, *arrays)
-    tensors = [_tensor(array, case.kind, device, case.odd, array.shape == made.filter_shape and case.config is not None)
-               for array in arrays]  # fmt: skip
+    tensors = [
+        _tensor(array, case.kind, device, case.odd, side is Side.TAPS)
+        for array, side in zip(arrays, made.map.inputs, strict=True)
+    ]
     with paths.forced(case.forced), paths.heard() as answers, poisoned(), np.errstate(all="ignore"):
         result = _run(replace(made), tensors, case.config).detach().cpu()
     got = result.double().numpy() if result.is_floating_point() else result.numpy()
@@ -468,12 +516,13 @@ def _cost(made: Problem) -> int:
     return taps * made.batch * (1 if made.channels_last else made.in_channels) * max(a.size for a in made.axes[:2])
 
 
-def run_share(share: tuple[int, list[int], int, str]) -> tuple[list[str], set[tuple[str, ...]]]:
-    """The cases of these numbers: what is wrong, and what they cover."""
+def run_share(share: tuple[int, list[int], int, str]) -> tuple[list[str], set[tuple[str, ...]], int]:
+    """The cases of these numbers: what is wrong, what they cover, and how many problems are among them."""
     seed, indices, together, device = share
-    failures, coverage = [], Coverage()
+    failures, coverage, problems = [], Coverage(), set()
     for index in indices:
         case = draw(seed, index, together)
+        problems.add(case.problem)
         try:
             wrong, answers = check(case, device)
         except Exception as error:  # a kernel that does not compile, say: the others are run nevertheless
@@ -482,7 +531,7 @@ def run_share(share: tuple[int, list[int], int, str]) -> tuple[list[str], set[tu
         if wrong:
             failures.append(f"{case}: {wrong}")
             print(failures[-1], flush=True)
-    return failures, coverage.seen
+    return failures, coverage.seen, len(problems)
 
 
 def main() -> int:
@@ -500,17 +549,19 @@ def main() -> int:
     indices = list(range(chosen.first, chosen.first + chosen.cases)) if chosen.cases else covering(chosen.seed)
     pieces = [indices[at : at + 64] for at in range(0, len(indices), 64)] if chosen.workers > 1 else [indices]
     shares = [(chosen.seed, piece, together, device) for piece in pieces]
-    failures, coverage = [], Coverage()
+    failures, coverage, problems = [], Coverage(), 0
     # Fresh processes: one that has used a GPU cannot be forked, and each compiles kernels of its own.
     with ProcessPoolExecutor(chosen.workers, multiprocessing.get_context("spawn")) as pool:
-        for wrong, seen in pool.map(run_share, shares) if len(shares) > 1 else map(run_share, shares):
+        for wrong, seen, different in pool.map(run_share, shares) if len(shares) > 1 else map(run_share, shares):
             failures += wrong
             coverage.seen |= seen
+            problems += different
     missing = coverage.missing() if len(indices) >= 1000 or not chosen.cases else []
     for line in missing:
         print(f"not covered: {line}")
-    print(f"{len(indices)} cases, seed {chosen.seed}, {device}, {time.monotonic() - start:.0f} s: "
-          f"{len(failures)} wrong, {len(missing)} paths and edges not covered")  # fmt: skip
+    took = f"{time.monotonic() - start:.0f} s"
+    print(f"{len(indices)} cases of {problems} problems, seed {chosen.seed}, {device}, {took}: {len(failures)} wrong, "
+          f"{len(missing)} paths and edges not covered")  # fmt: skip
     return int(bool(failures or missing))
 
 

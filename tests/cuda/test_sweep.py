@@ -38,7 +38,7 @@ def test_the_share_of_today(device: str, capsys: Any) -> None:
     seed = int(os.environ.get("VOXGRAD_SWEEP_SEED", sweep.today()))
     with capsys.disabled():
         print(f" seed {seed}", end=" ", flush=True)
-    failures, seen = sweep.run_share((seed, sweep.covering(seed), 1, device))
+    failures, seen, _ = sweep.run_share((seed, sweep.covering(seed), 1, device))
     assert not failures, "\n".join(failures)
     assert not sweep.Coverage(seen).missing()
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small shapes on every path of the native kernels, compared with the reference bit for bit.
 
-    python3 run test --sweep [SECONDS] [--seed SEED] [--jobs N] [--case K]
+    python3 run test --sweep [SECONDS] [--shapes N] [--seed SEED] [--jobs N] [--case K]
 
 A case is a shape, from a sequence that the seed decides (today's date, where none is given): all single axes of 1-20
 cells, windows of 1-9, strides 1-4, dilations 1-3 and all paddings in an order of their own, random triples of axes, and
@@ -9,6 +9,9 @@ shapes at the edges of the paths' conditions. Each runs on integers, through all
 and layouts, on every instruction set of the machine: as the library decides, then with each possible path forced or
 avoided, then with random paths, threads and blocks. The results lie in poisoned memory between guards. A path that no
 case enters, or that is never left though it could be taken, fails the run.
+
+With --shapes so many are run, each through one kernel in one type and layout: as the library decides and on two random
+choices of paths, on every instruction set. That is about a hundred times as many shapes in the same time.
 """
 
 from __future__ import annotations
@@ -21,11 +24,11 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from typing import Any
 
@@ -203,9 +206,9 @@ class Shapes:
     def __getitem__(self, index: int) -> Case:
         choose = random.Random(f"{self.seed}/{index}")
         kind = index % 4
-        if kind == 0:
-            return self.edges[index // 4 % len(self.edges)]
-        if kind == 1:
+        if kind == 0 and index // 4 < len(self.edges):
+            return self.edges[index // 4]
+        if kind < 2:
             return self._random(choose)
         return self._single(choose, self.order[(index // 4 * 2 + kind - 2) % len(self.order)])
 
@@ -264,61 +267,66 @@ class Job:
         return f"{self.kernel}{'_positions' if self.positions else ''}"
 
 
+Jobs = list[Callable[[], Job]]
+"""The kernels of a family; what the reference makes of their inputs is computed when it is asked for."""
+
+
 def integers(random: np.random.Generator, low: int, high: int, shape: Sequence[int]) -> Array:
     return random.integers(low, high, tuple(shape), endpoint=True).astype(np.float64)
 
 
-def jobs_of(case: Case, seed: int) -> list[Job]:
-    """All kernels of a family, with what the reference makes of their inputs."""
+def jobs_of(case: Case, seed: int) -> Jobs:
+    """All kernels of a family."""
     random = np.random.default_rng(seed)
-    with np.errstate(all="ignore"):
-        return _conv_jobs(case, random) if case.family == "conv" else _pool_jobs(case, random)
+    return _conv_jobs(case, random) if case.family == "conv" else _pool_jobs(case, random)
 
 
-def _conv_jobs(case: Case, random: np.random.Generator) -> list[Job]:
+def _conv_jobs(case: Case, random: np.random.Generator) -> Jobs:
     problem = case.problem("conv3d")
     x, w = integers(random, -3, 3, problem.input_extent), integers(random, -3, 3, problem.filter_shape)
     dy = integers(random, -3, 3, problem.output_extent)
-    return [
-        Job(kernel, inputs, (evaluate(case.problem(kernel), *inputs),))
-        for kernel, inputs in (("conv3d", (x, w)), ("conv3d_input", (w, dy)), ("conv3d_filter", (x, dy)))
-    ]
+    inputs = {"conv3d": (x, w), "conv3d_input": (w, dy), "conv3d_filter": (x, dy)}
+
+    def job(kernel: str) -> Job:
+        return Job(kernel, inputs[kernel], (evaluate(case.problem(kernel), *inputs[kernel]),))
+
+    return [partial(job, kernel) for kernel in inputs]
 
 
-def _pool_jobs(case: Case, random: np.random.Generator) -> list[Job]:
+def _pool_jobs(case: Case, random: np.random.Generator) -> Jobs:
     problem = case.problem("avg_pool")
     x, grad = integers(random, -8, 8, problem.input_extent), integers(random, -8, 8, problem.input_extent)
     dy, shares = integers(random, -4, 4, problem.output_extent), integers(random, 1, 9, problem.output_extent)
-    top = evaluate(case.problem("max_pool"), x)
-    other = np.where(random.random(top.shape) < 0.2, integers(random, -8, 8, top.shape), top)
-    given = other if random.random() < 0.3 else top  # a window may lack the maximum that it is given
-    counts = [[hi - lo for lo, hi in zip(*geometry.spans(axis), strict=True)] for axis in case.axes]
-    exact = all(count.bit_count() == 1 for axis in counts for count in axis)
-    means = evaluate(problem, x)
-    empty = np.multiply.outer(np.multiply.outer(*map(np.array, counts[:2])), counts[2]) <= 0
-    means[:, empty] = 0
-    found = [
-        Job("avg_pool", (x,), (means,), rounds="mean"),
-        Job(
-            "avg_pool_grad",
-            (shares,),
-            (evaluate(case.problem("avg_pool_grad"), shares),),
-            rounds="" if exact else "sum",
-        ),
-        Job("max_pool", (x,), (top,)),
-        Job("max_pool_grad", (x, given, dy), (evaluate(case.problem("max_pool_grad"), x, given, dy),)),
-        Job("max_pool_grad_grad", (x, given, grad), (evaluate(case.problem("max_pool_grad_grad"), x, given, grad),)),
-    ]
+    others, chosen = integers(random, -8, 8, dy.shape), random.random(dy.shape) < 0.2
+    lacking = random.random() < 0.3  # a window may lack the maximum that it is given
+    top = cache(lambda: evaluate(case.problem("max_pool"), x))
+    places = cache(lambda: _places(problem, x, top()))
+
+    def average() -> Job:
+        means, counts = evaluate(problem, x), [np.subtract(*geometry.spans(axis)[::-1]) for axis in case.axes]
+        means[:, np.multiply.outer(np.multiply.outer(*counts[:2]), counts[2]) <= 0] = 0
+        return Job("avg_pool", (x,), (means,), rounds="mean")
+
+    def average_gradient() -> Job:
+        counts = (hi - lo for axis in case.axes for lo, hi in zip(*geometry.spans(axis), strict=True))
+        exact = all(count.bit_count() == 1 for count in counts)
+        wanted = evaluate(case.problem("avg_pool_grad"), shares)
+        return Job("avg_pool_grad", (shares,), (wanted,), rounds="" if exact else "sum")
+
+    def selection(kernel: str, read: Array) -> Job:
+        given = np.where(chosen, others, top()) if lacking else top()
+        return Job(kernel, (x, given, read), (evaluate(case.problem(kernel), x, given, read),))
+
+    def selection_by_places(kernel: str, read: Array) -> Job:
+        wanted = evaluate(replace(case, near_ties=False).problem(kernel), x, top(), read)
+        return Job(kernel, (places(), read), (wanted,), True)
+
+    back, second = ("max_pool_grad", dy), ("max_pool_grad_grad", grad)
+    found: Jobs = [average, average_gradient, lambda: Job("max_pool", (x,), (top(),))]
+    found += [partial(selection, *back), partial(selection, *second)]
     if math.prod(axis.window for axis in case.axes) <= 254 and not any(axis.overreach for axis in case.axes):
-        places = _places(problem, x, top)
-        first = replace(case, near_ties=False)
-        back = evaluate(first.problem("max_pool_grad"), x, top, dy)
-        second = evaluate(first.problem("max_pool_grad_grad"), x, top, grad)
-        found += [
-            Job("max_pool", (x,), (top, places), True),
-            Job("max_pool_grad", (places, dy), (back,), True),
-            Job("max_pool_grad_grad", (places, grad), (second,), True),
-        ]
+        found.append(lambda: Job("max_pool", (x,), (top(), places()), True))
+        found += [partial(selection_by_places, *back), partial(selection_by_places, *second)]
     return found
 
 
@@ -452,7 +460,8 @@ class Sweep:
     def run(self, case: Case, label: str) -> None:
         """A case in all its ways."""
         choose = random.Random(f"{self.seed}/{label}")
-        jobs = jobs_of(case, choose.getrandbits(32))
+        with np.errstate(all="ignore"):
+            jobs = [job() for job in jobs_of(case, choose.getrandbits(32))]
         variants = [(choose.choice((FLOAT32, FLOAT64)), choose.random() < 0.6)]
         variants.append((choose.choice(FLOATS), choose.random() < 0.6))
         results = {}
@@ -462,14 +471,23 @@ class Sweep:
             if job.kernel == "max_pool_grad_grad" and choose.random() < 0.5:
                 self._variant(case, job, choose.choice(INTEGERS), choose.random() < 0.7, choose, label)
             if not job.positions:
-                results[job.name] = self._variant(case, job, FLOAT64, True, choose, label, only_default=True)
+                results[job.name] = self._variant(case, job, FLOAT64, True, choose, label, _default)
         for fault in adjoint_faults(case, jobs, results):
             self.report.faults.append(f"{label}: {case}: {fault}")
         self.report.cases += 1
 
+    def glance(self, case: Case, label: str) -> None:
+        """One kernel of a case, in one type and layout."""
+        choose = random.Random(f"{self.seed}/{label}")
+        with np.errstate(all="ignore"):
+            job = choose.choice(jobs_of(case, choose.getrandbits(32)))()
+        types = (*FLOATS, *INTEGERS) if job.kernel == "max_pool_grad_grad" else FLOATS
+        self._variant(case, job, choose.choice(types), choose.random() < 0.6, choose, label, _few_ways)
+        self.report.cases += 1
+
     def _variant(
         self, case: Case, job: Job, dtype: DType, channels_last: bool, choose: random.Random, label: str,
-        only_default: bool = False,
+        ways: Ways | None = None,
     ) -> Array:  # fmt: skip
         kind = numpy_type(dtype)
         problem = case.problem(job.kernel, dtype, channels_last)
@@ -487,9 +505,7 @@ class Sweep:
         forced = paths.Forced(problem, positions=job.positions)
         for isa in self.isas:
             self._use_isa(cpu.ISA_NAMES.index(isa))
-            tried: dict[tuple[int, int, int, int], None] = {(0, 0, 0, 1): None}
-            for way in _ways(tried, choose, forced, only_default):
-                force, avoid, grain, threads = way
+            for force, avoid, grain, threads in (ways or _all_ways)(choose, forced):
                 for memory in memories:
                     memory.clear()
                 status = forced(addresses, force=force, avoid=avoid, grain=grain, threads=threads)
@@ -528,23 +544,37 @@ def _is_filter(job: Job, index: int) -> bool:
     return (job.kernel, index) in (("conv3d", 1), ("conv3d_input", 0))
 
 
-def _ways(
-    tried: dict[tuple[int, int, int, int], None], choose: random.Random, forced: paths.Forced, only_default: bool
-) -> Iterator[tuple[int, int, int, int]]:
-    """As the library decides; each path that it could have taken or left; then anything."""
+Ways = Callable[[random.Random, paths.Forced], Iterator[tuple[int, int, int, int]]]
+"""How a problem is run: forced paths, avoided ones, grain, threads."""
+
+
+def _default(*_: Any) -> Iterator[tuple[int, int, int, int]]:
+    """As the library decides."""
     yield 0, 0, 0, 1
-    if only_default:
-        return
-    possible, taken = forced.seen.possible, forced.seen.taken
-    for path in paths.catalogue().values():
-        if possible & path.bit:
-            yield (0, path.bit, 0, 1) if taken & path.bit else (path.bit, 0, 0, 1)
+
+
+def _at_random(choose: random.Random, times: int) -> Iterator[tuple[int, int, int, int]]:
     every = paths.catalogue()["threads"].bit
-    for _ in range(4):
+    for _ in range(times):
         force, avoid = choose.getrandbits(64), choose.getrandbits(64)
         threads = choose.choice((1, 1, 1, 2, 3, 8))
         force |= every if threads > 1 and choose.random() < 0.8 else 0
         yield force & ~avoid | force & every, avoid & ~force, choose.choice((0, 1, 1, 2, 3, 5)), threads
+
+
+def _few_ways(choose: random.Random, forced: paths.Forced) -> Iterator[tuple[int, int, int, int]]:
+    yield from _default()
+    yield from _at_random(choose, 2)
+
+
+def _all_ways(choose: random.Random, forced: paths.Forced) -> Iterator[tuple[int, int, int, int]]:
+    """As the library decides; each path that it could have taken or left; then anything."""
+    yield from _default()
+    possible, taken = forced.seen.possible, forced.seen.taken
+    for path in paths.catalogue().values():
+        if possible & path.bit:
+            yield (0, path.bit, 0, 1) if taken & path.bit else (path.bit, 0, 0, 1)
+    yield from _at_random(choose, 4)
 
 
 def sweep(seed: str, seconds: float, start: int = 0, step: int = 1) -> Report:
@@ -554,6 +584,16 @@ def sweep(seed: str, seconds: float, start: int = 0, step: int = 1) -> Report:
     while (time.monotonic() < end or index < 4 * len(shapes.edges)) and len(one.report.faults) < 200:
         one.run(shapes[index], str(index))
         index += step
+    return one.finish()
+
+
+def glances(seed: str, count: int, start: int = 0, step: int = 1) -> Report:
+    """Every `step`-th of so many cases, from `start` on, thinly."""
+    shapes, one = Shapes(seed), Sweep(seed)
+    for index in range(start, count, step):
+        one.glance(shapes[index], str(index))
+        if len(one.report.faults) >= 200:
+            break
     return one.finish()
 
 
@@ -567,6 +607,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes (default: one per CPU)"
     )
+    parser.add_argument("--shapes", type=int, help="so many shapes instead, through one kernel each")
     parser.add_argument("--case", type=int, help="only this case of the seed")
     parser.add_argument("--paths", action="store_true", help="list the paths and how often each side was seen")
     options = parser.parse_args(arguments)
@@ -575,14 +616,16 @@ def main(arguments: Sequence[str]) -> int:
     if options.case is not None:
         one = Sweep(options.seed)
         print(case := Shapes(options.seed)[options.case])
-        one.run(case, str(options.case))
+        (one.glance if options.shapes else one.run)(case, str(options.case))
         report = one.finish()
-    elif options.jobs == 1:
-        report = sweep(options.seed, options.seconds)
     else:
+        share = (
+            partial(glances, options.seed, options.shapes)
+            if options.shapes
+            else partial(sweep, options.seed, options.seconds)
+        )
         with ProcessPoolExecutor(options.jobs) as pool:
-            every = [pool.submit(sweep, options.seed, options.seconds, k, options.jobs) for k in range(options.jobs)]
-            for job in every:
+            for job in [pool.submit(share, k, options.jobs) for k in range(options.jobs)]:
                 report.add(job.result())
     isas = sorted({isa for isa, *_ in report.seen}, key=cpu.ISA_NAMES.index)
     gaps = [] if options.case is not None else report.gaps(isas)
