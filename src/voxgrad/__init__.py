@@ -25,6 +25,7 @@ from voxgrad.errors import UnimplementedError as UnimplementedError
 from voxgrad.errors import VoxgradError as VoxgradError
 from voxgrad.kernels.cpu import get_num_threads as get_num_threads
 from voxgrad.kernels.cpu import set_num_threads as set_num_threads
+from voxgrad.loading import LOADING
 
 if TYPE_CHECKING:
     from voxgrad import nn as nn
@@ -53,7 +54,8 @@ def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module 'voxgrad' has no attribute {name!r}")
     module = _LATER[name]
-    found = getattr(import_module(f"voxgrad.{module}"), name) if module else import_module(f"voxgrad.{name}")
+    with LOADING:
+        found = getattr(import_module(f"voxgrad.{module}"), name) if module else import_module(f"voxgrad.{name}")
     globals()[name] = found
     return found
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from voxgrad.loading import LOADING
+
 DOORS = {
     "lazy": ("arrays", "voxgrad.volumes.lazy"),  # calls on lazy arrays are planned, not run
     "volumes": ("graph", "voxgrad.volumes.stores"),  # the files behind Volume blocks
@@ -21,4 +23,5 @@ DOORS = {
 
 def through(door: str) -> Any:
     """The module behind a door."""
-    return import_module(DOORS[door][1])
+    with LOADING:
+        return import_module(DOORS[door][1])

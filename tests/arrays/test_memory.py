@@ -2,7 +2,6 @@
 """Buffers of the caller's, recycled memory, and the short way of repeated calls."""
 
 import gc
-import os
 import threading
 
 import numpy as np
@@ -110,18 +109,6 @@ def test_the_memory_given_back_last_is_taken_first() -> None:
     del two
     again = [memory.empty((2**22,), np.dtype(np.uint8)) for _ in range(2)]
     assert [block.ctypes.data for block in again] == [last, first]
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_process_does_not_write_into_results() -> None:
-    ours = memory.empty((2**22,), np.dtype(np.uint8))
-    ours[:] = 1
-    child = os.fork()
-    if child == 0:
-        ours[:] = 2
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
-    assert (ours == 1).all()
 
 
 def test_waiting_memory_is_bounded() -> None:

@@ -24,7 +24,8 @@ PACKAGE = ROOT / "src" / "voxgrad"
 
 # Rooms from left to right; a room knows those on its left. The last line may import everything.
 ROOMS = [
-    ["errors", "_version", "doors"],
+    ["errors", "_version", "loading"],
+    ["doors"],
     ["arguments"],
     ["catalog"],
     ["reference", "kernels"],

@@ -140,6 +140,21 @@ def test_regions_are_handed_to_one_at_a_time() -> None:
     assert memory.release_memory() == 0
 
 
+def test_a_forked_process_does_not_write_into_results() -> None:
+    """In a process of its own, as all forks here: JAX, where another test has loaded it, warns of each."""
+    script("""
+        from voxgrad.arrays import memory
+        ours = memory.empty((2**22,), np.dtype(np.uint8))
+        ours[:] = 1
+        child = os.fork()
+        if child == 0:
+            ours[:] = 2
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        assert (ours == 1).all()
+    """)
+
+
 def test_children_that_were_forked_under_load_compute() -> None:
     script("""
         x = np.ones((1, 33, 64, 64, 2), np.float32)
@@ -160,6 +175,37 @@ def test_children_that_were_forked_under_load_compute() -> None:
             assert os.waitpid(child, 0)[1] == 0, number
         stop.append(1)
         for thread in threads: thread.join()
+    """)
+
+
+def test_a_first_call_loads_nothing() -> None:
+    """What one thread is loading when another forks, the child could never load."""
+    script("""
+        known = set(sys.modules)
+        vg.raw_ops.Conv3D(input=np.ones((1, 2, 2, 2, 1), "f"), filter=np.ones((1, 1, 1, 1, 1), "f"), strides=[1] * 5,
+                          padding="SAME")
+        assert set(sys.modules) == known, set(sys.modules) - known
+    """)
+
+
+def test_a_fork_waits_for_what_another_thread_loads() -> None:
+    script("""
+        inside = threading.Event()
+        class Slow:
+            @staticmethod
+            def find_spec(name, *_):
+                if name == "voxgrad.kernels.arraywise.nn":
+                    inside.set()
+                    time.sleep(0.3)
+        sys.meta_path.insert(0, Slow)
+        thread = threading.Thread(target=lambda: vg.raw_ops.Relu(features=[-1.0]))
+        thread.start(); inside.wait()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            os._exit(0 if vg.raw_ops.Relu(features=[2.0]) == 2 else 3)
+        assert os.waitpid(child, 0)[1] == 0
+        thread.join()
     """)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from voxgrad.arrays.kinds import NUMPY, Kind, dtype_of, kind_of
+from voxgrad.arrays.kinds import NUMPY, Kind, dtype_of, is_masked, kind_of
 from voxgrad.arrays.literals import type_of, written
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.attributes import INT32_MAX
@@ -67,7 +67,7 @@ def _choose_kind(op: Op, arguments: Mapping[str, Any], intake: Intake, faults: F
 
 def _tensor(op: Op, item: Input, value: Any, bound: dict[str, DType], faults: Faults) -> Array | None:
     kind = kind_of(value)
-    is_text = kind is NUMPY and value.dtype.kind in "SUO" and not isinstance(value, np.ma.MaskedArray)
+    is_text = kind is NUMPY and value.dtype.kind in "SUO" and not is_masked(value)
     if kind is None or isinstance(value, np.generic) or is_text:
         return written(op, item, value, bound, faults)
     if kind.refuse(value, item.name, faults):

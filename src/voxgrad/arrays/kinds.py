@@ -37,7 +37,7 @@ class Kind:
 
 
 def _numpy_refuses(array: Any, name: str, faults: Faults) -> bool:
-    if isinstance(array, np.ma.MaskedArray):
+    if is_masked(array):
         remedy = f"Pass {name}.filled(...), so that masked cells have a value."
         faults.add("VG030", name, wanted="be a plain array", got="a masked array", remedy=remedy)
         return True
@@ -140,6 +140,11 @@ def kind_of(array: Any) -> Kind | None:
 def _loaded(name: str) -> Any:
     module: ModuleType | None = sys.modules.get(name)
     return module
+
+
+def is_masked(array: Any) -> bool:
+    """True for an array with a mask. NumPy would load that part of it at the first mention, in the middle of a call."""
+    return is_instance(array, "numpy.ma", "MaskedArray")
 
 
 def is_instance(array: Any, module: str, class_name: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from voxgrad.arrays.kinds import KINDS, NUMPY, TORCH, dtype_of, kind_of, numpy_type, torch_refuses
+from voxgrad.arrays.kinds import KINDS, NUMPY, TORCH, dtype_of, is_masked, kind_of, numpy_type, torch_refuses
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Input, Op
@@ -116,7 +116,7 @@ def to_array(value: Any, dtype: DType | None = None) -> Array:
 
 def refuses(kind: Any, value: Any, name: str, faults: Faults) -> bool:
     """Notes why an array cannot be taken, by the rules of its kind; text can, and tensors on any device."""
-    if kind is NUMPY and not isinstance(value, np.ma.MaskedArray) and value.dtype.kind in "SUO":
+    if kind is NUMPY and not is_masked(value) and value.dtype.kind in "SUO":
         return False
     return torch_refuses(value, name, faults) if kind is TORCH else bool(kind.refuse(value, name, faults))
 
@@ -143,9 +143,7 @@ def _of_python(value: Any, dtype: DType | None) -> Array:
 
 def _is_foreign(leaf: Any) -> bool:
     """An array of a library that is not known here, or one with a mask, inside of lists."""
-    return isinstance(leaf, np.ma.MaskedArray) or (
-        hasattr(leaf, "__array__") and not any(kind.matches(leaf) for kind in KINDS)
-    )
+    return is_masked(leaf) or (hasattr(leaf, "__array__") and not any(kind.matches(leaf) for kind in KINDS))
 
 
 def _remedy(kind: type) -> str:

@@ -24,6 +24,7 @@ from voxgrad.catalog.problem import check_types
 from voxgrad.catalog.semantics import current_semantics
 from voxgrad.catalog.shapes import FOLDED, memory_of, size_of
 from voxgrad.errors import Faults, show
+from voxgrad.loading import LOADING
 
 _NATIVE = (NUMPY, TORCH)
 """Kinds whose arrays the functions take as they are; others travel as NumPy."""
@@ -67,14 +68,21 @@ def execute(op: Op, arguments: Mapping[str, Any]) -> Any:
         return later(op, arguments)
     plan = make_plan(op, arguments)
     kind, like = plan.kind, plan.like
-    from voxgrad.kernels.arraywise import Context, evaluate
-
+    evaluate, context = _arraywise()
     inputs = [_beside(value, like) for value in plan.values]
-    results = evaluate(op, inputs, plan.attrs, Context(windowed=windowed.execute, passed_limit=passed_limit))
+    results = evaluate(op, inputs, plan.attrs, context(windowed=windowed.execute, passed_limit=passed_limit))
     wrapped = [_wrapped(result, kind, like) for result in own(results, [*plan.values, *plan.attrs.values()])]
     if len(wrapped) < 2:
         return wrapped[0] if wrapped else None
     return result_type(op.name, *(output.name for output in op.outputs))(*wrapped)
+
+
+@cache
+def _arraywise() -> tuple[Any, Any]:
+    """What computes ordinary ops, and the context of a run; who calls none need not wait for it to load."""
+    with LOADING:
+        from voxgrad.kernels.arraywise import Context, evaluate
+    return evaluate, Context
 
 
 def make_plan(op: Op, arguments: Mapping[str, Any]) -> OrdinaryPlan:

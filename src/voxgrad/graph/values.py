@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from voxgrad.arrays import literals
-from voxgrad.arrays.kinds import kind_of
+from voxgrad.arrays.kinds import is_masked, kind_of
 from voxgrad.arrays.limits import check_size
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.dtypes import DType
@@ -43,7 +43,7 @@ def kept(value: Any, depth: int = 0) -> Any:
             faults = Faults("Page")
             check_size("Page", array.nbytes, faults, argument="value")  # a view that repeats may stand for any size
             faults.raise_if_any()
-            array = np.array(array, copy=True, subok=isinstance(array, np.ma.MaskedArray))
+            array = np.array(array, copy=True, subok=is_masked(array))
             array.flags.writeable = False
         return array
     if type(value) in (list, tuple) and value:

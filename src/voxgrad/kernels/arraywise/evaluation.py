@@ -18,6 +18,7 @@ from voxgrad.errors import Fault, Faults, InvalidArgumentError, VoxgradError
 from voxgrad.kernels.arraywise import namespace
 from voxgrad.kernels.arraywise.context import DEAD, Context, Ref
 from voxgrad.kernels.element_types import numpy_type
+from voxgrad.loading import LOADING
 
 UNFORESEEN = "arguments"
 """What a fault names where no rule of the declaration foresaw it."""
@@ -96,7 +97,8 @@ def kernel(*, widen: bool = False, dead: bool = False, name: str = "") -> Callab
 @cache
 def find_kernel(path: str) -> Kernel:
     """The kernel that a declaration names; its module is imported at the first use."""
-    importlib.import_module(f"voxgrad.kernels.arraywise.{path.partition('.')[0]}")
+    with LOADING:
+        importlib.import_module(f"voxgrad.kernels.arraywise.{path.partition('.')[0]}")
     return KERNELS[path]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from voxgrad.kernels.arraywise.evaluation import Run, add_kernel
 from voxgrad.kernels.arraywise.namespace import Array, cast, element_type, is_torch, moved_to, to_numpy
+from voxgrad.loading import LOADING
 
 Values = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -51,7 +52,8 @@ _EDGES: dict[str, Callable[..., list[tuple[Array, float]]]] = {
 
 def _scipy(run: Run) -> Any:
     try:
-        import scipy.special
+        with LOADING:
+            import scipy.special
     except ImportError:
         remedy = "Install it: pip install voxgrad[special]."
         run.fail("op", wanted="have SciPy on NumPy arrays", got="no SciPy", code="VG032", remedy=remedy)
