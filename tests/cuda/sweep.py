@@ -18,11 +18,12 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import ml_dtypes
@@ -542,25 +543,33 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the number of the first")
     parser.add_argument("--gpu", action="store_true", help="on a GPU instead of in Triton's interpreter")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no more cases after that")
     chosen = parser.parse_args()
     if chosen.gpu and not torch.cuda.is_available():
         sys.exit("--gpu needs a GPU that torch can use; without --gpu Triton's interpreter runs the kernels")
     device, together, start = ("cuda", 8, time.monotonic()) if chosen.gpu else ("cpu", 1, time.monotonic())
     indices = list(range(chosen.first, chosen.first + chosen.cases)) if chosen.cases else covering(chosen.seed)
-    pieces = [indices[at : at + 64] for at in range(0, len(indices), 64)] if chosen.workers > 1 else [indices]
-    shares = [(chosen.seed, piece, together, device) for piece in pieces]
-    failures, coverage, problems = [], Coverage(), 0
+    pieces = [indices[at : at + 16] for at in range(0, len(indices), 16)] if chosen.workers > 1 else [indices]
+    shares = iter([(chosen.seed, piece, together, device) for piece in pieces])
+    failures, coverage, problems, run = [], Coverage(), 0, 0
     # Fresh processes: one that has used a GPU cannot be forked, and each compiles kernels of its own.
     with ProcessPoolExecutor(chosen.workers, multiprocessing.get_context("spawn")) as pool:
-        for wrong, seen, different in pool.map(run_share, shares) if len(shares) > 1 else map(run_share, shares):
-            failures += wrong
-            coverage.seen |= seen
-            problems += different
-    missing = coverage.missing() if len(indices) >= 1000 or not chosen.cases else []
+        waiting = {pool.submit(run_share, share): len(share[1]) for share in islice(shares, chosen.workers)}
+        while waiting:
+            for done in wait(waiting, return_when=FIRST_COMPLETED).done:
+                wrong, seen, different = done.result()
+                failures += wrong
+                coverage.seen |= seen
+                problems, run = problems + different, run + waiting.pop(done)
+                if time.monotonic() - start < chosen.seconds and (share := next(shares, None)):
+                    waiting[pool.submit(run_share, share)] = len(share[1])
+                if sys.stderr.isatty() or run % 1024 < 16:
+                    print(f"{run} of {len(indices)}, {len(failures)} wrong", file=sys.stderr, flush=True)
+    missing = coverage.missing() if run >= 1000 or not chosen.cases else []
     for line in missing:
         print(f"not covered: {line}")
     took = f"{time.monotonic() - start:.0f} s"
-    print(f"{len(indices)} cases of {problems} problems, seed {chosen.seed}, {device}, {took}: {len(failures)} wrong, "
+    print(f"{run} cases of {problems} problems, seed {chosen.seed}, {device}, {took}: {len(failures)} wrong, "
           f"{len(missing)} paths and edges not covered")  # fmt: skip
     return int(bool(failures or missing))
 
