@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from voxgrad.arrays.gpu import Kept
+from voxgrad.arrays.gpu import Kept, plan_on_gpu
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.model import Spec
 from voxgrad.catalog.registry import OPS
@@ -44,3 +44,17 @@ def test_a_kept_problem_does_not_hide_a_mistake() -> None:
     for strides in ([1.0, 2.0, 2.0, 2.0, 1.0], (1.0, 2.0, 2.0, 2.0, 1.0), np.array(ATTRS["strides"])):
         with pytest.raises(VoxgradError):
             problem(strides=strides)
+
+
+class OnGpu:
+    """An array that says it is CuPy's; nobody looks at more of it."""
+
+
+OnGpu.__module__ = "cupy"
+
+
+@pytest.mark.parametrize("name", ["VOXGRAD_CUDA_ENGINE", "VOXGRAD_CUDA_TUNE"])
+def test_nonsense_in_the_environment_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "cuDMM")
+    with pytest.raises(VoxgradError, match=f"VG003 MaxPool3D: {name} must be .* got 'cuDMM'"):
+        plan_on_gpu(POOL, {"input": OnGpu()} | ATTRS)

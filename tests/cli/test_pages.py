@@ -127,6 +127,10 @@ def test_run_cycles_and_why(capsys: Captured) -> None:
         (["draw", CONV, "-o", "page.gif"], 3, ".svg or .png"),
         (["export", MISTAKE], 1, "VG012"),
         (["import", "none.svg"], 3, "VG051"),
+        (["export", CONV, "-o", "a\0b"], 3, "VG051"),
+        (["export", CONV, "-o", "x" * 300], 3, "VG051"),
+        (["run", CONV, "--save", "a\0b.npz"], 3, "VG051"),
+        (["run", CONV, "--save", "x" * 300 + ".npz"], 3, "VG051"),
     ],
 )
 def test_errors_have_codes(line: list[str], code: int, says: str, capsys: Captured) -> None:
@@ -199,6 +203,12 @@ def test_export(tmp_path: Path, capsys: Captured) -> None:
     assert main(["export", CONV, "-o", str(script)]) == 0
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
     assert "450520" in done.stdout
+
+
+def test_a_script_may_have_any_name(tmp_path: Path) -> None:
+    target = tmp_path / "\udcff.py"  # as Python has bytes of a name that are no UTF-8
+    assert main(["export", CONV, "-o", str(target)]) == 0
+    compile(target.read_text(), "script", "exec")
 
 
 def test_missing_blocks_are_listed(capsys: Captured) -> None:

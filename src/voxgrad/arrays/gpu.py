@@ -6,6 +6,7 @@ A call whose tensors live on a GPU is answered there, with an array of the same 
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from voxgrad.catalog import problem as door
 from voxgrad.catalog.model import Op, Spec
 from voxgrad.catalog.problem import Problem
 from voxgrad.catalog.semantics import current_semantics
-from voxgrad.errors import Faults
+from voxgrad.errors import Faults, safe_repr
 from voxgrad.kernels.names import KERNELS
 
 
@@ -71,9 +72,22 @@ class GpuPlan:
         return "\n".join([*lines, f"  kernel:    {self.kernel}", f"  semantics: {self.semantics}", *copies])
 
 
+_SETTINGS = {"VOXGRAD_CUDA_ENGINE": ("voxgrad", "cudnn", "cudnn deterministic"), "VOXGRAD_CUDA_TUNE": ("0", "1")}
+"""What the variables that choose among kernels may say."""
+
+
+def _check_settings(faults: Faults) -> None:
+    for name, known in _SETTINGS.items():
+        if (said := os.environ.get(name, "")) not in ("", *known):
+            listed = " or ".join(map(repr, known))
+            faults.add("VG003", name, wanted=f"be {listed} in the environment", got=safe_repr(said))
+    faults.raise_if_any()
+
+
 def plan_on_gpu(op: Op, arguments: Mapping[str, Any]) -> GpuPlan:
     """Validate a call whose tensors are on a GPU, or raise all that is wrong with it."""
     faults = Faults(op.name)
+    _check_settings(faults)
     kind = next(kind for item in op.inputs if (kind := "" if item.host else kind_on_gpu(arguments[item.name])))
     if op.name not in KERNELS:
         faults.add("VG032", op.inputs[-1].name, wanted="have a kernel on GPUs", got="none", unimplemented=True)

@@ -155,7 +155,7 @@ def write_script(page: Page, path: Path, target: str) -> None:
     script = export_script(page, target, path.name)
     if script.arrays:
         write_npz(path.with_suffix(".npz"), script.arrays)
-    replace_file(path, script.text.encode())
+    replace_file(path, script.text.encode(errors="backslashreplace"))
 
 
 def flattened(page: Page) -> Page:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
 import os
@@ -172,9 +173,10 @@ def replace_file(path: Path, data: bytes | memoryview) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise bad_file(path, "be a file that can be written", error.strerror or error) from None
+    except (OSError, ValueError) as error:  # the latter for names that no file can have
+        with contextlib.suppress(OSError, ValueError):
+            temporary.unlink()
+        raise bad_file(path, "be a file that can be written", getattr(error, "strerror", "") or error) from None
     _sync_folder(path.parent)
 
 

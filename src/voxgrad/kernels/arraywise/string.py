@@ -8,6 +8,7 @@ import csv
 import io
 import itertools
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,22 @@ from voxgrad.kernels.arraywise.namespace import Array, element_type, integers, t
 from voxgrad.kernels.element_types import numpy_type
 
 _BASE64 = re.compile(rb"[A-Za-z0-9_-]*")
+
+
+_BYTE = np.empty(0, np.uint8)
+_EMPTY = sys.getsizeof(b"") + 8
+
+
+def _texts_fit(run: Run, argument: str, count: int, letters: int) -> None:
+    """Fail before so many texts, each an object of its own, take more memory than there is.
+
+    An array of texts may hold one long text in a million places, which only cost a pointer each.
+    """
+    run.room(argument, (count * _EMPTY + letters,), _BYTE)
+
+
+def _letters(texts: Any) -> int:
+    return sum(map(len, texts.flat))
 
 
 def _mapped(change: Callable[[Any], Any], values: Array) -> Any:
@@ -39,6 +56,7 @@ def decode_raw(run: Run, texts: Array) -> Array:
     if len(lengths) > 1 or size % dtype.itemsize:
         wanted = f"have one length, a multiple of {dtype.itemsize}"
         run.fail("bytes", wanted=wanted, got=f"lengths {sorted(lengths)[:8]}", code="VG012")
+    _texts_fit(run, "bytes", 0, size * source.size)
     flat = np.frombuffer(b"".join(source.ravel().tolist()), dtype=numpy_type(dtype))
     if not run.attrs["little_endian"] and dtype.itemsize > 1:
         flat = flat.byteswap()
@@ -82,6 +100,7 @@ def decode_csv(run: Run, records: Array, defaults: list[Array]) -> Any:
     quote: dict[str, Any] = {"quotechar": '"'} if attrs["use_quote_delim"] else {"quoting": csv.QUOTE_NONE}
     chosen = list(attrs["select_cols"]) or list(range(len(defaults)))
     columns: list[list[Any]] = [[] for _ in defaults]
+    _texts_fit(run, "records", source.size * len(defaults), _letters(source))
     for number, line in enumerate(source.ravel().tolist()):
         fields = next(csv.reader(io.StringIO(line.decode(), newline=""), delimiter=attrs["field_delim"], **quote), [])
         if (len(fields) != len(defaults) and not attrs["select_cols"]) or max(chosen, default=-1) >= len(fields):
@@ -153,7 +172,10 @@ def as_string(run: Run, values: Array) -> Array:
                             ("shortest", attrs["shortest"])):  # fmt: skip
             if given:
                 run.fail(name, wanted="be left out: the input holds no floats", got=attrs[name])
-    return _mapped(_written(run, element_type(values)), values)
+    source = to_numpy(values)
+    longest = max(attrs["width"], attrs["precision"], 0) + 24 * (kind != "string")
+    _texts_fit(run, "input", source.size, source.size * longest + (_letters(source) if kind == "string" else 0))
+    return _mapped(_written(run, element_type(values)), source)
 
 
 @kernel()
@@ -162,6 +184,8 @@ def join(run: Run, inputs: list[Array]) -> Array:
     arrays = np.broadcast_arrays(*(to_numpy(one) for one in inputs))
     made = np.empty(arrays[0].shape if arrays else (), dtype=object)
     separator = run.attrs["separator"].encode()
+    letters = sum(_letters(array) for array in arrays) + made.size * len(separator) * max(0, len(arrays) - 1)
+    _texts_fit(run, "inputs", made.size, letters)
     for index in np.ndindex(made.shape):
         made[index] = separator.join(array[index] for array in arrays)
     return made
@@ -178,6 +202,7 @@ def reduce_join(run: Run, inputs: Array, axes: Array) -> Array:
     # The first axis named is joined first, so it runs fastest.
     turned = source.transpose(*rest, *reversed(over)) if source.ndim else source
     made = np.empty([source.shape[axis] for axis in rest], dtype=object)
+    _texts_fit(run, "inputs", made.size, _letters(source) + source.size * len(separator))
     for index in np.ndindex(made.shape):
         made[index] = separator.join(turned[index].ravel().tolist() if over else [turned[index]])
     if run.attrs["keep_dims"]:
@@ -190,9 +215,13 @@ def substr(run: Run, texts: Array, pos: Array, length: Array) -> Array:
     """A piece of each text."""
     arrays: list[Any] = list(np.broadcast_arrays(to_numpy(texts), to_numpy(pos), to_numpy(length)))
     made = np.empty(arrays[0].shape, dtype=object)
+    bytewise = run.attrs["unit"] == "BYTE"
+    pairs = zip(arrays[0].flat, arrays[2].flat, strict=True)
+    letters = sum(min(len(text), int(count)) if bytewise and count >= 0 else len(text) for text, count in pairs)
+    _texts_fit(run, "input", made.size, letters)
     for index in np.ndindex(made.shape):
         text, start, count = arrays[0][index], int(arrays[1][index]), int(arrays[2][index])
-        whole = _characters(text) if run.attrs["unit"] == "UTF8_CHAR" else text
+        whole = text if bytewise else _characters(text)
         if not -len(whole) <= start <= len(whole):
             run.fail("pos", wanted=f"be inside the {len(whole)} characters of the text", got=start)
         first = start + len(whole) if start < 0 else start
@@ -214,8 +243,10 @@ def _characters(text: bytes) -> list[bytes]:
 @kernel()
 def encode_base64(run: Run, texts: Array) -> Array:
     """Web-safe base64."""
+    source = to_numpy(texts)
+    _texts_fit(run, "input", source.size, _letters(source) * 4 // 3)
     filler = b"" if run.attrs["pad"] else b"="
-    return _mapped(lambda one: base64.urlsafe_b64encode(one).rstrip(filler), texts)
+    return _mapped(lambda one: base64.urlsafe_b64encode(one).rstrip(filler), source)
 
 
 @kernel()
@@ -228,4 +259,6 @@ def decode_base64(run: Run, texts: Array) -> Array:
             run.fail("input", wanted="be web-safe base64", got=repr(one))
         return base64.urlsafe_b64decode(plain + b"=" * (-len(plain) % 4))
 
-    return _mapped(decoded, texts)
+    source = to_numpy(texts)
+    _texts_fit(run, "input", source.size, _letters(source) * 3 // 4)
+    return _mapped(decoded, source)
