@@ -51,3 +51,13 @@ def test_special_functions(
         for result, *arguments in zip(found, *given.values(), strict=True):
             exact = function(*(mpmath.mpf(float(one)) for one in arguments))
             assert abs(mpmath.mpf(float(result)) - exact) <= most * float(np.spacing(abs(dtype(exact)))), arguments
+
+
+def test_sigmoid_of_complex_numbers() -> None:
+    """Also beside its poles, at odd multiples of pi i."""
+    beside = np.array([1, 1j, -1 - 1j])[:, None] * 10.0 ** -np.arange(1, 9) + 3.141592653589793j
+    x = np.concatenate([beside.ravel(), (POLES + 1j * CHANCE.uniform(-9, 9, len(POLES))), [-1e300j]])
+    with mpmath.workdps(50):
+        for given, result in zip(x, vg.raw_ops.Sigmoid(x=x), strict=True):
+            exact = 1 / (1 + mpmath.exp(-mpmath.mpc(given.real, given.imag)))
+            assert abs(mpmath.mpc(result.real, result.imag) - exact) <= 6 * 2.0**-52 * abs(exact), given

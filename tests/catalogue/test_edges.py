@@ -40,6 +40,8 @@ _SAME_JUMP = {"ksize": [1, 1, 1, 1], "strides": [1, 1, 3, 1], "padding": "SAME"}
 VALUES += (
     ("Mean", {"input": np.zeros((0, 2), np.complex64), "axis": [0]}, [0, 0]),
     ("ClipByValue", {"t": _floats(1, -5, 5), "clip_value_min": NAN, "clip_value_max": np.float32(2)}, [1, -5, 2]),
+    ("ClipByValue", {"t": np.array([1 - 5j, 3 + 1j]), "clip_value_min": np.array(2 - 1j),
+                     "clip_value_max": np.array([4 + 4j, 2 - 2j])}, [2 - 1j, 2 - 1j]),
     ("Zeta", {"x": _floats(2, 3.4e38), "q": _floats(0, 2.15)}, [INF, 0]),
     ("Igamma", {"a": _floats(-1), "x": _floats(0)}, [0]),
     ("IgammaGradA", {"a": _floats(-0.5), "x": _floats(0)}, [0]),
@@ -53,6 +55,9 @@ VALUES += (
     ("StridedSliceGrad", {"shape": _EMPTY[:, 0], "begin": _EMPTY[:, 0], "end": _EMPTY[:, 0], "strides": _EMPTY[:, 0],
                           "dy": np.array(b"ab", object)}, b"ab"),
     ("MaxPool", {"input": _floats(1, 2, 3).reshape(1, 1, 3, 1), **_SAME_JUMP}, [[[[1]]]]),
+    ("MaxPoolGrad", {"orig_input": _floats(-INF).reshape(1, 1, 1, 1), "orig_output": _floats(-INF).reshape(1, 1, 1, 1),
+                     "grad": _floats(5).reshape(1, 1, 1, 1), "ksize": [1, 2, 1, 1], "strides": [1, 1, 1, 1],
+                     "padding": "EXPLICIT", "explicit_paddings": [0, 0, 1, 0, 0, 0, 0, 0]}, [[[[5]]]]),
     ("AsString", {"input": np.array([b"abc"], object), "precision": 2}, [b"abc"]),
     ("Substr", {"input": np.array([b"abc"], object), "pos": np.array(-2), "len": np.array(-1)}, [b"bc"]),
     ("Substr", {"input": np.array([b"abc"], object), "pos": np.array(-2), "len": np.array(2**63 - 1)}, [b"bc"]),
@@ -70,6 +75,17 @@ REFUSED: tuple[tuple[str, dict[str, Any]], ...] = (
     ("StringToNumber", {"string_tensor": np.array([b"-0"], object), "out_type": "uint32"}),
     ("SparseToDense", {"sparse_indices": np.zeros((0, 1), np.int64), "output_shape": np.array(4), "sparse_values":
                        np.zeros(0), "default_value": np.array(7.0)}),
+    ("SparseToDense", {"sparse_indices": np.array([[0], [2]]), "output_shape": np.array([4]), "sparse_values":
+                       np.ones((1, 2)), "default_value": np.array(7.0)}),
+    ("SparseToDense", {"sparse_indices": np.array(0), "output_shape": np.array([4]), "sparse_values": np.ones(2),
+                       "default_value": np.array(7.0)}),
+    ("Conv3DBackpropInputV2", {"input_sizes": np.ones(5, np.uint64), "filter": np.ones((1,) * 5), "out_backprop":
+                               np.ones((1,) * 5), "strides": [1] * 5, "padding": "VALID"}),
+    *(("DecodeCSV", {"records": np.array([line], object), "record_defaults": [np.array([b""], object)] * 2})
+      for line in (b'a"b,2', b'"a"b,2', b'1,"2', b' "a",2', b"1,2\n", b"1,2,")),
+    *(("DecodeCSV", {"records": np.array([b"1,2,3"], object), "record_defaults": [np.array([b""], object)] * 2,
+                     "select_cols": columns}) for columns in ([-1, 0], [1, 0], [1, 1], [1, 3])),
+    ("SparseSoftmaxCrossEntropyWithLogits", {"features": np.ones((0, 0)), "labels": np.zeros(0, np.int64)}),
     ("MirrorPadGrad", {"input": np.ones((0, 4)), "paddings": np.zeros((2, 2), np.int32), "mode": "SYMMETRIC"}),
     ("GatherNd", {"params": np.ones((2, 0)), "indices": np.array([[1]])}),
     ("ScatterNd", {"indices": np.zeros((1, 0), np.int32), "updates": np.ones((1, 3)), "shape": np.int32([3])}),
@@ -97,6 +113,20 @@ def test_values(op: str, arguments: dict[str, Any], wanted: Any) -> None:
     assert np.asarray(getattr(vg.raw_ops, op)(**arguments)).tolist() == wanted
 
 
+ROWS = ((b'"x""y",2', b'x"y'), (b"\xff,2", b"\xff"), (b'"a\n,b",2', b"a\n,b"), (b"\r\n1,2", b"1"), (b",", b"d"))
+
+
+def _first_field(row: bytes, raw_ops: Any) -> Any:
+    made = raw_ops.DecodeCSV(records=np.array([row], object), record_defaults=[np.array([b"d"], object)] * 2)
+    return np.asarray(made[0]).item()
+
+
+@pytest.mark.parametrize(("row", "first"), ROWS)
+def test_rows(row: bytes, first: bytes) -> None:
+    """Quotes and ends of lines in records."""
+    assert _first_field(row, vg.raw_ops) == first
+
+
 @pytest.mark.parametrize(("op", "arguments"), REFUSED)
 def test_refusals(op: str, arguments: dict[str, Any]) -> None:
     with pytest.raises(vg.InvalidArgumentError):
@@ -111,6 +141,7 @@ def test_tensorflow_says_so() -> None:
             name: tf.constant(value) if isinstance(value, np.ndarray) else value for name, value in arguments.items()
         }
         assert np.asarray(getattr(tf.raw_ops, op)(**given).numpy(), object).tolist() == wanted, op
+    assert [_first_field(row, tf.raw_ops) for row, _ in ROWS] == [first for _, first in ROWS]
     for op, arguments in REFUSED:
         given = {
             name: tf.constant(value) if isinstance(value, np.ndarray) else value for name, value in arguments.items()

@@ -102,7 +102,7 @@ def _host_vector(item: Input, value: Any, faults: Faults) -> Spec:
         return Spec()
     if array.size == 0:
         array = np.empty(array.shape, np.int32)
-    if array.dtype.kind not in "iu" or (kind is not None and array.dtype.itemsize < 4):
+    if array.dtype.kind not in "iu" or (kind is not None and array.dtype not in (np.int32, np.int64)):
         faults.add("VG011", item.name, wanted="hold int32 or int64", got=f"dtype {array.dtype}")
         return Spec()
     values = tuple(array.ravel().tolist()) if array.size <= 16 else ()

@@ -145,6 +145,8 @@ def _sparse_entropy_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None
     has_rank(call, "labels", 1, faults)
     if not faults and features is not None and labels is not None and differ(features[0], labels[0]):
         faults.add("VG012", "labels", wanted=f"have one entry per row of features, {features[0]}", got=text(labels))
+    if not faults and features is not None and known(features[1]) and features[1] == 0:
+        faults.add("VG017", "features", wanted="have at least one class", got=text(features))
     if faults:
         return None
     rows = labels if features is None else (features[0],)

@@ -19,16 +19,11 @@ def _dense_rule(call: Call, faults: Faults) -> Shape | None:
     indices, values = call.inputs["sparse_indices"].shape, call.inputs["sparse_values"].shape
     if indices is not None and len(indices) > 2:
         faults.add("VG010", "sparse_indices", wanted="be one position, a vector of them or a matrix", got=text(indices))
-    elif (
-        indices is not None
-        and values is not None
-        and len(values) == 1
-        and len(indices) > 0
-        and differ(indices[0], values[0])
-    ):
-        faults.add(
-            "VG012", "sparse_values", wanted=f"have one value for each of {indices[0]} positions", got=text(values)
-        )
+    elif indices is not None and values:
+        count = indices[0] if indices else 1
+        if len(values) > 1 or differ(count, values[0]):
+            wanted = f"be one value, or a vector with one for each of {count} positions"
+            faults.add("VG012", "sparse_values", wanted=wanted, got=text(values))
     return stated_shape(call, "output_shape", faults)
 
 

@@ -184,10 +184,11 @@ def rsqrt(run: Run, x: Array) -> Array:
 def sigmoid(run: Run, x: Array) -> Array:
     """1 / (1 + exp(-x)), without overflow on either side."""
     if element_type(x).kind == "complex":
-        # exp of what has no positive real part stays small.
+        # exp of what has no positive real part stays small. Beside a pole 1 + exp(x) cancels, and tanh knows better.
         left = run.xp.real(x) < 0
         small = run.xp.exp(run.xp.where(left, x, -x))
-        return run.xp.where(left, small, run.xp.ones_like(x)) / (1 + small)
+        far = run.xp.where(left, small, run.xp.ones_like(x)) / (1 + small)
+        return run.xp.where(run.xp.abs(run.xp.real(x)) < 1, (1 + run.xp.tanh(x / 2)) / 2, far)
     small = run.xp.exp(-run.xp.abs(x))
     return where(run, x >= 0, 1 / (1 + small), small / (1 + small))
 
@@ -322,9 +323,10 @@ def add_n(run: Run, inputs: list[Array]) -> Array:
 
 @kernel(widen=True)
 def clip_by_value(run: Run, t: Array, low: Array, high: Array) -> Array:
-    """t between two bounds; one that is NaN does not bind."""
+    """t between two bounds; one that is NaN does not bind. Of complex numbers each part by itself."""
     if element_type(t).kind == "complex":
-        return run.xp.maximum(run.xp.minimum(t, high), low)
+        parts = (clip_by_value(run, *map(part, (t, low, high))) for part in (run.xp.real, run.xp.imag))
+        return make_complex(run, *parts)
     made = run.xp.where(t > high, high, t)
     return run.xp.where(made < low, low, made)
 

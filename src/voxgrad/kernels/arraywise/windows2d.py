@@ -39,7 +39,9 @@ def _attrs(run: Run) -> dict[str, Any]:
     """The attributes of the 3-D op."""
     at, given = _depth_axis(run), run.attrs
     made: dict[str, Any] = {"data_format": _VOLUME[given["data_format"]]}
-    made["padding"] = "VALID" if given["padding"] == "EXPLICIT" else given["padding"]
+    stated = explicit_paddings(given)
+    made["padding"] = given["padding"] if stated is None else ",".join(
+        f"{before}:{behind}" for before, behind in ((0, 0), *stated))  # fmt: skip
     for name in ("ksize", "strides", "dilations"):
         if name in given:
             made[name] = [*given[name][:at], 1, *given[name][at:]]
@@ -106,45 +108,12 @@ def _ordered(*arrays: Array) -> tuple[list[Array], np.ndarray[Any, Any] | None]:
     return [moved_to(part.reshape(one.shape), one) for part, one in zip(split, arrays, strict=True)], table
 
 
-def _padded(run: Run, image: Array, value: float = 0) -> Array:
-    """The image with its explicit padding."""
-    amounts = explicit_paddings(run.attrs)
-    if amounts is None:
-        return image
-    shape = _padded_shape(run, list(image.shape))
-    run.room("explicit_paddings", shape, image)
-    out = np.full(shape, value, image.dtype) if is_numpy(image) else run.xp.full(
-        tuple(shape), value, dtype=image.dtype, device=image.device)  # fmt: skip
-    out[_inside(run, image.shape)] = image
-    return out
-
-
-def _padded_shape(run: Run, shape: list[int]) -> list[int]:
-    for axis, pair in zip(spatial_axes(run.attrs["data_format"]), explicit_paddings(run.attrs) or (), strict=False):
-        shape[axis] += sum(pair)
-    return shape
-
-
-def _inside(run: Run, shape: Any) -> tuple[slice, ...]:
-    """The unpadded cells."""
-    spans = [slice(None)] * 4
-    for axis, (before, _) in zip(
-        spatial_axes(run.attrs["data_format"]), explicit_paddings(run.attrs) or (), strict=False
-    ):
-        spans[axis] = slice(before, before + shape[axis])
-    return tuple(spans)
-
-
-def _unpadded(run: Run, image: Array, shape: Any) -> Array:
-    return image if explicit_paddings(run.attrs) is None else image[_inside(run, shape)]
-
-
 @kernel()
 def conv(run: Run, x: Array, w: Array) -> Array:
     """A convolution."""
 
     def apply(data: Array, taps: Array) -> Array:
-        return _flat(run, _windowed(run, "Conv3D", input=_deep(run, _padded(run, data)), filter=taps[None]))
+        return _flat(run, _windowed(run, "Conv3D", input=_deep(run, data), filter=taps[None]))
 
     return _bilinear(run, x, w, apply)
 
@@ -157,20 +126,19 @@ def _deep_sizes(run: Run, sizes: list[int]) -> list[int]:
 @kernel()
 def conv_input(run: Run, input_sizes: Array, w: Array, dy: Array) -> Array:
     """The gradient of a convolution with respect to its input."""
-    sizes = integers(input_sizes)
-    whole = _deep_sizes(run, _padded_shape(run, list(sizes)))
+    whole = _deep_sizes(run, integers(input_sizes))
 
     def apply(taps: Array, grad: Array) -> Array:
         given = {"filter": taps[None], "out_backprop": _deep(run, grad)}
         return _flat(run, _windowed(run, "Conv3DBackpropInputV2", input_sizes=whole, **given))
 
-    return _unpadded(run, _bilinear(run, w, dy, apply), sizes)
+    return _bilinear(run, w, dy, apply)
 
 
 @kernel()
 def conv_filter(run: Run, x: Array, filter_sizes: Array, dy: Array) -> Array:
     """The gradient of a convolution with respect to its filter."""
-    return _windowed(run, "Conv3DBackpropFilterV2", input=_deep(run, _padded(run, x)),
+    return _windowed(run, "Conv3DBackpropFilterV2", input=_deep(run, x),
                      filter_sizes=[1, *integers(filter_sizes)], out_backprop=_deep(run, dy))[0]  # fmt: skip
 
 
@@ -204,7 +172,7 @@ def depthwise_filter(run: Run, x: Array, filter_sizes: Array, dy: Array) -> Arra
 def max_pool(run: Run, x: Array) -> Array:
     """The maximum of every window."""
     kind, ((data,), table) = element_type(x), _ordered(x)
-    made = _flat(run, _windowed(run, "MaxPool3D", input=_deep(run, _padded(run, data, -np.inf))))
+    made = _flat(run, _windowed(run, "MaxPool3D", input=_deep(run, data)))
     if kind.is_floating:
         return made
     return moved_to(_whole(made, kind) if table is None else table[to_numpy(made).astype(np.int64)], x)
@@ -214,9 +182,8 @@ def max_pool(run: Run, x: Array) -> Array:
 def max_pool_grad(run: Run, x: Array, y: Array, dy: Array) -> Array:
     """The gradient of a maximum, to the cell that won."""
     (data, maxima), _ = _ordered(x, y)
-    given = {"orig_input": _deep(run, _padded(run, data, -np.inf)), "orig_output": _deep(run, maxima)}
-    made = _linear(dy, lambda grad: _flat(run, _windowed(run, "MaxPool3DGrad", **given, grad=_deep(run, grad))))
-    return _unpadded(run, made, x.shape)
+    given = {"orig_input": _deep(run, data), "orig_output": _deep(run, maxima)}
+    return _linear(dy, lambda grad: _flat(run, _windowed(run, "MaxPool3DGrad", **given, grad=_deep(run, grad))))
 
 
 @kernel()
