@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import voxgrad as vg
+from tests.grouped import grouped
 from tests.vectors.catalogue.load import declarations
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.describe import docstring
@@ -51,7 +52,7 @@ def test_what_is_ours_is_not_theirs() -> None:
     assert not {op.name for op in ORDINARY if op.own} & set(declarations())
 
 
-@pytest.mark.parametrize("name", THEIRS)
+@grouped("name", THEIRS, by=lambda name: OPS[name].group)
 def test_arguments(name: str) -> None:
     op, declared = OPS[name], declarations()[name]
     attrs = {attr["name"]: attr for attr in declared.get("attr", [])}
@@ -89,7 +90,7 @@ def _default(attr: dict[str, Any]) -> Any:
     ]()
 
 
-@pytest.mark.parametrize("name", THEIRS)
+@grouped("name", THEIRS, by=lambda name: OPS[name].group)
 def test_attributes(name: str) -> None:
     op, declared = OPS[name], {attr["name"]: attr for attr in declarations()[name].get("attr", [])}
     for attr in op.attrs:
@@ -107,7 +108,7 @@ def test_attributes(name: str) -> None:
             assert {dtype.enum_name for dtype in attr.choices} == _types(theirs), attr.name
 
 
-@pytest.mark.parametrize("name", THEIRS)
+@grouped("name", THEIRS, by=lambda name: OPS[name].group)
 def test_signature(name: str) -> None:
     """The raw op is called as `tf.raw_ops` calls it."""
     signature = declarations()[name].get("signature")
@@ -123,7 +124,7 @@ def test_signature(name: str) -> None:
         assert theirs["defaultValue"]["type"] == default.enum_name
 
 
-@pytest.mark.parametrize("name", NAMES)
+@grouped("name", NAMES, by=lambda name: OPS[name].group)
 def test_is_documented_and_runs(name: str) -> None:
     op = OPS[name]
     assert op.summary.endswith(".") and op.infer is not None

@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 from tests.catalogue.eager import Builder, call, gradients, node, weights
+from tests.grouped import grouped
 from tests.vectors.catalogue.cases import Case, ramp
 from tests.vectors.catalogue.load import recorded
 from voxgrad.catalog.registry import OPS, ORDINARY
@@ -179,7 +179,7 @@ def test_gradients_can_be_differentiated_again() -> None:
     assert without == {"LRNGrad", "IgammaGradA"}
 
 
-@pytest.mark.parametrize("op", _cases())
+@grouped("op", _cases(), by=lambda op: OPS[op].group)
 def test_against_differences(op: str) -> None:
     # FusedBatchNorm and LRN know float32 only: a wide step against its roundings.
     single = op.startswith("FusedBatchNorm") or op == "LRN"

@@ -12,6 +12,7 @@ import pytest
 
 import voxgrad as vg
 from tests.catalogue.test_vectors import by_op
+from tests.grouped import grouped
 from voxgrad.catalog.registry import OPS
 from voxgrad.kernels.arraywise.evaluation import UNFORESEEN
 
@@ -72,7 +73,7 @@ def _attributes(op: str) -> dict[str, Any]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("op", [name for name in by_op() if name in vg.raw_ops.__all__])
+@grouped("op", [name for name in by_op() if name in vg.raw_ops.__all__], by=lambda op: OPS[op].group)
 def test_spoiled_calls(op: str) -> None:
     pick = random.Random(zlib.crc32(op.encode()))
     function = getattr(vg.raw_ops, op)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.catalogue.test_vectors import by_op
+from tests.grouped import grouped
 from tests.vectors.catalogue.load import Recorded
 from voxgrad.catalog import attributes, dtypes
 from voxgrad.catalog.dims import Dim
@@ -47,7 +48,7 @@ def _known(item: Any, array: Any, index: int) -> Spec:
     return Spec(_type(array), array.shape, values)
 
 
-@pytest.mark.parametrize("op", by_op())
+@grouped("op", by_op(), by=lambda op: OPS[op].group)
 def test_known_inputs_give_known_outputs(op: str) -> None:
     """Type and rank are right; a size is right or, where only data decide it, a symbol."""
     for one in by_op()[op]:
@@ -65,7 +66,7 @@ def test_known_inputs_give_known_outputs(op: str) -> None:
                 ) == array.ravel().tolist(), one.id
 
 
-@pytest.mark.parametrize("op", by_op())
+@grouped("op", by_op(), by=lambda op: OPS[op].group)
 def test_symbols_pass_through(op: str) -> None:
     """With every size a symbol nothing is a fault, and the sizes of the result are right once the symbols are."""
     for one in by_op()[op]:
@@ -92,7 +93,7 @@ def test_symbols_pass_through(op: str) -> None:
                 assert isinstance(found, Dim) or found == real, f"{one.id}: {spec.shape} for {array.shape}"
 
 
-@pytest.mark.parametrize("op", by_op())
+@grouped("op", by_op(), by=lambda op: OPS[op].group)
 def test_unknown_shapes_are_no_fault(op: str) -> None:
     for one in by_op()[op]:
         specs, faults = _infer(one, lambda item, array, index: Spec(_type(array)))

@@ -7,10 +7,10 @@ from collections import defaultdict
 from typing import Any
 
 import numpy as np
-import pytest
 
 from tests.catalogue.eager import call, gradients
 from tests.catalogue.tolerance import allowed, distance
+from tests.grouped import grouped
 from tests.vectors.catalogue.load import Recorded, archive, recorded
 from voxgrad.catalog.registry import OPS
 
@@ -41,14 +41,14 @@ def test_the_recording_is_whole() -> None:
     assert len(recorded()) > 2000
 
 
-@pytest.mark.parametrize("op", by_op())
+@grouped("op", by_op(), by=lambda op: OPS[op].group)
 def test_outputs(op: str) -> None:
     for one in by_op()[op]:
         inputs = [one.case.inputs[item.name] for item in OPS[op].inputs]
         check_outputs(one, call(OPS[op], inputs, one.case.attrs))
 
 
-@pytest.mark.parametrize("op", by_op(gradient=True))
+@grouped("op", by_op(gradient=True), by=lambda op: OPS[op].group)
 def test_gradients(op: str) -> None:
     for one in by_op(gradient=True)[op]:
         found = gradients(one.case)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pytest
 
 import voxgrad as vg
 from tests.catalogue.eager import weights
+from tests.grouped import grouped
 from tests.vectors.catalogue.cases import Case
 from tests.vectors.catalogue.load import recorded
 from voxgrad.catalog.dims import Dim, shapes_differ
@@ -69,8 +69,8 @@ def runnable(cases: list[Case], symbolic: bool) -> Iterator[tuple[Case, Page, li
         yield case, page, outputs, feeds, vg.ClientSession(page, cache=False).run(outputs, feeds)
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if not OPS[name].stateful])
-def test_inference_foretells_the_run(name: str) -> None:
+@grouped("name", [name for name in CASES if not OPS[name].stateful], by=lambda name: OPS[name].group)
+def test_inference_predicts_the_run(name: str) -> None:
     for symbolic in (False, True):
         for case, page, outputs, feeds, values in runnable(CASES[name], symbolic):
             sizes = numbers_of(page, feeds)
@@ -90,7 +90,7 @@ def entries(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-@pytest.mark.parametrize("name", sorted({one.case.op for one in recorded() if one.gradients}))
+@grouped("name", sorted({one.case.op for one in recorded() if one.gradients}), by=lambda name: OPS[name].group)
 def test_gradients_on_a_page_are_those_of_tensorflow(name: str) -> None:
     for one in [one for one in recorded() if one.case.op == name and one.gradients]:
         page = Page("case")

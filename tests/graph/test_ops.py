@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 import voxgrad as vg
+from tests.grouped import grouped
 from voxgrad import ops
 from voxgrad.catalog import registry
 from voxgrad.graph.block import Block, Output
 from voxgrad.graph.page import Page
 
 
-@pytest.mark.parametrize("name", registry.OPS)
+@grouped("name", registry.OPS)
 def test_every_declared_op_has_a_function(name: str) -> None:
     function = getattr(ops, name)
     op = registry.find(name)

@@ -11,6 +11,7 @@ import pytest
 
 import voxgrad as vg
 from tests.graph.test_every_op import CASES, put_on_page
+from tests.grouped import grouped
 from tests.vectors.catalogue.cases import Case
 from tests.vectors.catalogue.load import recorded_steps
 from voxgrad.arrays import execute, ordinary
@@ -93,7 +94,7 @@ def test_every_op_that_takes_tensors_is_tried() -> None:
     assert set(OPS) - tried - reads_only - handles - files == {"Assert", "RefSwitch"}
 
 
-@pytest.mark.parametrize("name", STATELESS)
+@grouped("name", STATELESS, by=lambda name: OPS[name].group)
 def test_results_of_raw_ops_are_the_callers_alone(name: str) -> None:
     op = OPS[name]
     run = ordinary.execute if op.problem is None else execute.execute
@@ -114,7 +115,7 @@ def test_results_of_raw_ops_are_the_callers_alone(name: str) -> None:
         assert same(made, before), "a result changed with an input"
 
 
-@pytest.mark.parametrize("name", sorted({*STATELESS, "Print"}))
+@grouped("name", sorted({*STATELESS, "Print"}), by=lambda name: OPS[name].group)
 def test_a_session_keeps_no_number_of_the_caller(name: str) -> None:
     for case in cases_of(name):
         for symbolic in (True, False):
@@ -150,7 +151,7 @@ def original_feeds(case: Case) -> list[Any]:
     return list(feeds.values())
 
 
-@pytest.mark.parametrize("step", recorded_steps(), ids=lambda one: one.id)
+@grouped("step", recorded_steps(), name=lambda one: one.id)
 def test_variables_are_the_sessions(step: Any) -> None:
     step = step.step
     page, feeds, refs = Page("step"), {}, {}

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import voxgrad as vg
+from tests.grouped import grouped
 from voxgrad.catalog.registry import FAMILY
 from voxgrad.doors import DOORS, through
 from voxgrad.errors import CODES
@@ -59,7 +60,7 @@ def imported_rooms(path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
+@grouped("path", sorted(PACKAGE.rglob("*.py")))
 def test_imports_point_one_way(path: Path) -> None:
     room = room_of(path)
     if room == "__init__":
@@ -76,7 +77,7 @@ def calls_of(path: Path, *names: str) -> list[ast.Call]:
     return [one for one in calls if getattr(one.func, "attr", getattr(one.func, "id", "")) in names]
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
+@grouped("path", sorted(PACKAGE.rglob("*.py")))
 def test_modules_of_other_rooms_are_loaded_through_doors(path: Path) -> None:
     """A name in a string is an import, too: of the room's own modules, of libraries, or through a declared door."""
     room = room_of(path)

@@ -3,6 +3,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,22 @@ class Truth:
 
     problem: Problem
     value: Array
-    scale: float
+    tensors: list[Array]
+
+    @cached_property
+    def scale(self) -> float:
+        """How large the terms are, where they may cancel."""
+        if not terms_of(self.problem) or self.problem.map.selects:
+            return 0.0
+        with np.errstate(all="ignore"):
+            sizes = [np.abs(np.nan_to_num(array.astype(np.float64), posinf=0, neginf=0)) for array in self.tensors]
+            largest = float(reference.evaluate(self.problem, *sizes).max(initial=0))
+        return largest / math.sqrt(terms_of(self.problem))
 
     def check(self, result: Array, *, exact: bool = False, label: str = "") -> None:
         """`exact` demands the very number, as for integers in float tensors."""
-        assert_close(result, self.value, terms=0 if exact else terms_of(self.problem), scale=self.scale, label=label)
+        terms, scale = (0, 0.0) if exact else (terms_of(self.problem), self.scale)
+        assert_close(result, self.value, terms=terms, scale=scale, label=label)
 
 
 def truth(op: str, call: dict[str, Any]) -> Truth:
@@ -43,11 +55,7 @@ def truth(op: str, call: dict[str, Any]) -> Truth:
     tensors = list(plan.intake.tensors.values())
     with np.errstate(all="ignore"):
         value = reference.evaluate(plan.problem, *tensors)
-        scale = 0.0
-        if terms_of(plan.problem) and not plan.problem.map.selects:
-            sizes = [np.abs(np.nan_to_num(array.astype(np.float64), posinf=0, neginf=0)) for array in tensors]
-            scale = float(reference.evaluate(plan.problem, *sizes).max(initial=0)) / math.sqrt(terms_of(plan.problem))
-    return Truth(plan.problem, value, scale)
+    return Truth(plan.problem, value, tensors)
 
 
 def run_poisoned(op: str, call: dict[str, Any]) -> Array:

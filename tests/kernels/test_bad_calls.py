@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import voxgrad as vg
+from tests.grouped import grouped
 from tests.kernels.oracle import run, run_poisoned, truth
 from tests.vectors.load import BAD_CALLS, numpy_dtype
 from voxgrad.errors import CODES
@@ -41,7 +42,7 @@ def _argument(value: Any) -> Any:
     return np.ones(value["shape"], kind)
 
 
-@pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call['op']}: {call['why']}")
+@grouped("call", CALLS, by=lambda call: call["op"], name=lambda call: call["why"])
 def test_verdict(call: dict[str, Any]) -> None:
     given = arguments(call["kwargs"])
     try:

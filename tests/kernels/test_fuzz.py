@@ -7,7 +7,7 @@ import sys
 
 
 def test_hostile_calls() -> None:
-    calls = os.environ.get("VOXGRAD_FUZZ", "20000")
+    calls = os.environ.get("VOXGRAD_FUZZ", "5000")
     seed = os.environ.get("VOXGRAD_FUZZ_SEED", "1")
     done = subprocess.run(
         [sys.executable, "-W", "error", "-m", "voxgrad.testing.hostile", "--calls", calls, "--seed", seed],

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import voxgrad as vg
+from tests.grouped import grouped
 from tests.kernels.oracle import run, truth
 from tests.vectors.load import Case, load_cases
 from voxgrad.catalog.registry import FAMILY
@@ -46,14 +47,14 @@ def test_the_vectors_cover_the_family() -> None:
         assert {case.attrs["padding"] for case in mine} == {"SAME", "VALID"}
 
 
-@pytest.mark.parametrize("case", [case for case in RECORDED if is_refused(case)], ids=lambda case: case.id)
+@grouped("case", filter(is_refused, RECORDED), name=lambda case: case.id)
 def test_empty_second_gradients_are_refused(case: Case) -> None:
     assert case.backend == "xla"
     with pytest.raises(vg.InvalidArgumentError, match="VG017"):
         run(case.op, call_of(case))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@grouped("case", CASES, by=lambda case: f"{case.op}-{case.backend}", name=lambda case: case.id)
 def test_reference_equals_tensorflow(case: Case) -> None:
     with vg.semantics(SEMANTICS[case.backend]):
         known = truth(case.op, call_of(case))
@@ -65,7 +66,7 @@ def test_reference_equals_tensorflow(case: Case) -> None:
     known.check(case.output, exact=is_whole(case) and known.problem.map.of != "AvgPool3D", label=case.id)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@grouped("case", CASES, by=lambda case: f"{case.op}-{case.backend}", name=lambda case: case.id)
 def test_kernels_equal_tensorflow(case: Case) -> None:
     with vg.semantics(SEMANTICS[case.backend]):
         result = run(case.op, call_of(case))

@@ -9,10 +9,9 @@ import socket
 import time
 from collections.abc import Iterator
 
-import httpx
 import pytest
 
-from tests.studio.serving import Server
+from tests.studio.serving import Server, http_client, http_get
 from voxgrad.studio import connections, guard
 
 HALF_OPEN = 1500
@@ -41,14 +40,14 @@ def test_half_open_connections_make_room(server: Server, many_files: None, said:
             with contextlib.suppress(OSError):
                 one.sendall(said)
         began = time.monotonic()
-        answer = httpx.get(f"{server.base}/api/info", headers={"authorization": f"Bearer {server.token}"}, timeout=30)
+        answer = http_get(f"{server.base}/api/info", headers={"authorization": f"Bearer {server.token}"}, timeout=30)
         took = time.monotonic() - began
     assert answer.status_code == 200 and took < 2, took
 
 
 def test_a_request_that_drips_is_given_up_and_one_that_works_is_not(server: Server) -> None:
     with (
-        httpx.Client(base_url=server.base, headers={"authorization": f"Bearer {server.token}"}) as client,
+        http_client(base_url=server.base, headers={"authorization": f"Bearer {server.token}"}) as client,
         socket.create_connection(("127.0.0.1", server.port), 20) as dripping,
     ):
         assert client.get("/api/info").status_code == 200

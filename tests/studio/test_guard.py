@@ -20,7 +20,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from tests.studio.documents import pool_page
-from tests.studio.serving import Server, environment
+from tests.studio.serving import Server, environment, http_client, http_get
 from voxgrad.studio.app import api
 
 JSON = {"content-type": "application/json"}
@@ -31,7 +31,7 @@ def ask(server: Server, method: str = "GET", path: str = "/api/pages", **headers
     sent = {"host": server.host, "authorization": f"Bearer {server.token}"} | {
         name.replace("_", "-"): value for name, value in headers.items()
     }
-    with httpx.Client(timeout=20) as client:
+    with http_client(timeout=20) as client:
         return client.request(method, server.base + path, headers={k: v for k, v in sent.items() if v is not None})
 
 
@@ -53,13 +53,13 @@ def test_secrets_have_256_bits_and_are_new_at_every_start(server: Server, tmp_pa
 
 def entered(server: Server) -> str:
     """The cookie of a browser that was let in."""
-    answer = httpx.get(server.post("address")["address"])
+    answer = http_get(server.post("address")["address"])
     return answer.headers["set-cookie"].partition(";")[0]
 
 
 def test_the_address_gives_a_strict_cookie_of_its_own(server: Server) -> None:
     ticket = server.post("address")["address"].partition("?t=")[2]
-    with httpx.Client(base_url=server.base) as browser:
+    with http_client(base_url=server.base) as browser:
         answer = browser.get(f"/?t={ticket}&page=7%22%3E")
         # The page leads on by itself: a redirection would come without the strict cookie where a link led here.
         assert answer.status_code == 200 and 'content="0;url=/?page=7%22%3E"' in answer.text
@@ -71,8 +71,8 @@ def test_the_address_gives_a_strict_cookie_of_its_own(server: Server) -> None:
         # Who is in may come with the address again; nobody else can.
         again = browser.get(f"/?t={ticket}")
         assert again.status_code == 200 and "set-cookie" not in again.headers
-    assert httpx.get(f"{server.base}/?t={ticket}").status_code == 401
-    other = httpx.get(server.post("address")["address"]).headers["set-cookie"]
+    assert http_get(f"{server.base}/?t={ticket}").status_code == 401
+    other = http_get(server.post("address")["address"]).headers["set-cookie"]
     assert other.partition(";")[0] != cookie.partition(";")[0]
 
 
@@ -80,25 +80,25 @@ def test_no_secret_does_the_work_of_another(server: Server) -> None:
     ticket = server.post("address")["address"].partition("?t=")[2]
     session = entered(server).partition("=")[2]
     for wrong in (server.token, session):
-        assert httpx.get(f"{server.base}/?t={wrong}").status_code == 401
+        assert http_get(f"{server.base}/?t={wrong}").status_code == 401
     for wrong in (ticket, session):
         assert ask(server, authorization=f"Bearer {wrong}").status_code == 401
     for wrong in (ticket, server.token):
         cookie = f"voxgrad_{server.port}={wrong}"
         assert ask(server, authorization=None, cookie=cookie).status_code == 401
-    assert httpx.head(f"{server.base}/?t={ticket}").status_code == 401
-    assert httpx.get(f"{server.base}/?t={ticket}").status_code == 200
+    assert httpx.head(f"{server.base}/?t={ticket}", verify=False).status_code == 401
+    assert http_get(f"{server.base}/?t={ticket}").status_code == 200
 
 
 def test_whoever_comes_with_a_used_address_finds_a_new_one_on_the_terminal(tmp_path: Path) -> None:
     server = Server(tmp_path)
-    assert httpx.get(f"{server.base}/?t=wrong").status_code == 401
-    assert httpx.get(server.address).status_code == 200
+    assert http_get(f"{server.base}/?t=wrong").status_code == 401
+    assert http_get(server.address).status_code == 200
     for _ in range(3):
-        assert httpx.get(server.address).status_code == 401
+        assert http_get(server.address).status_code == 401
     assert server.process.stdout is not None
     new = server.process.stdout.readline().strip()
-    assert new != server.address and httpx.get(new).status_code == 200
+    assert new != server.address and http_get(new).status_code == 200
     server.process.send_signal(2)
     assert server.process.stdout.read() == ""
     server.stop()
@@ -121,7 +121,7 @@ def test_no_secret_stands_on_a_command_line(tmp_path: Path) -> None:
     assert asked.startswith("file:///") and "t=" not in asked and mode == "600"
     address = re.search(r"url=(http://[^\"]*)", "".join(page))
     assert address is not None and address[1] != printed
-    assert httpx.get(address[1]).status_code == 200
+    assert http_get(address[1]).status_code == 200
     studio.send_signal(2)
     studio.wait(20)
     studio.stdout.close()
@@ -241,7 +241,7 @@ def test_over_long_bodies_are_refused_declared_or_not(server: Server) -> None:
         for _ in range(40):
             yield b"x" * 2**20
 
-    with httpx.Client(timeout=30) as client:
+    with http_client(timeout=30) as client:
         headers = JSON | {"authorization": f"Bearer {server.token}"}
         try:
             status = client.post(f"{server.base}/api/pages", content=endless(), headers=headers).status_code

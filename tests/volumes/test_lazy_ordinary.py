@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import voxgrad as vg
+from tests.grouped import grouped
 from voxgrad.arrays import ordinary
 from voxgrad.catalog.locality import elementwise
 from voxgrad.catalog.registry import OPS
@@ -23,7 +24,7 @@ def lazy(dtype: Any = np.float32) -> Any:
     return da.map_blocks(loaded, chunks=((2, 2), (3,)), dtype=dtype, meta=np.empty((0, 0), dtype))
 
 
-@pytest.mark.parametrize("name", vg.raw_ops.__all__)
+@grouped("name", vg.raw_ops.__all__, by=lambda name: OPS[name].group)
 def test_no_op_loads_a_dask_array(name: str) -> None:
     """Planned without a look at a number, or refused; the plan has the type and shape that the op gives."""
     op = OPS[name]
