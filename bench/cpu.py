@@ -95,7 +95,7 @@ def typical(values: list[float]) -> float:
 def refusals(row: Row, call: dict[str, Any], servers: dict[str, Server]) -> dict[str, str]:
     """Engines that cannot run a row or give a wrong result, with what is wrong; the others are ready to be timed."""
     plan = make_plan(OPS[row.op], call)
-    truth = reference.evaluate(plan.problem, *plan.intake.tensors.values())
+    truth = reference.evaluate(plan.problem, *plan.tensors.values())
     found = {}
     for name, server in servers.items():
         ready = server.ask("row", row)

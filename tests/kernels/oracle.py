@@ -52,7 +52,7 @@ class Truth:
 def truth(op: str, call: dict[str, Any]) -> Truth:
     """The truth of a call in the semantics in force."""
     plan = make_plan(OPS[op], call)
-    tensors = list(plan.intake.tensors.values())
+    tensors = list(plan.tensors.values())
     with np.errstate(all="ignore"):
         value = reference.evaluate(plan.problem, *tensors)
     return Truth(plan.problem, value, tensors)
@@ -63,5 +63,5 @@ def run_poisoned(op: str, call: dict[str, Any]) -> Array:
     plan = make_plan(OPS[op], call)
     kind = numpy_type(plan.problem.dtype)
     result = np.full(plan.problem.output_shape, np.nan if kind.kind in "fV" else 99, kind)
-    compute(plan.problem, [dense(plan.problem, array) for array in plan.intake.tensors.values()], result)
+    compute(plan.problem, [dense(plan.problem, array) for array in plan.tensors.values()], result)
     return result.astype(numpy_type(plan.problem.output_dtype))

@@ -11,7 +11,7 @@ import numpy as np
 
 from voxgrad import reference
 from voxgrad.arrays import deferred, fast, gpu, memory
-from voxgrad.arrays.kinds import NUMPY, numpy_type
+from voxgrad.arrays.kinds import NUMPY, Unfit, is_on_gpu, numpy_type
 from voxgrad.arrays.plan import Plan, dense, make_plan
 from voxgrad.catalog.model import Op
 from voxgrad.catalog.problem import Problem
@@ -30,8 +30,8 @@ def execute(op: Op, arguments: Mapping[str, Any], cancel: cpu.CancelFlag | None 
     if gpu.is_for_gpu(op, arguments):
         return gpu.execute_on_gpu(op, arguments)
     plan = make_plan(op, arguments)
-    result = plan.intake.kind.wrap(run_plan(plan, cancel), plan.intake.like)
-    if plan.intake.kind is NUMPY and cpu.computes(op.name):
+    result = plan.kind.wrap(run_plan(plan, cancel))
+    if plan.kind is NUMPY and cpu.computes(op.name):
         fast.remember(plan, arguments)
     return result
 
@@ -53,19 +53,22 @@ def execute_into(op: Op, arguments: Mapping[str, Any], out: Any) -> Any:
 
 def _buffer(plan: Plan, out: Any, faults: Faults) -> Array:
     """The memory behind `out`, if it fits the result: kind, type, shape, dense, writable, apart from the inputs."""
-    kind, problem = plan.intake.kind, plan.problem
-    if not kind.matches(out) or kind.refuse(out, "out", faults):
-        if not faults:
-            faults.add("VG033", "out", wanted=f"be a {kind.name} array", got=type(out).__name__)
+    kind, problem = plan.kind, plan.problem
+    wrong_kind = Unfit("VG033", f"be a {kind.name} array", type(out).__name__)
+    why = kind.refuse(out, "out") if kind.matches(out) else wrong_kind
+    if why is None and is_on_gpu(out):
+        why = Unfit("VG033", "be on the CPU, as the inputs are", f"an array on {out.device}")
+    if why is not None:
+        why.tell(faults, "out")
         raise faults.error()
-    target = kind.view(out)
+    target: Array = kind.view(out)
     wanted = numpy_type(problem.output_dtype)
     if target.dtype != wanted or target.shape != problem.output_shape:
         shown = f"{problem.output_dtype} {list(problem.output_shape)}"
         faults.add("VG033", "out", wanted=f"be {shown}", got=f"{target.dtype} {list(target.shape)}")
     if not (target.flags.c_contiguous and target.flags.writeable):
         faults.add("VG033", "out", wanted="be dense and writable", got="strided or read-only memory")
-    for name, array in plan.intake.tensors.items():
+    for name, array in plan.tensors.items():
         if np.may_share_memory(target, array):
             faults.add("VG033", "out", wanted=f"not share memory with {name}", got="overlapping memory")
     return target
@@ -82,7 +85,7 @@ def run_plan(plan: Plan, cancel: cpu.CancelFlag | None = None) -> Array:
 def dense_tensors(plan: Plan) -> list[Array]:
     """The tensors of a plan as kernels need them."""
     try:
-        return [dense(plan.problem, array) for array in plan.intake.tensors.values()]
+        return [dense(plan.problem, array) for array in plan.tensors.values()]
     except MemoryError:
         raise _no_memory(plan, f"copies of inputs of {plan.copied_bytes:,} bytes") from None
 

@@ -121,7 +121,7 @@ def call(calls: Known, arguments: dict[str, Any]) -> Any:
 def remember(plan: Plan, arguments: Mapping[str, Any]) -> None:
     """Keep a call that went the long way, if the short way can repeat it."""
     problem = plan.problem
-    tensors = {id(array) for array in plan.intake.tensors.values()}
+    tensors = {id(array) for array in plan.tensors.values()}
     if (
         not cpu.sees_arrays()
         or not all(id(value) in tensors or is_plain(value) for value in arguments.values())

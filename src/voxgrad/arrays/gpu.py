@@ -15,9 +15,9 @@ from operator import itemgetter
 from typing import Any
 
 from voxgrad.arrays.fast import MISS, is_plain
-from voxgrad.arrays.intake import host_spec
+from voxgrad.arrays.intake import take
+from voxgrad.arrays.kinds import Kind, is_on_gpu
 from voxgrad.arrays.limits import check_size, limit_in_force
-from voxgrad.catalog import dtypes
 from voxgrad.catalog import problem as door
 from voxgrad.catalog.model import Op, Spec
 from voxgrad.catalog.problem import Problem
@@ -26,21 +26,9 @@ from voxgrad.errors import Faults, safe_repr
 from voxgrad.kernels.names import KERNELS
 
 
-def kind_on_gpu(array: Any) -> str:
-    """The library of an array on a GPU: "torch", "cupy", "jax"; "" for every other value."""
-    module = type(array).__module__.partition(".")[0]
-    if module == "torch" and "torch" in sys.modules:
-        return "torch" if getattr(array, "is_cuda", False) else ""
-    if module == "cupy":
-        return "cupy"
-    if module in ("jax", "jaxlib") and not isinstance(array, sys.modules["jax"].core.Tracer):
-        return "jax" if any(device.platform in ("gpu", "cuda") for device in array.devices()) else ""
-    return ""
-
-
 def is_for_gpu(op: Op, arguments: Mapping[str, Any]) -> bool:
     """Does a tensor of the call live on a GPU?"""
-    return any(kind_on_gpu(arguments[item.name]) for item in op.inputs if not item.host)
+    return any(is_on_gpu(arguments[item.name]) for item in op.inputs if not item.host)
 
 
 @dataclass(frozen=True)
@@ -49,7 +37,7 @@ class GpuPlan:
 
     op: Op
     problem: Problem
-    kind: str
+    kind: Kind
     tensors: tuple[Any, ...]
     semantics: str
 
@@ -67,7 +55,7 @@ class GpuPlan:
             for item, tensor in zip((item for item in self.op.inputs if not item.host), self.tensors, strict=True)
             if not tensor.is_contiguous()
         ]
-        head = f"{self.op.name} -> {self.kind} {problem.output_dtype} {list(problem.output_shape)}"
+        head = f"{self.op.name} -> {self.kind.name} {problem.output_dtype} {list(problem.output_shape)}"
         lines = [f"{head}, {problem.output_bytes:,} bytes", f"  device:    {self.tensors[0].device}"]
         return "\n".join([*lines, f"  kernel:    {self.kernel}", f"  semantics: {self.semantics}", *copies])
 
@@ -88,29 +76,22 @@ def plan_on_gpu(op: Op, arguments: Mapping[str, Any]) -> GpuPlan:
     """Validate a call whose tensors are on a GPU, or raise all that is wrong with it."""
     faults = Faults(op.name)
     _check_settings(faults)
-    kind = next(kind for item in op.inputs if (kind := "" if item.host else kind_on_gpu(arguments[item.name])))
     if op.name not in KERNELS:
         faults.add("VG032", op.inputs[-1].name, wanted="have a kernel on GPUs", got="none", unimplemented=True)
         raise faults.error()
-    specs: dict[str, Spec] = {}
-    tensors = []
+    intake = take(op, arguments, faults)
     for item in op.inputs:
-        value = arguments[item.name]
-        if item.host:
-            specs[item.name] = host_spec(op, item.name, value)
-        elif (tensor := _tensor(item.name, value, kind, faults)) is None:
-            specs[item.name] = Spec()
-        else:
-            tensors.append(tensor)
-            name = str(tensor.dtype).removeprefix("torch.")
-            specs[item.name] = Spec(dtypes.named(name), tuple(tensor.shape))
-    _check_devices(tensors, faults)
+        if not item.host and not is_on_gpu(array := intake.arrays[item.name]):
+            remedy = "Move it there: nothing is copied between devices or kinds silently."
+            wanted = f"be a {intake.kind.name} array on the GPU"
+            faults.add("VG032", item.name, wanted=wanted, got=type(array).__name__, remedy=remedy)
     faults.raise_if_any()
-    problem = kept(op).problem(op, arguments, tensors, specs)
+    tensors = [intake.arrays[item.name].detach() for item in op.inputs if not item.host]
+    problem = kept(op).problem(op, arguments, tensors, intake.specs)
     copied = sum(tensor.numel() * tensor.element_size() for tensor in tensors if not tensor.is_contiguous())
     check_size(op.name, problem.output_bytes, faults, lambda: _free_memory(tensors[0].device), copied=copied)
     faults.raise_if_any()
-    return GpuPlan(op, problem, kind, tuple(tensors), current_semantics())
+    return GpuPlan(op, problem, intake.kind, tuple(tensors), current_semantics())
 
 
 def _free_memory(device: Any) -> int:
@@ -222,40 +203,4 @@ def execute_on_gpu(op: Op, arguments: Mapping[str, Any]) -> Any:
         faults.add("VG020", "output", wanted=wanted, got=f"a result of {plan.problem.output_bytes:,} bytes")
         raise faults.error() from None
     kept(op).open(torch, dispatch.run)
-    return _back(result, plan.kind)
-
-
-def _tensor(name: str, value: Any, kind: str, faults: Faults) -> Any:
-    """The array as a torch tensor that shares its memory, or None after noting why not."""
-    if kind_on_gpu(value) != kind:
-        remedy = "Move it there: nothing is copied between devices or kinds silently."
-        faults.add("VG032", name, wanted=f"be a {kind} array on the GPU", got=type(value).__name__, remedy=remedy)
-        return None
-    try:
-        import torch
-    except ImportError:
-        remedy = "Install voxgrad[cuda]."
-        faults.add("VG032", name, wanted="find torch for the GPU kernels", got="no torch", remedy=remedy)
-        return None
-    if kind != "torch":
-        return torch.utils.dlpack.from_dlpack(value)
-    if value.requires_grad and torch.is_grad_enabled():
-        remedy = f"Use voxgrad.torch, which differentiates, or pass {name}.detach()."
-        got = "a tensor with requires_grad=True"
-        faults.add("VG031", name, wanted="not require a gradient", got=got, remedy=remedy)
-        return None
-    return value.detach()
-
-
-def _check_devices(tensors: list[Any], faults: Faults) -> None:
-    devices = {str(tensor.device) for tensor in tensors}
-    if len(devices) > 1:
-        faults.add("VG032", "inputs", wanted="be on one device", got=" and ".join(sorted(devices)))
-
-
-def _back(result: Any, kind: str) -> Any:
-    if kind == "torch":
-        return result
-    if kind == "cupy":
-        return sys.modules["cupy"].from_dlpack(result.contiguous())
-    return sys.modules["jax"].dlpack.from_dlpack(result.contiguous())
+    return plan.kind.wrap(result)

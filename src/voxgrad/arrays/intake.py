@@ -1,113 +1,126 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arguments of a call, from what the caller wrote to NumPy views and specs."""
+"""The inputs of a call, from what the caller has to arrays: one way for raw ops, the family, pages and lazy calls."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from voxgrad.arrays.kinds import NUMPY, Kind, dtype_of, is_masked, kind_of
-from voxgrad.arrays.literals import type_of, written
+from voxgrad.arrays.kinds import NUMPY, TORCH, Kind, Unfit, kind_of
+from voxgrad.arrays.literals import has_type, taken, to_array, type_of, written
 from voxgrad.catalog import dtypes
-from voxgrad.catalog.attributes import INT32_MAX
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Input, Op, Spec
+from voxgrad.catalog.shapes import FOLDED, size_of
 from voxgrad.errors import Faults
 
 Array = np.ndarray[Any, Any]
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class Intake:
-    """Arguments that were understood: views of the tensors, specs of all inputs, and the kind to give back."""
+    """Inputs that were understood: arrays of NumPy or torch, what is known of them, and the kind to give back."""
 
-    kind: Kind = NUMPY
-    like: Any = None
-    tensors: dict[str, Array] = field(default_factory=dict)
-    specs: dict[str, Spec] = field(default_factory=dict)
+    kind: Kind
+    arrays: dict[str, Any]
+    specs: dict[str, Any]
 
 
-def take(op: Op, arguments: Mapping[str, Any]) -> Intake:
-    """Recognise every tensor of a call, or raise all that is wrong with them."""
-    faults = Faults(op.name)
-    intake = Intake()
-    _choose_kind(op, arguments, intake, faults)
-    bound: dict[str, DType] = {}
-    found: dict[str, Array | None] = {}
-    # Arrays first: they decide the types of numbers and lists.
-    for item in sorted(op.inputs, key=lambda item: kind_of(arguments[item.name]) is None):
-        if item.host:
-            intake.specs[item.name] = _host_vector(item, arguments[item.name], faults)
-        else:
-            found[item.name] = _tensor(op, item, arguments[item.name], bound, faults)
+def take(op: Op, arguments: Mapping[str, Any], faults: Faults) -> Intake:
+    """The inputs of a call that computes at once, or an error with all that is wrong with them."""
+    given = {item.name: each(item, arguments[item.name]) for item in op.inputs}
+    kind = _common_kind(op, given, faults)
+    arrays: dict[str, Any] = read(op, given, faults)
     faults.raise_if_any()
-    intake.tensors = {item.name: array for item in op.inputs if (array := found.get(item.name)) is not None}
-    intake.specs |= {name: Spec(type_of(array), array.shape) for name, array in intake.tensors.items()}
-    return intake
-
-
-def _choose_kind(op: Op, arguments: Mapping[str, Any], intake: Intake, faults: Faults) -> None:
-    """All arrays of a call are of one kind; lists and numbers go with any."""
-    first = ""
+    specs = {}
     for item in op.inputs:
-        value = arguments[item.name]
-        kind = None if item.host else kind_of(value)
-        if kind is None or isinstance(value, np.generic):
-            continue
-        if not first:
-            first, intake.kind, intake.like = item.name, kind, value
-        elif kind is not intake.kind:
-            remedy = "Convert one of them: nothing is copied between kinds silently."
-            wanted = f"be of the kind of {first}, {intake.kind.name}"
-            faults.add("VG030", item.name, wanted=wanted, got=f"a {kind.name} array", remedy=remedy)
+        if not item.many:
+            (arrays[item.name],) = arrays[item.name]
+        specs[item.name] = spec_at(op, item, arrays[item.name])
+    return Intake(kind, arrays, specs)
 
 
-def _tensor(op: Op, item: Input, value: Any, bound: dict[str, DType], faults: Faults) -> Array | None:
-    kind = kind_of(value)
-    is_text = kind is NUMPY and value.dtype.kind in "SUO" and not is_masked(value)
-    if kind is None or isinstance(value, np.generic) or is_text:
+def each(item: Input, value: Any) -> list[Any]:
+    """What was given for an input: the entries of a list of tensors, or the one value."""
+    return list(value) if item.many and isinstance(value, (list, tuple)) else [value]
+
+
+def read(op: Op, given: Mapping[str, Sequence[Any]], faults: Faults) -> dict[str, list[Any]]:
+    """Arrays of what was given for each input. Those that come as arrays decide the types of numbers and lists.
+
+    A Spec stands for what is not here yet, a wire or a lazy array, and stays; None for what is unfit, and noted.
+    """
+    bound: dict[str, DType] = {}
+    for item in op.inputs:
+        for value in given[item.name]:
+            dtype = value.dtype if isinstance(value, Spec) else type_of(value) if has_type(value) else None
+            if dtype is not None and isinstance(item.type, str) and not item.mixed:
+                bound.setdefault(item.type, dtype)
+    return {item.name: [_read(op, item, value, bound, faults) for value in given[item.name]] for item in op.inputs}
+
+
+def _read(op: Op, item: Input, value: Any, bound: dict[str, DType], faults: Faults) -> Any:
+    if isinstance(value, Spec):
+        return value
+    if not has_type(value):
         return written(op, item, value, bound, faults)
-    if kind.refuse(value, item.name, faults):
-        return None
-    view = kind.view(value)
-    dtype = dtype_of(view.dtype)
-    if isinstance(item.type, str) and dtype is not None:
-        bound.setdefault(item.type, dtype)
-    return view
-
-
-def host_spec(op: Op, name: str, values: Any) -> Spec:
-    """The spec of a shape vector; raises what is wrong with it."""
-    faults = Faults(op.name)
-    spec = _host_vector(op.input(name), values, faults)
-    faults.raise_if_any()
-    return spec
-
-
-def _host_vector(item: Input, value: Any, faults: Faults) -> Spec:
-    """A small vector of integers, read to Python at once: it decides shapes."""
-    kind = kind_of(value)
-    if kind is not None and kind.refuse(value, item.name, faults):
-        return Spec()
-    if kind is None and not isinstance(value, (list, tuple, int)):
-        faults.add("VG002", item.name, wanted="be a vector of integers", got=f"{type(value).__name__} {value!r:.60}")
-        return Spec()
     try:
-        array = np.asarray(value if kind is None else kind.view(value))
-    except (ValueError, TypeError, OverflowError, RuntimeError) as error:
-        faults.add("VG002", item.name, wanted="be a vector of integers", got=str(error).splitlines()[0])
-        return Spec()
-    if array.size == 0:
-        array = np.empty(array.shape, np.int32)
-    if array.dtype.kind not in "iu" or (kind is not None and array.dtype not in (np.int32, np.int64)):
-        faults.add("VG011", item.name, wanted="hold int32 or int64", got=f"dtype {array.dtype}")
-        return Spec()
-    values = tuple(array.ravel().tolist()) if array.size <= 16 else ()
-    if any(abs(size) > INT32_MAX for size in values) and item.type == dtypes.INT32:
-        faults.add("VG005", item.name, wanted="hold 32-bit integers", got=values)
-        return Spec()
-    # The door checks rank and length; only the values of a plausible vector are worth passing on.
-    return Spec(None, array.shape, values if array.ndim == 1 else None)
+        array = taken(value, item.name)
+        if item.host and item.type is dtypes.INT32 and type_of(array) is dtypes.INT64:
+            # Sizes come as int64 from NumPy and torch: TensorFlow too takes them for int32 where they fit.
+            return to_array(array, dtypes.INT32)
+        return array
+    except Unfit as error:
+        return error.tell(faults, item.name)
+
+
+def _common_kind(op: Op, given: Mapping[str, Sequence[Any]], faults: Faults) -> Kind:
+    """All arrays of a call are of one kind and on one device; lists, numbers, text and host values go with any."""
+    first, found = "", NUMPY
+    like: Any = None
+    for item in op.inputs:
+        for value in given[item.name]:
+            kind = kind_of(value)
+            is_text = kind is NUMPY and value.dtype.kind in "SUO"  # which other libraries do not have
+            if kind is None or is_text or isinstance(value, np.generic) or (item.host and first):
+                continue
+            if not first or (op.input(first).host and kind is not found):
+                first, found, like = item.name, kind, value
+            elif kind is not found:
+                remedy = "Convert one of them: nothing is copied between kinds silently."
+                wanted = f"be of the kind of {first}, {found.name}"
+                faults.add("VG030", item.name, wanted=wanted, got=f"a {kind.name} array", remedy=remedy)
+            elif kind is TORCH and not op.input(first).host and value.device != like.device:
+                remedy = "Move one of them: nothing is copied between devices silently."
+                wanted = f"be on the device of {first}, {like.device}"
+                faults.add("VG032", item.name, wanted=wanted, got=f"a tensor on {value.device}", remedy=remedy)
+    return found
+
+
+def spec_at(op: Op, item: Input, value: Any) -> Any:
+    """What is known of an input, of each entry of a list of tensors."""
+    if item.many:
+        return tuple(_spec(op, item, one) for one in value)
+    return _spec(op, item, value)
+
+
+def _spec(op: Op, item: Input, array: Any) -> Spec:
+    if item.type is dtypes.RESOURCE:
+        return Spec(dtypes.RESOURCE)
+    spec = spec_of(array)
+    few = item.host and spec.value is None and size_of(spec.shape or ()) <= FOLDED
+    return Spec(spec.dtype, spec.shape, _elements(array)) if few and spec.dtype in op.allowed(item.type) else spec
+
+
+def spec_of(array: Any) -> Spec:
+    """What is known of an array of NumPy or torch: of few integers, which may be sizes, also their values."""
+    dtype, shape = type_of(array), tuple(array.shape)
+    folded = dtype.kind in ("int", "uint") and size_of(shape) <= FOLDED
+    return Spec(dtype, shape, _elements(array) if folded and not getattr(array, "is_cuda", False) else None)
+
+
+def _elements(array: Any) -> tuple[Any, ...]:
+    return tuple((array if isinstance(array, np.ndarray) else array.cpu()).ravel().tolist())

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from voxgrad.arrays.kinds import KINDS, NUMPY, TORCH, dtype_of, is_masked, kind_of, numpy_type, torch_refuses
+from voxgrad.arrays.kinds import KINDS, NUMPY, TORCH, Unfit, dtype_of, is_masked, kind_of, numpy_type
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Input, Op
 from voxgrad.errors import Faults, show
+from voxgrad.kernels.element_types import NUMBERS
 
 Array = np.ndarray[Any, Any]
 
@@ -32,19 +33,15 @@ _HOLDS = {
 }
 """Into which kinds of types numbers of one kind go without a loss that counts."""
 PLAIN = "be an array, a torch or JAX tensor, or nested lists"
+MAX_NESTING = 64
+"""Lists in lists; deeper ones are a mistake, or a list that holds itself."""
+_PLAIN = frozenset(numpy_type(dtype) for dtype in NUMBERS)
 _PYTHON = (list, tuple, int, float, complex, str, bytes)
 
 
-class Unfit(ValueError):  # noqa: N818 - a reason, made into a fault by whoever asked
-    """Why a value is no array of the type that was asked for, as the parts of a fault."""
-
-    def __init__(self, code: str, wanted: str, got: str, remedy: str = ""):
-        super().__init__(f"must {wanted}; got {got}")
-        self.code, self.wanted, self.got, self.remedy = code, wanted, got, remedy
-
-    def tell(self, faults: Faults, argument: str) -> None:
-        """Note it as a fault of an argument."""
-        faults.add(self.code, argument, wanted=self.wanted, got=self.got, remedy=self.remedy)
+def too_deep() -> Unfit:
+    """Why a list of lists of lists is none."""
+    return Unfit("VG002", "be nested lists of equal lengths", f"a list in itself, or more than {MAX_NESTING} deep")
 
 
 def written(op: Op, item: Input, value: Any, bound: dict[str, DType], faults: Faults) -> Array | None:
@@ -56,7 +53,7 @@ def written(op: Op, item: Input, value: Any, bound: dict[str, DType], faults: Fa
     asked = item.type if isinstance(item.type, DType) else bound.get(name or "")
     try:
         array = _preferred(value, op.type_defaults.get(name or "")) if asked is None else None
-        array = to_array(value, asked) if array is None else array
+        array = to_array(value, asked, item.name) if array is None else array
     except Unfit as error:
         error.tell(faults, item.name)
         return None
@@ -71,7 +68,7 @@ def make_arrays(op: Op, attrs: dict[str, Any], faults: Faults) -> None:
     for attr in op.attrs:
         if attr.kind == "tensor" and attr.name in attrs:
             try:
-                attrs[attr.name] = to_array(attrs[attr.name], dtype if isinstance(dtype, DType) else None)
+                attrs[attr.name] = to_array(attrs[attr.name], dtype if isinstance(dtype, DType) else None, attr.name)
             except Unfit as error:
                 del attrs[attr.name]
                 error.tell(faults, attr.name)
@@ -92,42 +89,62 @@ def type_of(array: Any) -> DType:
     return dtypes.named(str(array.dtype).rpartition(".")[2]) or dtypes.STRING
 
 
-def to_array(value: Any, dtype: DType | None = None) -> Array:
-    """A NumPy array of what was given, in the type that is asked for; raises Unfit.
+def has_type(value: Any) -> bool:
+    """True for an array; numbers, also NumPy's single ones, lists and texts take the type of what stands beside."""
+    return kind_of(value) is not None and not isinstance(value, np.generic)
+
+
+def taken(value: Any, name: str) -> Any:
+    """An array as ops take it: NumPy of either byte order, texts as bytes, or a torch tensor. Raises Unfit."""
+    if type(value) is np.ndarray and value.dtype in _PLAIN:
+        return value
+    kind = kind_of(value)
+    assert kind is not None
+    why = kind.refuse(value, name)
+    if why is not None:
+        raise why
+    found = value if kind is TORCH else kind.view(value)
+    if TORCH.matches(found):
+        return found
+    found = np.asarray(found)
+    return texts(found, None) if found.dtype.kind in "SUO" else found
+
+
+def native(array: Any) -> Any:
+    """The array in the byte order of the machine, itself where it has that."""
+    swapped = isinstance(array, np.ndarray) and not array.dtype.isnative
+    return array.astype(array.dtype.newbyteorder("=")) if swapped else array
+
+
+def to_array(value: Any, dtype: DType | None = None, name: str = "value") -> Array:
+    """A NumPy array of what was given, in the type that is asked for; raises Unfit. Tensors come to the host.
 
     An array may change its type only where every element stays the same number, floats their precision aside.
     """
-    if type(value) is np.ndarray and value.dtype.isnative and dtype is not None and numpy_type(dtype) == value.dtype:
-        return value
-    kind = kind_of(value)
-    if kind is None:
+    if kind_of(value) is None:
         return _of_python(value, dtype)
-    faults = Faults("")
-    if refuses(kind, value, "value", faults):
-        fault = faults.found[0]
-        raise Unfit(fault.code, fault.wanted, fault.got, fault.remedy)
-    found = np.asarray(kind.view(value))
-    if found.dtype.kind in "SUO":
+    found = taken(value, name)
+    if TORCH.matches(found):
+        found = TORCH.view(found.cpu())
+    found = np.asarray(native(found))
+    if dtype is None or numpy_type(dtype) == found.dtype:
+        return found
+    if found.dtype == object:
         return texts(found, dtype)
-    if dtype is None:
-        return found.astype(found.dtype.newbyteorder("="), copy=False)
     return _fitted(found, dtype, exact=not isinstance(value, np.generic))
 
 
-def refuses(kind: Any, value: Any, name: str, faults: Faults) -> bool:
-    """Notes why an array cannot be taken, by the rules of its kind; text can, and tensors on any device."""
-    if kind is NUMPY and not is_masked(value) and value.dtype.kind in "SUO":
-        return False
-    return torch_refuses(value, name, faults) if kind is TORCH else bool(kind.refuse(value, name, faults))
-
-
 def _of_python(value: Any, dtype: DType | None) -> Array:
-    leaf = value
-    while isinstance(leaf, (list, tuple)) and leaf and leaf is not leaf[0]:
-        leaf = leaf[0]
+    leaf, depth = value, 0
+    while isinstance(leaf, (list, tuple)) and leaf:
+        leaf, depth = leaf[0], depth + 1
+        if depth > MAX_NESTING:
+            raise too_deep()
     if not isinstance(value, _PYTHON) or _is_foreign(leaf):
         got = type(value if not isinstance(value, _PYTHON) else leaf)
         raise Unfit("VG030", PLAIN, f"{got.__module__}.{got.__qualname__}", _remedy(got))
+    if kind_of(leaf) not in (None, NUMPY):
+        value = _hosted(value)
     try:
         found = np.asarray(value)
     except (ValueError, TypeError, OverflowError, RuntimeError) as error:
@@ -135,10 +152,17 @@ def _of_python(value: Any, dtype: DType | None) -> Array:
     if found.dtype.kind in "SUO":
         return _odd(value, found, leaf, dtype)
     if dtype is None:
-        dtype = dtype_of(found.dtype) if isinstance(leaf, (np.ndarray, np.generic)) else _default(found)
+        dtype = dtype_of(found.dtype) if kind_of(leaf) is not None else _default(found)
     if dtype is None:
         raise Unfit("VG011", "hold numbers", f"dtype {found.dtype}")
     return _fitted(found, dtype)
+
+
+def _hosted(value: Any) -> Any:
+    """Lists of tensors as lists of NumPy arrays."""
+    if isinstance(value, (list, tuple)):
+        return [_hosted(one) for one in value]
+    return to_array(value) if has_type(value) else value
 
 
 def _is_foreign(leaf: Any) -> bool:
@@ -147,7 +171,11 @@ def _is_foreign(leaf: Any) -> bool:
 
 
 def _remedy(kind: type) -> str:
-    return "Compute it first: x.compute()." if kind.__module__.partition(".")[0] == "dask" else ""
+    if kind.__module__.partition(".")[0] == "dask":
+        return "Compute it first: x.compute()."
+    if hasattr(kind, "__array__") or hasattr(kind, "__array_interface__"):
+        return "Load it first: numpy.asarray(x)."
+    return "Load it first: numpy.from_dlpack(x)." if hasattr(kind, "__dlpack__") else ""
 
 
 def _odd(value: Any, found: Array, leaf: Any, dtype: DType | None) -> Array:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from voxgrad.arrays.intake import Intake, take
-from voxgrad.arrays.kinds import numpy_type
+from voxgrad.arrays.intake import take
+from voxgrad.arrays.kinds import TORCH, Kind, numpy_type
 from voxgrad.arrays.limits import check_size
 from voxgrad.catalog import problem as door
 from voxgrad.catalog.model import Op
@@ -20,6 +20,8 @@ from voxgrad.errors import Faults
 from voxgrad.kernels import cpu
 from voxgrad.kernels.paths import taken
 
+Array = np.ndarray[Any, Any]
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -27,7 +29,8 @@ class Plan:
 
     op: Op
     problem: Problem
-    intake: Intake
+    kind: Kind
+    tensors: dict[str, Array]
     semantics: str
     kernel: str
     copies: tuple[str, ...]
@@ -41,7 +44,7 @@ class Plan:
             for name, axis in zip(("depth", "height", "width"), problem.axes, strict=True)
         )
         lines = [
-            f"{self.op.name} -> {self.intake.kind.name} {problem.output_dtype} {list(problem.output_shape)}, "
+            f"{self.op.name} -> {self.kind.name} {problem.output_dtype} {list(problem.output_shape)}, "
             f"{problem.output_bytes:,} bytes",
             f"  kernel:    {self.kernel}",
             *([f"  paths:     {', '.join(taken(problem)) or 'the general one'}"] if cpu.computes(problem.op) else []),
@@ -54,25 +57,36 @@ class Plan:
 
 def make_plan(op: Op, arguments: Mapping[str, Any]) -> Plan:
     """Validate a call and decide how it runs; raises everything that is wrong with it."""
-    intake = take(op, arguments)
+    faults = Faults(op.name)
+    intake = take(op, arguments, faults)
+    tensors = {item.name: _view(intake.arrays[item.name], item.name, faults) for item in op.inputs if not item.host}
+    faults.raise_if_any()
     attrs = {attr.name: arguments[attr.name] for attr in op.attrs if attr.name in arguments}
     semantics = current_semantics()
     problem = door.parse(op, intake.specs, attrs, semantics)
-    faults = Faults(op.name)
-    copies = _copies(problem, intake)
+    copies = _copies(problem, tensors)
     copied = sum(size for size, _ in copies)
     check_size(op.name, problem.output_bytes, faults, copied=copied)
     faults.raise_if_any()
     native = f"native {cpu.isa_name()}, {cpu.get_num_threads()} threads"
     kernel = native if cpu.computes(op.name) else "NumPy reference"
-    return Plan(op, problem, intake, semantics, kernel, tuple(note for _, note in copies), copied)
+    return Plan(op, problem, intake.kind, tensors, semantics, kernel, tuple(note for _, note in copies), copied)
 
 
-def _copies(problem: Problem, intake: Intake) -> list[tuple[int, str]]:
+def _view(array: Any, name: str, faults: Faults) -> Array:
+    """An array in the memory of the host."""
+    if not isinstance(array, np.ndarray) and array.is_cuda:
+        got = f"a tensor on {array.device}"
+        faults.add("VG032", name, wanted="be on the CPU", got=got, remedy=f"Pass {name}.cpu().")
+        return np.empty(0)
+    return array if isinstance(array, np.ndarray) else np.asarray(TORCH.view(array))
+
+
+def _copies(problem: Problem, tensors: Mapping[str, Array]) -> list[tuple[int, str]]:
     """The bytes of every copy, and what is told of it."""
     wanted = numpy_type(problem.dtype)
     notes = []
-    for name, array in intake.tensors.items():
+    for name, array in tensors.items():
         reasons = []
         if array.dtype != wanted:
             reasons.append("byte order" if array.dtype.newbyteorder("=") == wanted else f"{array.dtype} to {wanted}")
@@ -84,7 +98,7 @@ def _copies(problem: Problem, intake: Intake) -> list[tuple[int, str]]:
     return notes
 
 
-def dense(problem: Problem, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def dense(problem: Problem, array: Array) -> Array:
     """The array as kernels need it: C order, native bytes, the type to compute in; itself where it is that already."""
-    made: np.ndarray[Any, Any] = np.ascontiguousarray(array, dtype=numpy_type(problem.dtype))
+    made: Array = np.ascontiguousarray(array, dtype=numpy_type(problem.dtype))
     return made

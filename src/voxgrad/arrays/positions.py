@@ -79,7 +79,7 @@ class Positions:
         problem = plan.problem
         cells = math.prod(axis.window for axis in problem.axes)
         return (
-            plan.intake.kind is NUMPY
+            plan.kind is NUMPY
             and problem.dtype.is_floating
             and problem.output_dtype == problem.dtype
             and not problem.near_ties

@@ -214,6 +214,8 @@ def sizes(call: Call, name: str, faults: Faults) -> tuple[int, ...] | None:
         return None
     values: tuple[int, ...] | None = spec.value
     if values is None:
+        if spec.shape is not None and isinstance(spec.shape[0], int) and spec.shape[0] != 5:
+            faults.add("VG014", name, wanted="hold 5 sizes", got=f"{spec.shape[0]}")
         return None
     if len(values) != 5:
         faults.add("VG014", name, wanted="hold 5 sizes", got=f"{len(values)}: {list(values)[:12]}")

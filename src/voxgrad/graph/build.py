@@ -6,13 +6,14 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from voxgrad.arrays.intake import read
+from voxgrad.arrays.kinds import Unfit
+from voxgrad.arrays.literals import to_array, type_of
 from voxgrad.catalog.describe import shown_default
-from voxgrad.catalog.dtypes import DType
-from voxgrad.catalog.model import Attr, Input, Op
+from voxgrad.catalog.model import Attr, Input, Op, Spec
 from voxgrad.errors import Faults, show
-from voxgrad.graph.block import Block, Output, Value
+from voxgrad.graph.block import Block, Output
 from voxgrad.graph.page import Page
-from voxgrad.graph.values import literal, spec_of, type_of
 
 
 def signature(op: Op) -> inspect.Signature:
@@ -73,12 +74,14 @@ def _bound(op: Op, arguments: tuple[Any, ...], named: dict[str, Any]) -> dict[st
 def _complete_constant(op: Op, attrs: dict[str, Any]) -> None:
     if op.name != "Const" or "value" not in attrs:
         return
-    faults = Faults(op.name)
     if attrs.get("dtype") is None:
-        array = literal(op, Input("value", "dtype", ""), Value(attrs["value"]), {}, faults)
-        faults.raise_if_any()
-        if array is not None:
-            attrs["value"], attrs["dtype"] = array, spec_of(array).dtype
+        try:
+            attrs["value"] = to_array(attrs["value"])
+        except Unfit as error:
+            faults = Faults(op.name)
+            error.tell(faults, "value")
+            raise faults.error() from None
+        attrs["dtype"] = type_of(attrs["value"])
 
 
 def _listed(item: Input, value: Any) -> list[Any]:
@@ -94,21 +97,14 @@ def _output(value: Any) -> Any:
 
 def _make_constants(page: Page, block: Block, op: Op, inputs: dict[Input, list[Any]]) -> None:
     """Arrays and numbers become Const blocks, `block/pin`, of the type that the wires ask for."""
-    bound: dict[str, DType] = {}
-    for item, values in inputs.items():
-        for one in values:
-            dtype = one.dtype if isinstance(one, Output) else type_of(Value(one))
-            if dtype is not None and isinstance(item.type, str) and not item.mixed:
-                bound.setdefault(item.type, dtype)
     faults = Faults(op.name)
+    known = {item.name: [one.spec if isinstance(one, Output) else one for one in some] for item, some in inputs.items()}
+    arrays = read(op, known, faults)
     root = page.store.root
     for item, values in inputs.items():
-        for at, one in enumerate(values):
-            if isinstance(one, Output):
-                continue
-            array = literal(op, item, Value(one), bound, faults)
-            if array is not None:
-                attrs = {"value": array, "dtype": spec_of(array).dtype}
+        for at, array in enumerate(arrays[item.name]):
+            if array is not None and not isinstance(array, Spec):
+                attrs = {"value": array, "dtype": type_of(array)}
                 pin = f"{item.name}_{at}" if item.many else item.name
                 values[at] = root.add("Const", attrs=attrs, name=f"{block.name}/{pin}").output(0)
     if faults:

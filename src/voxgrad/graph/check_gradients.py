@@ -14,12 +14,12 @@ from voxgrad.arguments import checked
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.dtypes import DType
 from voxgrad.errors import Faults
-from voxgrad.graph.block import Block, Output, Value
+from voxgrad.graph.block import Block, Output
 from voxgrad.graph.gradients import DIFFERENTIABLE, gradients
 from voxgrad.graph.order import order
 from voxgrad.graph.page import Page
 from voxgrad.graph.session import ClientSession
-from voxgrad.graph.values import Array, literal, spec_of
+from voxgrad.graph.values import Array, spec_of
 
 STEPS = tuple(10.0**-power for power in range(1, 9))
 MOST_DIRECTIONS = 1000
@@ -150,9 +150,10 @@ def _set_up(page: Page, block: Block, values: dict[Output, Array], rng: np.rando
     inputs: dict[str, Output] = {}
     sources: dict[str, list[Output]] = {}
     dtype = dtypes.FLOAT64
+    typed = page.infer().arrays[block]
     for item in block.op.inputs:
         for at, source in enumerate(block.sources.get(item.name, ())):
-            array = _array(block, item.name, source, values)
+            array = values[source] if isinstance(source, Output) else typed[item.name][at]
             kind = spec_of(array).dtype
             floating = kind is not None and kind.kind == "float" and not item.host
             if floating and dtypes.FLOAT64 in block.op.allowed(item.type):
@@ -180,18 +181,6 @@ def _entry(page: Page, pin: str, array: Array, floating: bool) -> Output:
             "Placeholder", attrs={"dtype": spec.dtype, "shape": list(array.shape)}, name=f"in {pin}"
         ).output(0)
     return page.add("Const", attrs={"value": array, "dtype": spec.dtype}, name=f"in {pin}").output(0)
-
-
-def _array(block: Block, pin: str, source: Output | Value, values: dict[Output, Array]) -> Array:
-    if isinstance(source, Output):
-        return values[source]
-    assert block.op is not None
-    call = block.page.infer().calls[block]
-    item = block.op.input(pin)
-    spec = call.inputs[pin][0] if item.many else call.inputs[pin]
-    array = literal(block.op, item, source, {str(item.type): spec.dtype}, Faults(block.op_name))
-    assert array is not None
-    return array
 
 
 def _error(bench: _Bench, pin: str, step: float, rng: np.random.Generator) -> float:

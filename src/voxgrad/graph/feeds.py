@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from voxgrad.arrays.kinds import Unfit
 from voxgrad.arrays.limits import check_repeated, check_size
-from voxgrad.arrays.literals import Unfit
 from voxgrad.catalog.dims import Dim, all_known, shapes_differ
 from voxgrad.catalog.model import Spec
 from voxgrad.catalog.shapes import memory_of
@@ -34,9 +34,9 @@ def feed_arrays(page: Page, feeds: Feeds) -> dict[Output, Array]:
             output = page.output(which)
             spec = inference.spec(output)
             try:
-                array = to_array(value, spec.dtype)
+                array = to_array(value, spec.dtype, output.block.name)
             except Unfit as error:
-                faults.add("VG067", output.block.name, wanted=error.wanted, got=error.got, remedy=error.remedy)
+                error.tell(faults, output.block.name)
                 continue
             values[output] = array
             check_repeated("ClientSession", output.block.name, array, faults)

@@ -11,15 +11,15 @@ from functools import partial
 from typing import Any
 
 from voxgrad.catalog import registry
-from voxgrad.catalog.dtypes import RESOURCE, DType
+from voxgrad.catalog.dtypes import RESOURCE
 from voxgrad.catalog.model import Call, Input, Op, Shape, Spec
 from voxgrad.errors import Fault, Faults
-from voxgrad.graph.block import Block, Output, Value, is_variable
+from voxgrad.graph.block import Block, Output, Source, Value, is_variable
 from voxgrad.graph.order import downstream, order
 from voxgrad.graph.page import Store, inside
 from voxgrad.graph.problems import PinProblem
 from voxgrad.graph.rules import check_pins, given_attributes, host_values, infer_call
-from voxgrad.graph.values import literal, spec_of, type_of
+from voxgrad.graph.values import read_pins, spec_of
 from voxgrad.graph.volume_files import Stamp, header, stamp
 
 MOST_BLOCKS = 20_000
@@ -47,6 +47,8 @@ class Inference:
         self.bound = bound
         self.specs: dict[Block, tuple[Spec, ...]] = {}
         self.calls: dict[Block, Call] = {}
+        self.arrays: dict[Block, dict[str, list[Any]]] = {}
+        """Per pin what was typed there as arrays, a Spec in the place of a wire."""
         self.inner: dict[Block, Inference] = {}
         self._faults: dict[Block, Faults] = {}
         self._path = (*path, store)
@@ -113,6 +115,7 @@ class Inference:
         """The same page with more known from outside; only what depends on that is worked out again."""
         made = Inference(self.store, bound, self._path[:-1])
         made.specs, made.calls, made.inner = dict(self.specs), dict(self.calls), dict(self.inner)
+        made.arrays = dict(self.arrays)
         made._faults, made._cycles, made._revisions = dict(self._faults), list(self._cycles), self._revisions
         made._looked, made._refused = dict(self._looked), set(self._refused)
         dirty = {block for output in bound for block in (output.block, *output.block.readers)}
@@ -135,6 +138,7 @@ class Inference:
     def _forget(self, block: Block) -> None:
         self.specs.pop(block, None)
         self.calls.pop(block, None)
+        self.arrays.pop(block, None)
         self.inner.pop(block, None)
         self._looked.pop(block, None)
         self._faults.pop(block, None)
@@ -181,30 +185,24 @@ class Inference:
         return tuple(header(files, name, axes)["shape"])
 
     def _inputs(self, block: Block, op: Op, faults: Faults) -> dict[str, Any]:
-        """The specs of all inputs; wires first, because typed values take the type of their neighbours."""
-        found: dict[str, list[Spec]] = {item.name: [] for item in op.inputs}
-        bound: dict[str, DType] = {}
+        """The specs of all inputs; typed values take the type of what is wired beside them."""
+        sources: dict[str, list[Value | Spec]] = {}
         for item in op.inputs:
-            sources = block.sources.get(item.name, ())
-            if not item.many and len(sources) > 1:
-                faults.add(
-                    "VG001", item.name, wanted="take one wire", got=f"{len(sources)}", remedy="Keep one of them."
-                )
-            for source in sources:
-                spec = self._wired(source, item, faults) if isinstance(source, Output) else UNKNOWN
-                found[item.name].append(spec)
-                dtype = type_of(source) if isinstance(source, Value) else spec.dtype
-                if isinstance(item.type, str) and dtype is not None and not item.mixed:
-                    bound.setdefault(item.type, dtype)
-        for item in op.inputs:
-            for index, source in enumerate(block.sources.get(item.name, ())):
-                if isinstance(source, Value) and (item.ref or item.type is RESOURCE):
-                    wanted = "be a variable" if item.ref else "be wired to the block that makes it"
-                    faults.add("VG011", item.name, wanted=wanted, got="a value")
-                elif isinstance(source, Value):
-                    array = literal(op, item, source, bound, faults)
-                    found[item.name][index] = UNKNOWN if array is None else spec_of(array)
-        return {item.name: self._given(item, found[item.name], faults) for item in op.inputs}
+            given = block.sources.get(item.name, ())
+            if not item.many and len(given) > 1:
+                faults.add("VG001", item.name, wanted="take one wire", got=f"{len(given)}", remedy="Keep one of them.")
+            sources[item.name] = [self._source(one, item, faults) for one in given]
+        arrays = self.arrays[block] = read_pins(op, sources, faults)
+        return {item.name: self._given(item, [_spec(one) for one in arrays[item.name]], faults) for item in op.inputs}
+
+    def _source(self, source: Source, item: Input, faults: Faults) -> Value | Spec:
+        if isinstance(source, Output):
+            return self._wired(source, item, faults)
+        if item.ref or item.type is RESOURCE:
+            wanted = "be a variable" if item.ref else "be wired to the block that makes it"
+            faults.add("VG011", item.name, wanted=wanted, got="a value")
+            return UNKNOWN
+        return source
 
     def _wired(self, source: Output, item: Input, faults: Faults) -> Spec:
         specs = self.specs.get(source.block)
@@ -248,16 +246,18 @@ class Inference:
             sources = block.sources.get(name, ())
             if not sources:
                 faults.add("VG001", name, wanted="be connected or have a value", got="nothing")
-            bound[Output(inner, 0)] = self._use_spec(sources[0], faults) if sources else UNKNOWN
+            bound[Output(inner, 0)] = self._use_spec(block, name, sources[0], faults) if sources else UNKNOWN
         inference = self.inner[block] = Inference(page.store, bound, self._path)
         inference.update()
         return tuple(inference.spec(output) for output in page.outputs.values())
 
-    def _use_spec(self, source: Any, faults: Faults) -> Spec:
+    def _use_spec(self, block: Block, name: str, source: Source, faults: Faults) -> Spec:
         if isinstance(source, Output):
             return self.spec(source)
-        array = literal(registry.OPS["Identity"], registry.OPS["Identity"].inputs[0], source, {}, faults)
-        return UNKNOWN if array is None else spec_of(array)
+        # What is typed on a pin of a page has the type that it would have on Identity.
+        found = read_pins(registry.OPS["Identity"], {"input": [source]}, faults)["input"]
+        self.arrays.setdefault(block, {})[name] = found
+        return _spec(found[0])
 
     def problems(self, prefix: str = "", only: set[Block] | None = None) -> list[PinProblem]:
         """Everything that is wrong, in the order of the page; of some blocks `only` where given."""
@@ -293,6 +293,11 @@ class Inference:
             if block in self.inner:
                 found.extend(self.inner[block].problems(f"{block.name}/"))
         return found
+
+
+def _spec(found: Any) -> Spec:
+    """What is known of a pin: of a wire, or of the array that was made of a typed value."""
+    return UNKNOWN if found is None else found if isinstance(found, Spec) else spec_of(found)
 
 
 def _unfolded(store: Store, known: dict[Store, int]) -> int:

@@ -13,12 +13,11 @@ import numpy as np
 from voxgrad.catalog.dims import all_known
 from voxgrad.catalog.dtypes import RESOURCE, DType
 from voxgrad.catalog.model import Call, Op
-from voxgrad.errors import Faults
-from voxgrad.graph.block import Block, Output, Value
+from voxgrad.graph.block import Block, Output
 from voxgrad.graph.infer import Inference
 from voxgrad.graph.order import run_order
 from voxgrad.graph.page import Store
-from voxgrad.graph.values import Array, literal
+from voxgrad.graph.values import Array
 from voxgrad.kernels.arraywise.evaluation import find_kernel
 
 Slots = int | tuple[int, ...]
@@ -148,17 +147,9 @@ def _input_slots(plan: Plan, place: _Place, call: Call, block: Block, index: int
             slots.append(place.slots[source])
             continue
         slots.append(plan.slot())
-        value = _typed_value(call, index, len(slots) - 1, source)
+        value = place.inference.arrays[block][item.name][len(slots) - 1]
         plan.constants[slots[-1]] = value, content_key(value)
     return tuple(slots) if item.many else slots[0]
-
-
-def _typed_value(call: Call, index: int, at: int, source: Value) -> Array:
-    item = call.op.inputs[index]
-    spec = call.inputs[item.name][at] if item.many else call.inputs[item.name]
-    array = literal(call.op, item, source, {str(item.type): spec.dtype}, Faults(call.op.name))
-    assert array is not None, "a page without problems has readable values"
-    return array
 
 
 def _output_slots(plan: Plan, place: _Place, block: Block, op: Op) -> tuple[Slots, ...]:
@@ -190,7 +181,7 @@ def _lay_out_use(plan: Plan, place: _Place, block: Block, device: str) -> None:
             inner.slots[Output(placeholder, 0)] = place.slots[source]
             continue
         slot = inner.slots[Output(placeholder, 0)] = plan.slot()
-        value = _plain_value(source)
+        value = place.inference.arrays[block][name][0]
         plan.constants[slot] = value, content_key(value)
     before = len(plan.steps)
     needed = run_order((output.block for output in page.outputs.values()), fed=inner.slots.keys()).blocks
@@ -198,13 +189,6 @@ def _lay_out_use(plan: Plan, place: _Place, block: Block, device: str) -> None:
     for index, output in enumerate(page.outputs.values()):
         place.slots.setdefault(Output(block, index), inner.slots[output])
     place.steps[block] = list(range(before, len(plan.steps)))
-
-
-def _plain_value(source: Value) -> Array:
-    from voxgrad.catalog import dtypes
-    from voxgrad.graph.values import to_array
-
-    return to_array(source.value, dtypes.named(source.dtype) if source.dtype else None)
 
 
 def _flat(slots: tuple[Slots, ...]) -> tuple[int, ...]:

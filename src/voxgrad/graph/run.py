@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from voxgrad.arrays.intake import spec_at
 from voxgrad.arrays.limits import check_size
 from voxgrad.arrays.ordinary import check_call
 from voxgrad.catalog.model import Op
@@ -289,9 +290,12 @@ class Run:
     @staticmethod
     def _check(step: Step, inputs: list[Any]) -> None:
         """What inference could not know before the run, it is asked again: sizes fit, before they are taken."""
-        values = [[value_of(one) for one in value] if isinstance(value, list) else value_of(value) for value in inputs]
-        if not any(value is DEAD for value in flattened(tuple(values))):
-            check_call(step.op, values, step.attrs, Faults(step.op.name))
+        op = step.op
+        held = [[value_of(one) for one in value] if isinstance(value, list) else value_of(value) for value in inputs]
+        if not any(value is DEAD for value in flattened(tuple(held))):
+            values = {item.name: value for item, value in zip(op.inputs, held, strict=True)}
+            specs = {item.name: spec_at(op, item, values[item.name]) for item in op.inputs}
+            check_call(op, values, specs, step.attrs, Faults(op.name))
 
     def _fail(self, index: int, step: Step, error: Exception) -> None:
         """Tell which block failed; errors of ours get the block's name, others become ours."""

@@ -16,8 +16,8 @@ import numpy as np
 
 from voxgrad.arguments import checked
 from voxgrad.arrays.execute import execute
+from voxgrad.arrays.kinds import Unfit
 from voxgrad.arrays.limits import limit_in_force, passed_limit
-from voxgrad.arrays.literals import Unfit
 from voxgrad.arrays.locks import make_lock
 from voxgrad.arrays.positions import Positions
 from voxgrad.catalog.model import Op, Spec
@@ -117,7 +117,7 @@ class ClientSession:
             faults.add("VG067", output.block.name, wanted="be a variable", got=output.block.op_name)
             raise faults.error()
         try:
-            array = to_array(value, inference.spec(output).dtype)
+            array = to_array(value, inference.spec(output).dtype, output.block.name)
         except Unfit as error:
             error.tell(faults, output.block.name)
             raise faults.error() from None

@@ -91,7 +91,7 @@ def is_right(op: Op, call: dict[str, Any], result: Any) -> bool:
     """The result is the reference's, up to a few roundings."""
     plan = make_plan(op, {name: value for name, value in call.items() if name != "name"})
     with np.errstate(all="ignore"):
-        exact = reference.evaluate(plan.problem, *plan.intake.tensors.values())
+        exact = reference.evaluate(plan.problem, *plan.tensors.values())
         if result.dtype != numpy_type(plan.problem.output_dtype) or result.shape != exact.shape:
             return False
         value, rounded = result.astype(np.float64), exact.astype(result.dtype).astype(np.float64)

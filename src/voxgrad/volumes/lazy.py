@@ -20,12 +20,10 @@ from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
 from voxgrad.arrays import ordinary
-from voxgrad.arrays.intake import host_spec
-from voxgrad.arrays.kinds import dtype_of, numpy_type
-from voxgrad.arrays.literals import written
+from voxgrad.arrays.intake import each, read, spec_at
+from voxgrad.arrays.kinds import NUMPY, dtype_of, kind_of, numpy_type
 from voxgrad.catalog import attributes
 from voxgrad.catalog import problem as door
-from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.locality import elementwise
 from voxgrad.catalog.model import Call, Input, Op, Spec
 from voxgrad.catalog.problem import Problem, check_types
@@ -46,9 +44,8 @@ def execute(op: Op, arguments: Mapping[str, Any]) -> Any:
     """The lazy result of an op on Dask arrays; filters may be NumPy arrays."""
     if op.problem is None:
         return _ordinary(op, arguments)
-    tensors = {item.name: _lazy(op, item.name, arguments[item.name]) for item in op.inputs if not item.host}
-    specs = {name: Spec(dtype_of(array.dtype), array.shape) for name, array in tensors.items()}
-    specs |= {item.name: host_spec(op, item.name, arguments[item.name]) for item in op.inputs if item.host}
+    given, specs = _read(op, arguments, Faults(op.name))
+    tensors = {item.name: given[item.name][0] for item in op.inputs if not item.host}
     attrs = {attr.name: arguments[attr.name] for attr in op.attrs if attr.name in arguments}
     problem = door.parse(op, specs, attrs, current_semantics())
     leading = next(tensors[item.name] for item in op.inputs if item.layout == "data")
@@ -61,14 +58,11 @@ def _ordinary(op: Op, arguments: Mapping[str, Any]) -> Any:
     """The lazy result of an ordinary op that works cell by cell: one task per chunk. Others want their arrays whole."""
     faults = Faults(op.name)
     if op.follows is not elementwise or len(op.outputs) != 1 or any(item.host for item in op.inputs):
-        named = next(name for name, value in arguments.items() if isinstance(_first(value), da.Array))
-        remedy = f"Pass {named}.compute(), if its values fit into memory."
-        faults.add("VG032", named, wanted="hold its values", got="a Dask array", remedy=remedy, unimplemented=True)
+        _want_values(next(name for name, value in arguments.items() if isinstance(_first(value), da.Array)), faults)
     attrs = attributes.canonical(op, arguments, faults)
     faults.raise_if_any()
-    tensors = {item.name: [_lazy(op, item.name, one) for one in some] for item, some in _arrays(op, arguments).items()}
-    specs = {name: tuple(Spec(dtype_of(one.dtype), one.shape) for one in some) for name, some in tensors.items()}
-    call = Call(op, {item.name: specs[item.name] if item.many else specs[item.name][0] for item in op.inputs}, attrs)
+    tensors, specs = _read(op, arguments, faults)
+    call = Call(op, specs, attrs)
     check_types(op, call.inputs, faults)
     faults.raise_if_any()
     made = op.infer(call, faults) if op.infer is not None else None
@@ -79,21 +73,46 @@ def _ordinary(op: Op, arguments: Mapping[str, Any]) -> Any:
     return da.map_blocks(_cells, *flat, op_name=op.name, attrs=attrs, dtype=kind, meta=meta)
 
 
-def _arrays(op: Op, arguments: Mapping[str, Any]) -> dict[Input, list[Any]]:
-    """The inputs, with numbers and lists as arrays of the types that the arrays ask for."""
-    given = {item: _each(item, arguments[item.name]) for item in op.inputs}
-    bound: dict[str, DType] = {}
-    for item, some in given.items():
-        for one in some:
-            if isinstance(item.type, str) and isinstance(one, (da.Array, np.ndarray)) and (own := dtype_of(one.dtype)):
-                bound.setdefault(item.type, own)
-    faults = Faults(op.name)
-    found = {
-        item: [one if hasattr(one, "dtype") else written(op, item, one, bound, faults) for one in some]
-        for item, some in given.items()
-    }
+def _want_values(name: str, faults: Faults) -> None:
+    remedy = f"Pass {name}.compute(), if its values fit into memory."
+    faults.add("VG032", name, wanted="hold its values", got="a Dask array", remedy=remedy, unimplemented=True)
+
+
+def _read(op: Op, arguments: Mapping[str, Any], faults: Faults) -> tuple[dict[str, list[Any]], dict[str, Any]]:
+    """The inputs as Dask arrays, and what is known of them; vectors of sizes are read."""
+    given = {item.name: each(item, arguments[item.name]) for item in op.inputs}
+    known = {item.name: [_known(item, one, faults) for one in given[item.name]] for item in op.inputs}
+    arrays = read(op, known, faults)
     faults.raise_if_any()
-    return found
+    specs: dict[str, Any] = {}
+    for item in op.inputs:
+        one_of = replace(item, many=False)
+        some = [one if isinstance(one, Spec) else spec_at(op, one_of, one) for one in arrays[item.name]]
+        specs[item.name] = tuple(some) if item.many else some[0]
+    return {
+        name: [
+            one if isinstance(one, da.Array) else da.from_array(np.asarray(array), chunks=-1)
+            for one, array in zip(given[name], some, strict=True)
+        ]
+        for name, some in arrays.items()
+    }, specs
+
+
+def _known(item: Input, value: Any, faults: Faults) -> Any:
+    """What is known of a Dask array; other values as they are."""
+    name = item.name
+    if not isinstance(value, da.Array):
+        if kind_of(value) not in (None, NUMPY):
+            faults.add("VG030", name, wanted="be a Dask or NumPy array", got=type(value).__name__)
+        return value
+    if item.host:
+        _want_values(name, faults)
+    if np.isnan(value.shape).any():
+        remedy = f"Call {name}.compute_chunk_sizes() first."
+        faults.add("VG012", name, wanted="have known sizes", got="chunks of unknown size", remedy=remedy)
+    if dtype_of(value.dtype) is None:
+        faults.add("VG011", name, wanted="hold numbers", got=f"dtype {value.dtype}")
+    return Spec(dtype_of(value.dtype), value.shape)
 
 
 def _cells(*chunks: Array, op_name: str, attrs: Mapping[str, Any]) -> Any:
@@ -107,25 +126,8 @@ def _cells(*chunks: Array, op_name: str, attrs: Mapping[str, Any]) -> Any:
     return ordinary.execute(op, {**parts, **attrs})
 
 
-def _each(item: Input, value: Any) -> list[Any]:
-    return list(value) if item.many and isinstance(value, (list, tuple)) else [value]
-
-
 def _first(value: Any) -> Any:
     return value[0] if isinstance(value, (list, tuple)) and value else value
-
-
-def _lazy(op: Op, name: str, value: Any) -> Any:
-    faults = Faults(op.name)
-    if isinstance(value, np.ndarray):
-        return da.from_array(value, chunks=-1)
-    if not isinstance(value, da.Array):
-        faults.add("VG030", name, wanted="be a Dask or NumPy array", got=type(value).__name__)
-    elif np.isnan(value.shape).any():
-        remedy = f"Call {name}.compute_chunk_sizes() first."
-        faults.add("VG012", name, wanted="have known sizes", got="chunks of unknown size", remedy=remedy)
-    faults.raise_if_any()
-    return value
 
 
 def _chunks(problem: Problem, leading: Any) -> tuple[int, ...]:

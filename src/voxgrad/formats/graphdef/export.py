@@ -18,7 +18,6 @@ from voxgrad.formats.script import flattened, refuse_own
 from voxgrad.graph.block import Block, Output
 from voxgrad.graph.order import order
 from voxgrad.graph.page import Page
-from voxgrad.graph.values import to_array
 from voxgrad.kernels.element_types import dtype_of, numpy_type
 
 Array = np.ndarray[Any, Any]
@@ -61,7 +60,7 @@ def _nodes(page: Page, block: Block) -> Iterator[bytes]:
             if isinstance(source, Output):
                 inputs.append(f"{source.block.name}:{source.index}" if source.index else source.block.name)
                 continue
-            array = to_array(source.value, dtypes.named(source.dtype) or specs[item.name][at].dtype)
+            array = page.infer().arrays[block][item.name][at]
             name = f"{block.name}/{item.name}" + (f"_{at}" if item.many else "")
             yield _node(name, "Const", [], {"value": tensor_attr(array), "dtype": _type_attr(_type_of(array))})
             inputs.append(name)

@@ -74,11 +74,12 @@ def moved_to(array: np.ndarray[Any, Any], like: Array) -> Array:
     if not is_torch(like):
         return array_api_compat.array_namespace(like).asarray(array)
     torch = sys.modules["torch"]
+    dense = np.ascontiguousarray(array).copy()
     if dtype_of(array.dtype) is named("bfloat16"):
-        made = torch.from_numpy(np.ascontiguousarray(array).copy().view(np.int16)).view(torch.bfloat16)
+        made = torch.from_numpy(dense.view(np.int16)).view(torch.bfloat16)
     else:
-        made = torch.from_numpy(np.ascontiguousarray(array).copy()).reshape(array.shape)
-    return made.to(like.device)
+        made = torch.from_numpy(dense)
+    return made.reshape(array.shape).to(like.device)  # what is dense has one dimension at least
 
 
 def to_numpy(array: Any) -> np.ndarray[Any, Any]:
