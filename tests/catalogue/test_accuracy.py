@@ -24,6 +24,10 @@ def upper(a: Any, x: Any) -> Any:
     return mpmath.gammainc(a, x, mpmath.inf, regularized=True)
 
 
+def lower(a: Any, x: Any) -> Any:
+    return mpmath.gammainc(a, 0, x, regularized=True)
+
+
 def incomplete(a: Any, b: Any, x: Any) -> Any:
     return mpmath.betainc(a, b, 0, x, regularized=True)
 
@@ -35,6 +39,7 @@ def incomplete(a: Any, b: Any, x: Any) -> Any:
         ("Erfinv", {"x": BETWEEN}, "erfinv", (4, 4)),
         ("Erfc", {"x": FAR}, "erfc", (1, 64)),
         ("Digamma", {"x": POLES}, "digamma", (1, 256)),
+        ("Igamma", {"a": CHANCE.uniform(0.01, 1, 60), "x": CHANCE.uniform(0.9, 2.2, 60)}, lower, (1, 8)),
         ("Igammac", {"a": FIRST, "x": SECOND}, upper, (1, 144)),
         ("Betainc", {"a": FIRST, "b": SECOND, "x": SHARE}, incomplete, (1, 64)),
     ],

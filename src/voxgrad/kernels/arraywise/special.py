@@ -75,10 +75,20 @@ def _function(name: str) -> Any:
         arrays = [to_numpy(one) for one in inputs]
         # SciPy's single precision loses digits in the tails of functions of several numbers.
         wide = [one.astype(np.float64) for one in arrays] if len(arrays) > 1 else arrays
-        made = getattr(_scipy(run), _SCIPY[name])(*wide)
+        special = _scipy(run)
+        made = _igamma(special, *wide) if name == "igamma" else getattr(special, _SCIPY[name])(*wide)
         return _with_edges(run, name, inputs, moved_to(np.asarray(made, dtype=arrays[0].dtype), first))
 
     return function
+
+
+def _igamma(special: Any, a: Values, x: Values) -> Values:
+    """Where x is above 1 and a, SciPy takes it off 1 and loses places; the series of a + 2 and two terms do not."""
+    with np.errstate(all="ignore"):
+        first = np.exp(a * np.log(x) - x - special.gammaln(a + 1))
+        added = special.gammainc(a + 2, x) + first * (1 + x / (a + 1))
+    made: Values = np.where((x > 1) & (x <= 2) & (a > 0) & (a < x), added, special.gammainc(a, x))
+    return made
 
 
 for _name in _SCIPY:
