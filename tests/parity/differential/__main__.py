@@ -12,6 +12,7 @@ import sys
 import time
 
 from .child import TensorFlow
+from .coverage import table
 from .known import stale
 from .run import CALLS, PARTS, SEED, Report
 
@@ -23,6 +24,7 @@ def main() -> int:
     parser.add_argument("--calls", type=int, default=CALLS)
     parser.add_argument("--seeds", type=int, nargs="+", default=[SEED])
     parser.add_argument("--part", choices=tuple(PARTS), nargs="+", default=list(PARTS))
+    parser.add_argument("--coverage", action="store_true", help="what the calls reached, op by op")
     asked = parser.parse_args()
     tensorflow, total, started = TensorFlow(), Report(), time.monotonic()
     for seed in asked.seeds:
@@ -41,6 +43,8 @@ def main() -> int:
     if not asked.ops:
         for entry in stale(total.explained):
             print(f" stale  {entry}")
+    if asked.coverage:
+        print(table(total.reached))
     print(f"seeds {asked.seeds}: {total.calls} calls, {total.accepted} accepted by TensorFlow, {len(total.found)} "
           f"unexplained differences, {time.monotonic() - started:.0f} s")  # fmt: skip
     return 1 if total.found else 0

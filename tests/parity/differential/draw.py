@@ -22,6 +22,7 @@ from voxgrad.kernels.element_types import numpy_type
 from .values import STYLES, TEXTS, Array, random_array, text_array
 
 Shape = tuple[int, ...]
+Kernels = Sequence[dict[str, list[int]]]
 _BRACKETS = re.compile(r"\[[^\[\]]*\]")
 
 
@@ -37,9 +38,14 @@ def as_arrays(call: dict[str, Any]) -> dict[str, Any]:
 
 
 class Draw:
-    """One call in the making. `hints` are functions of a Draw, by argument; `types` restricts type variables."""
+    """One call in the making. `hints` are functions of a Draw, by argument.
 
-    def __init__(self, op: Op, seed: str, hints: dict[str, Callable[[Draw], Any]], smooth: bool = False):
+    `kernels` are the types, by type variable, of each kernel that there is to compare with: most calls are of one.
+    """
+
+    def __init__(
+        self, op: Op, seed: str, hints: dict[str, Callable[[Draw], Any]], smooth: bool = False, kernels: Kernels = ()
+    ):
         self.op, self.hints, self.smooth = op, hints, smooth
         self.random = random.Random(seed)
         self.rng = np.random.default_rng(self.random.getrandbits(63))
@@ -47,6 +53,10 @@ class Draw:
         self.types: dict[str, DType] = {}
         self.sizes: dict[str, Any] = {}
         self.style = "normal" if smooth else self.random.choice(STYLES)
+        if kernels and self.chance(0.9):
+            for variable, numbers in self.pick(*kernels).items():
+                if fit := [one for one in op.types.get(variable, ()) if one.enum in numbers and one.itemsize]:
+                    self.types[variable] = self.pick(*fit)
 
     # Arguments
 
@@ -82,6 +92,8 @@ class Draw:
     def _attribute(self, attr: Attr) -> Any:
         if attr.choices:
             return self.random.choice(attr.choices)
+        if attr.name in self.types:
+            return self.types[attr.name]
         if attr.kind == "type":
             return self.random.choice([one for one in self.op.types.get(attr.name, dtypes.ALL) if one.itemsize])
         made: dict[str, Callable[[], Any]] = {

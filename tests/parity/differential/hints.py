@@ -159,7 +159,7 @@ def _joined(axis_name: str, type_: Any) -> Hint:
         rank = d.integer(1, 3)
         axis, base = d.axis(rank), [d.size() for _ in range(rank)]
         values = []
-        for _ in range(d.integer(1 if axis_name == "axis" else 2, 3)):
+        for _ in range(d.integer(2, 3)):
             shape = list(base)
             shape[axis] = d.size()
             values.append(d.array(d.type("T"), shape))
@@ -231,8 +231,13 @@ def _gather(d: Draw) -> dict[str, Any]:
             "indices": d.ints(0, shape[axis] - 1, ids, "Tindices")}  # fmt: skip
 
 
+def _target(d: Draw) -> Shape:
+    """A shape to scatter into; most have cells."""
+    return tuple(max(size, 1) if d.chance(0.95) else size for size in d.shape(1, 4))
+
+
 def _places(d: Draw, shape: Shape) -> Any:
-    depth = d.integer(0, len(shape))
+    depth = d.integer(0 if d.chance(0.2) else 1, len(shape))
     outer = d.shape(1, 2) if d.chance(0.7) else (d.size(),)
     columns = [d.ints(0, shape[i] - 1, (*outer, 1), "Tindices") for i in range(depth)]
     return np.concatenate(columns, axis=-1) if columns else d.ints(0, 0, (*outer, 0), "Tindices")
@@ -245,11 +250,11 @@ def _scatter(d: Draw, shape: Shape) -> dict[str, Any]:
 
 
 def _scatter_into(name: str) -> Hint:
-    return lambda d: {name: d.array(d.type("T"), shape := d.shape(1, 3)), **_scatter(d, shape)}
+    return lambda d: {name: d.array(d.type("T"), shape := _target(d)), **_scatter(d, shape)}
 
 
 def _scatter_nd(d: Draw) -> dict[str, Any]:
-    shape = d.shape(1, 3)
+    shape = _target(d)
     return {"shape": d.vector(shape, "Tindices"), **_scatter(d, shape)}
 
 
@@ -349,6 +354,7 @@ hint(
     t=of_type("t", lambda d: d.sizes.setdefault("base", d.shape())),
     **{name: lambda d: d.array(d.type("T"), d.pick((), sh(d, "t"))) for name in ("clip_value_min", "clip_value_max")},
 )
+hint("ApproximateEqual", y=of_type("y", lambda d: sh(d, "x") if d.chance(0.9) else d.shape()))
 hint("Cross", a=of_type("a", lambda d: (*d.sizes.setdefault("...", d.shape(0, 2)), 3)))
 _WIDE = {"T": lambda d: dtypes.COMPLEX64 if d.type("T").itemsize == 4 else dtypes.COMPLEX128}
 hint("Complex", Tout=_WIDE["T"])
@@ -520,9 +526,12 @@ _NUMBERS = (b"0", b"12", b"-7", b"3.5", b"1e3", b"nan", b"-inf", b" 4 ", b"+5", 
 hint("StringToNumber", string_tensor=lambda d: d.texts(*(_NUMBERS if d.chance(0.7) else ())))
 hint("DecodeRaw", bytes=lambda d: d.texts(*d.pick((b"12345678", b"abcdefgh"), (b"0123456789abcdef",), (b"ab",), (b"",),
                                                   (b"1234", b"12345678"))))  # fmt: skip
-_ROWS = (b"1,2,3", b"4,5,6", b",,", b"1.5,x,7", b'"a",2,"c,d"', b"-1,-2,", b"1,2", b"NA,2,3")
-hint("DecodeCSV", records=lambda d: d.texts(*_ROWS), na_value=lambda d: d.pick("", "NA"),
-     field_delim=lambda d: d.pick(",", ",", ";"), select_cols=lambda d: d.pick([], [], [0, 2], [1]),
+_ROWS = (b"1,2,3", b"4,5,6", b",,", b"-1,-2,", b"NA,2,3", b'"7",8,9')
+_ODD_ROWS = (*_ROWS, b"1.5,x,7", b'"a",2,"c,d"', b"1,2", b'a"b,2,3', b'"a"b,2,3', b'1,2,"3', b"1,2,3\n", b'"x""y",2,3',
+             b"\n1,\r2,3", b"\xff,2,3", b'"a\nb",2,3', b'"NA",2,3', b"1,2,3,", b" 1, 2 ,3")  # fmt: skip
+hint("DecodeCSV", records=lambda d: d.texts(*(_ROWS if d.chance(0.7) else _ODD_ROWS)),
+     na_value=lambda d: d.pick("", "NA"), field_delim=lambda d: "," if d.chance(0.9) else ";",
+     select_cols=lambda d: d.pick([], [], [0, 2], [1]),
      record_defaults=lambda d: [d.array(d.type("OUT_TYPE", fresh=True), d.pick((1,), (1,), (0,), ()), "integers")
                                 for _ in range(len(d["select_cols"]) or 3)])  # fmt: skip
 hint("AsString", precision=lambda d: d.pick(-1, -1, 0, 3), width=lambda d: d.pick(-1, -1, 8), fill=lambda d: d.pick(
@@ -540,7 +549,8 @@ def _cut(d: Draw) -> dict[str, Any]:
 
 
 hint("Substr", **{"": _cut})
-hint("DecodeBase64", input=lambda d: d.texts(b"YWJj", b"YWI=", b"YWI", b"YQ", b"_-8", b"", b"Y", b"+/8="))
+hint("DecodeBase64", input=lambda d: d.texts(b"YWJj", b"YWI=", b"YWI", b"YQ", b"_-8", b"", *(
+    (b"Y", b"+/8=") if d.chance(0.3) else ())))  # fmt: skip
 hint("ShardedFilename", "ShardedFilespec", shard=lambda d: d.number(d.integer(0, 3)),
      num_shards=lambda d: d.number(d.integer(3, 9)))  # fmt: skip
 hint("CheckNumerics", tensor=lambda d: d.array(d.type("T"), d.shape(), d.pick("normal", "normal", "special")),

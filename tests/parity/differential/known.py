@@ -75,6 +75,11 @@ special = _of_parts(lambda size, limit: ~np.isfinite(size) | (size > 0.4 * float
 """Infinite, NaN or near the largest number."""
 
 
+def is_nan(array: Any) -> Any:
+    """No number."""
+    return np.isnan(array.astype(np.float64)) if array.dtype.name in _LIMITS else np.zeros(array.shape, bool)
+
+
 def below_cut(array: Any) -> Any:
     """Negative numbers with -0 for an imaginary part."""
     return (array.real < 0) & (array.imag == 0) & np.signbit(array.imag)
@@ -176,17 +181,34 @@ def equal_priorities(job: Job) -> bool:
     return any(count > 1 for count in Counter(one for ranks in put for one in ranks.tolist()).values())
 
 
-def dilated(job: Job) -> bool:
-    """A convolution with holes."""
-    return any(one != 1 for one in job["call"].get("dilations", ()))
-
-
-def other_output(job: Job, ours: Any, theirs: Any) -> bool:
-    """The orig_output of a max-pool gradient is not the pool of its orig_input."""
+def pooled_again(job: Job) -> Job:
+    """The orig_output that a max-pool gradient should have been given."""
     call = job["call"]
     attrs = {attr.name: call[attr.name] for attr in OPS["MaxPool"].attrs}
-    made = pooled("MaxPool", call["orig_input"], attrs)
-    return not np.array_equal(made.astype(np.float64), call["orig_output"].astype(np.float64), equal_nan=True)
+    return {"orig_output": pooled("MaxPool", call["orig_input"], attrs)}
+
+
+def without_holes(job: Job) -> Job:
+    """Dilations of 1."""
+    return {"dilations": [1] * len(job["call"]["dilations"])}
+
+
+def with_arguments(job: Job, changed: Job) -> Job:
+    """The call with other arguments."""
+    return {**job, "call": job["call"] | changed}
+
+
+def as_with(changed: Callable[[Job], Job], or_so: Where | None = None) -> Cells:
+    """Cells that are as here with other arguments, or differ from that as `or_so` says."""
+
+    def cells(job: Job, ours: Any, theirs: Any) -> list[Any]:
+        made = [np.zeros(one.shape, bool) for one, _ in _pairs(ours, theirs)]
+        for index, (one, two) in enumerate(_pairs(here.answer(with_arguments(job, changed(job))), theirs)):
+            if one.shape == two.shape == made[index].shape:
+                made[index] = ~_far(one, two) if or_so is None else ~_far(one, two) | or_so(job, one, two)
+        return made
+
+    return cells
 
 
 def _flush(value: Any, test: Test) -> Any:
@@ -204,24 +226,23 @@ def _flush(value: Any, test: Test) -> Any:
         return np.where(test(value), value * np.zeros((), value.dtype), value)  # of their sign
 
 
-def _without(job: Job, test: Test) -> Job:
-    """Our answer to a call without the numbers that pass a test."""
-    return here.answer({**job, "call": {name: _flush(value, test) for name, value in job["call"].items()}})
+def _without(test: Test) -> Callable[[Job], Job]:
+    """The arguments of a call without the numbers that pass a test."""
+    return lambda job: {name: _flush(value, test) for name, value in job["call"].items()}
 
 
 def flushed(job: Job, ours: Any, theirs: Any) -> list[Any]:
     """Cells that are as here where numbers around the smallest normal one, or those below it, are taken for 0."""
-    made = [np.zeros(one.shape, bool) for one, _ in _pairs(ours, theirs)]
-    for test in (denormal, small) if has(small)(job) else ():
-        for index, (zero, two) in enumerate(_pairs(_without(job, test), theirs)):
-            if zero.shape == two.shape == made[index].shape:
-                made[index] = made[index] | ~_far(zero, two)
-    return made
+    tests = (denormal, small) if has(small)(job) else ()
+    masks = [as_with(_without(test))(job, ours, theirs) for test in tests]
+    return [np.any(same, axis=0) for same in zip(*masks, strict=True)] if masks else [
+        np.zeros(one.shape, bool) for one, _ in _pairs(ours, theirs)]  # fmt: skip
 
 
 def other_shape(job: Job, ours: Any, theirs: Any) -> bool:
     """The result has the shape that it has here where numbers below the smallest normal one are taken for 0."""
-    pairs = list(_pairs(_without(job, denormal), theirs)) if has(denormal)(job) else []
+    flat = with_arguments(job, _without(denormal)(job))
+    pairs = list(_pairs(here.answer(flat), theirs)) if has(denormal)(job) else []
     return bool(pairs) and all(one.shape == two.shape and not _far(one, two).any() for one, two in pairs)
 
 
@@ -297,10 +318,46 @@ def stopped_statistics(job: Job, ours: Any, theirs: Any) -> bool:
     return bool((np.abs(apart) <= rough).all() and (np.abs(whole.mean(over, keepdims=True)) <= rough).all())
 
 
-def beside_nan(job: Job, one: Any, two: Any) -> Any:
-    """Cells of a pool, or of its gradient, whose sample and channel have a NaN in the input."""
-    data = job["call"].get("orig_input", job["call"].get("input")).astype(np.float64)
-    return np.broadcast_to(np.isnan(data).any(axis=tuple(range(1, data.ndim - 1)), keepdims=True), one.shape)
+def windows_with(test: Test) -> Where:
+    """Windows of a pool that have a cell which passes a test; in a gradient, all cells of that sample and channel."""
+
+    def where(job: Job, one: Any, two: Any) -> Any:
+        call, name = job["call"], "MaxPool3D" if "3D" in job["op"] else "MaxPool"
+        found = test(call.get("orig_input", call.get("input")))
+        if re.search("Pool(3D)?Grad$", job["op"]):
+            space = tuple(axis for axis, name in enumerate(call["data_format"]) if name not in "NC")
+            return np.broadcast_to(found.any(axis=space, keepdims=True), one.shape)
+        attrs = {attr.name: call[attr.name] for attr in OPS[name].attrs if attr.name in call}
+        return pooled(name, found.astype(np.float32), attrs) > 0
+
+    return where
+
+
+def rows_with_nan(job: Job, one: Any, two: Any) -> Any:
+    """The largest of rows in which something is NaN."""
+    return np.broadcast_to(is_nan(job["call"]["input"]).any(axis=-1, keepdims=True), one.shape)
+
+
+def below_normal(job: Job, one: Any, two: Any) -> Any:
+    """Cells of two numbers that both lie below the smallest normal one, and are not both 0."""
+    x, y = (job["call"][name] for name in ("x", "y"))
+    return np.broadcast_to((denormal(x) | (x == 0)) & (denormal(y) | (y == 0)) & ((x != 0) | (y != 0)), one.shape)
+
+
+def square_beyond(job: Job, one: Any, two: Any) -> Any:
+    """Cells of a y whose square leaves the type."""
+    y = job["call"]["y"]
+    return np.broadcast_to(_of_parts(lambda size, limit: size > float(limit.max) ** 0.5)(y), one.shape)
+
+
+def negative_norm(job: Job, one: Any, two: Any) -> Any:
+    """Cells of a normalisation by a sum that is not positive; in a gradient, their rows."""
+    call = job["call"]
+    data, radius = call.get("input_image", call.get("input")).astype(np.float64), call["depth_radius"]
+    squares = np.pad(data**2, [(0, 0)] * 3 + [(radius, radius)])
+    sums = np.lib.stride_tricks.sliding_window_view(squares, 2 * radius + 1, axis=-1).sum(-1)
+    found = call["bias"] + call["alpha"] * sums <= 0
+    return found if job["op"] == "LRN" else np.broadcast_to(found.any(axis=-1, keepdims=True), one.shape)
 
 
 Condition = Callable[[Job, dict[str, Any], dict[str, Any]], bool]
@@ -340,16 +397,19 @@ _ADDING = "|".join(
 
 KNOWN = (
     # What its CPU does not have
-    Known(".*", "accepted", "Its CPU kernels have one layout, no holes and no groups in gradients.",
-          r"only supports? ?(the )?N|dilation rates|dilated rates|grouped convolutions|is_training=False only support"),
+    Known(".*", "accepted", "Its CPU kernels have no holes and no groups in gradients.",
+          r"dilation rates|dilated rates|grouped convolutions"),
     Known("Conv3D.*", "accepted", "Its CPU kernels have no groups in three dimensions.",
           "must match last dimension of input|must have the same number of channels"),
     Known("Conv2DBackpropFilter", "accepted", "Its CPU kernel has no groups and does not say so.",
           "filter_size does not have enough elements"),
     Known("MaxPool3D(Grad)?", "accepted", "Its declaration leaves out float64, integers and mixed types.",
           "not in the list of allowed values|cannot compute"),
-    Known("Depthwise.*Backprop.*", "accepted|value", "Its gradients take holes for none.",
-          condition=when(dilated)),
+    Known("Depthwise.*Backprop.*", "accepted|refused", "Its gradients take holes for none, and so other sizes fit.",
+          condition=lambda job, ours, theirs: ("error" in theirs) == ("error" in here.answer(
+              with_arguments(job, without_holes(job))))),
+    Known("Depthwise.*Backprop.*", "value", "Its gradients take holes for none.",
+          cells=as_with(without_holes, unbounded)),
     Known("ComplexAbs", "accepted", "Real, Imag and Angle have no kernel for another precision there either.",
           "Signature mismatch"),
     Known(".*", "accepted|script", "It ends its process on a check that a user cannot see.", "aborted the process"),
@@ -360,15 +420,18 @@ KNOWN = (
           "Its kernels broadcast, which its shape functions deny: a graph gets the shape of y.", "VG012|VG001"),
     Known("AvgPool(3D)?Grad", "refused", "It does not compare the gradient with the pool, and reads past it.",
           "VG012|VG007"),
-    Known("(Avg|Max)Pool(Grad|GradGrad)?", "refused", "It does not look at windows and strides that it does not use.",
+    Known("AvgPool(3D)?Grad", "refused", "It looks at nothing where nothing is returned.", "VG016", empty),
+    Known("(Avg|Max)Pool(3D)?(Grad|GradGrad)?", "refused", "It does not look at windows and strides that it does not "
+          "use.",
           r"VG00[67] \w+: (ksize|strides)\["),
     Known("MaxPool.*", "refused", "It does not look at explicit_paddings beside another padding.",
           "explicit_paddings must be empty unless"),
-    Known("MaxPoolGrad", "value", "It pools again instead of looking at orig_output.", condition=other_output),
+    Known("MaxPoolGrad", "value", "It pools again instead of looking at orig_output.", cells=as_with(pooled_again)),
     Known("DepthwiseConv2dNative.*", "accepted", "Its kernels have equal strides only.", "equal length strides"),
     Known("Depthwise.*", "refused", "It does not look at the length of dilations, nor at those of other axes.",
           "dilations"),
-    Known("Depthwise.*|Conv2D.*", "refused", "A filter without taps sums nothing; Conv3D refuses it there too.",
+    Known("Depthwise.*|Conv2D.*|Conv3DBackprop.*", "refused", "A filter without taps sums nothing; Conv3D refuses it "
+          "there too.",
           "VG017"),
     Known("FusedBatchNorm.*", "refused", "It does not look at statistics that it does not use.",
           r"VG01[23] \w+: (mean|variance|reserve_space_\d) "),
@@ -403,22 +466,26 @@ KNOWN = (
     Known(_ADDING, "value", "Infinities and overflow: what meets first decides between infinity and NaN; its products "
           "multiply padding too.", condition=when(has(special)), cells=each(unbounded)),
     Known("Rsqrt", "value", "On the cut it does not look at the sign of a zero.", cells=from_cells(below_cut)),
+    Known("SigmoidGrad", "value", "Its vector unit multiplies in another order than the rest: one of them overflows.",
+          cells=each(square_beyond)),
+    Known("Atan2", "value", "Of two numbers below the smallest normal one it takes the diagonal.",
+          cells=each(below_normal)),
     Known("FloorDiv", "value", "A quotient below the smallest normal number is 0 there before it is rounded down.",
           cells=each(denormal_quotient)),
     Known("AvgPool3D", "value", "It takes the lowest number for padding.",
-          condition=when(has(lambda array: _parts(array) == -float(_LIMITS[array.dtype.name].max)))),
-    Known("MaxPool.*", "value", "NaN is compared with others: no order.", cells=each(beside_nan)),
+          cells=each(windows_with(lambda array: _parts(array) == -float(_LIMITS[array.dtype.name].max)))),
+    Known("MaxPool.*", "value", "NaN is compared with others: no order.", cells=each(windows_with(is_nan))),
     Known("LRN|LRNGrad", "value", "It computes half in half, where squares of 256 overflow.",
           cells=each(square_overflow)),
+    Known("LRN|LRNGrad", "value", "A power of a negative number is exp of a logarithm there, also that of 0.",
+          cells=each(negative_norm)),
     Known("LRN|LRNGrad", "value", "A power without end is exp of 0 times infinity there, and a gradient of 0 is not "
           "multiplied by NaN.", condition=lambda job, ours, theirs: not all(np.isfinite(
               job["call"][name]) for name in ("bias", "alpha", "beta"))),
-    Known("ClipByValue", "value", "It clips complex numbers part by part, or by whatever its vector unit compares.",
-          condition=when(is_complex)),
     Known("TopK|TopKV2", "value|first|second", "Without sorted the order is open.",
           condition=lambda job, ours, theirs: not job["call"]["sorted"]),
     Known("TopK|TopKV2", "value", "NaN is compared with others: no order.",
-          condition=when(has(_of_parts(lambda size, limit: np.isnan(size))))),
+          cells=each(rows_with_nan)),
     Known("FusedBatchNorm(V2|V3)?", "value", "Outside of training, and of an empty batch, it leaves its reserves as "
           "they were in memory.", "output [34]",
           lambda job, ours, theirs: not job["call"]["is_training"] or job["call"]["x"].size == 0),
@@ -459,7 +526,11 @@ def _by_cells(job: Job, ours: Any, theirs: Any, entries: list[Known]) -> str:
     pairs = list(_pairs(ours, theirs))
     if any(one.shape != two.shape for one, two in pairs):
         return ""
-    left, used = [_far(one, two) for one, two in pairs], list[Known]()
+    apart, used = job.get("apart", {}), list[Known]()
+    left = [_far(*pair) & apart.get(index, True) for index, pair in enumerate(pairs)]
+    if apart and not any(bool(far.any()) for far in left):
+        # Only small differences: a part of a sum was flushed, say.
+        left = [apart.get(index, far) for index, far in enumerate(left)]
     for known in entries:
         masks = [] if known.cells is None else known.cells(job, ours, theirs)
         if any(bool((far & mask).any()) for far, mask in zip(left, masks, strict=True)):

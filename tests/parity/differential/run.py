@@ -16,8 +16,9 @@ from voxgrad.catalog.registry import OPS
 
 from . import ours as here
 from .child import TensorFlow
-from .compare import difference
-from .draw import Draw, as_arrays
+from .compare import NO_KERNEL, difference
+from .coverage import Reach
+from .draw import Draw, Kernels, as_arrays
 from .hints import HINTS
 from .known import explain
 from .scripts import FAMILIES
@@ -42,29 +43,47 @@ class Report:
     accepted: int = 0
     found: list[str] = field(default_factory=list)
     explained: Counter[str] = field(default_factory=Counter)
+    reached: dict[str, Reach] = field(default_factory=dict)
 
     def add(self, other: Report) -> None:
         """Join another report."""
         self.calls, self.accepted = self.calls + other.calls, self.accepted + other.accepted
         self.found += other.found
         self.explained += other.explained
+        for name, reach in other.reached.items():
+            self.reached.setdefault(name, Reach()).add(reach)
+
+    def note(self, job: Job, ours: Job, theirs: Job) -> None:
+        """Count an answered call."""
+        self.calls += 1
+        self.accepted += not _refused(theirs)
+        if job["kind"] == "run":
+            computed = not _refused(ours) and not _refused(theirs)
+            no_kernel = any(words in theirs.get("error", "") for words in NO_KERNEL)
+            self.reached.setdefault(job["op"], Reach()).note(job, computed, no_kernel)
 
 
-def jobs_of(name: str, seed: int, calls: int) -> list[Job]:
+def _refused(answer: Job) -> bool:
+    return any("error" in one for one in (answer, *answer.get("steps", ())))
+
+
+def jobs_of(name: str, seed: int, calls: int, kernels: Kernels = ()) -> list[Job]:
     """Calls of an op; a third of them broken."""
     made = []
     for number in range(calls):
         label = f"{name}/{seed}/{number}"
-        call = Draw(OPS[name], label, HINTS.get(name, {})).call()
-        if number % 3 == 2:
+        call = Draw(OPS[name], label, HINTS.get(name, {}), kernels=kernels).call()
+        broken = number % 3 == 2
+        if broken:
             call = spoiled(OPS[name], call, label)
-        made.append({"op": name, "call": as_arrays(call), "kind": "run", "label": label})
+        made.append({"op": name, "call": as_arrays(call), "kind": "run", "label": label, "broken": broken})
     return made
 
 
 def run_op(tensorflow: TensorFlow, name: str, seed: int, calls: int) -> Report:
     """Results and refusals of an op."""
-    return _run(tensorflow, jobs_of(name, seed, calls), lambda *found: [difference(*found, _asked(tensorflow))])
+    jobs = jobs_of(name, seed, calls, tensorflow.ask({"op": name, "kind": "kernels"})[0]["outputs"])
+    return _run(tensorflow, jobs, lambda *found: [difference(*found, _asked(tensorflow))])
 
 
 def run_slopes(tensorflow: TensorFlow, name: str, seed: int, calls: int) -> Report:
@@ -92,8 +111,7 @@ def _run(tensorflow: TensorFlow, jobs: list[Job], differences: Callable[[Job, Jo
         warnings.simplefilter("ignore")
         mine = [run_script(job) if job["kind"] == "script" else here.answer(job) for job in jobs]
         for job, ours, theirs in zip(jobs, mine, tensorflow.answers(), strict=True):
-            report.calls += 1
-            report.accepted += not any("error" in answer for answer in (theirs, *theirs.get("steps", ())))
+            report.note(job, ours, theirs)
             for found in filter(None, differences(job, ours, theirs)):
                 reason = explain(job, ours, theirs, found)
                 if reason:

@@ -2,7 +2,8 @@
 """Answers a job with TensorFlow. A job is a dict: `op`, `call`, and what is asked of it.
 
 `kind` is "run" (results), "graph" (would a graph take it?), "wide" (results with floats in float64), "gradient" (of the
-weighted sum of the results, and of the weighted sum of that), "script" (steps in a session) or "wide script".
+weighted sum of the results, and of the weighted sum of that), "script" (steps in a session), "wide script" or
+"kernels" (which types those of the CPU take).
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework import kernels as registered
 
 from tests.vectors.catalogue.tensorflow_run import _numpy, weighted
 from voxgrad.catalog.dtypes import COMPLEX128, FLOAT32, FLOAT64, DType
+from voxgrad.catalog.model import Side
 from voxgrad.catalog.registry import OPS
 
 from .scripts import Step, Wire
@@ -86,8 +89,40 @@ def _run(job: dict[str, Any]) -> dict[str, Any]:
         job = {**job, "op": "TopKV2", "call": call}
     if job["op"] in GRAPH_ONLY:
         return _graph(job)
-    made = getattr(tf.raw_ops, job["op"])(**arguments(job["op"], job["call"]))
+    try:
+        made = getattr(tf.raw_ops, job["op"])(**arguments(job["op"], job["call"]))
+    except tf.errors.OpError as error:
+        if re.search(ONE_LAYOUT, str(error)) and job["call"]["data_format"] in _CHANNELS_LAST:
+            return _channels_last(job)
+        raise
     return {"outputs": [_numpy(one) for one in _listed(made)]}
+
+
+ONE_LAYOUT = r"only support(s|ed)? ?(the |for )?N"
+"""How kernels refuse tensors with their channels in front."""
+_CHANNELS_LAST = {"NCHW": "NHWC", "NCDHW": "NDHWC"}
+
+
+def _channels_last(job: dict[str, Any]) -> dict[str, Any]:
+    """The same call with its channels behind, as the CPU has it, and its results turned back."""
+    op, layout = OPS[job["op"]], job["call"]["data_format"]
+    rank = len(layout)
+    order = [0, *range(2, rank), 1]
+    call = {**job["call"], "data_format": _CHANNELS_LAST[layout]}
+    for item in op.inputs:
+        value = call[item.name]
+        if item.layout == "data" and value.ndim == rank:
+            call[item.name] = value.transpose(order)
+        elif item.host and item.side is Side.CELLS and value.shape == (rank,):
+            call[item.name] = value[order]
+    for attr in op.attrs:
+        if attr.kind == "ints" and len(call[attr.name]) in (rank, 2 * rank):
+            # One number per dimension, or two: cells before and behind.
+            call[attr.name] = np.reshape(call[attr.name], (rank, -1))[order].ravel().tolist()
+    made = _run({**job, "call": call})["outputs"]
+    back = [0, rank - 1, *range(1, rank - 1)]
+    return {"outputs": [one.transpose(back) if item.layout == "data" and one.ndim == rank else one
+                        for item, one in zip(op.outputs, made, strict=True)]}  # fmt: skip
 
 
 def _widened(value: Any, to: dict[str, DType] = _DOUBLE) -> Any:
@@ -228,5 +263,13 @@ def _session_run(session: Any, tensors: list[Any], patience: int) -> list[Any]:
     return made
 
 
+def _kernels(job: dict[str, Any]) -> dict[str, Any]:
+    """By type variable the numbers of the types that each kernel takes."""
+    found = registered.get_registered_kernels_for_op(job["op"]).kernel
+    limits = [{one.name: list(one.allowed_values.list.type) for one in kernel.constraint}
+              for kernel in found if kernel.device_type in ("CPU", "DEFAULT")]  # fmt: skip
+    return {"outputs": limits}
+
+
 KINDS: dict[str, Any] = {"run": _run, "wide": _wide, "graph": _graph, "gradient": _gradient, "script": _script,
-                         "wide script": _wide_script}  # fmt: skip
+                         "wide script": _wide_script, "kernels": _kernels}  # fmt: skip
