@@ -22,6 +22,7 @@ class Machine:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path, tools: tuple[str, ...] = ("npm", "apt-get")):
         self.commands: list[list[str]] = []
+        self.built: list[str] = []
         self.script = runpy.run_path(str(ROOT / "run"), run_name="script")
         functions = self.script["test"].__globals__
         for name in ("tests", "web", "pyproject.toml", "setup.py"):
@@ -31,9 +32,13 @@ class Machine:
         monkeypatch.chdir(ROOT)
         monkeypatch.delenv("CHROMIUM", raising=False)
         monkeypatch.setattr(subprocess, "run", self._run)
-        monkeypatch.setitem(functions, "kernels", lambda kind="": folder / "library")
+        monkeypatch.setitem(functions, "kernels", self._kernels)
         monkeypatch.setitem(functions, "ROOT", folder)
         monkeypatch.setattr(functions["shutil"], "which", lambda name: name if name in tools else None)
+
+    def _kernels(self, kind: str = "", sets: list[str] | None = None) -> Path:
+        self.built.append(kind or " ".join(sets or ["all"]))
+        return ROOT / "library"
 
     def _run(self, command: list[str], **_: Any) -> Any:
         self.commands.append(list(map(str, command)))
@@ -105,3 +110,13 @@ def test_random_calls_are_the_same_in_parity_and_others_every_day_alone(
     assert seeds[0] is None and int(seeds[1] or 0) > 739_000 and seeds[2] is None
     assert machine.script["LANES"]["--parity"].marker == "parity and not slow"
     assert "run test --parity" in (ROOT / ".ci/run").read_text()
+
+
+def test_the_library_is_built_beside_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    machine = Machine(monkeypatch, tmp_path)
+    monkeypatch.setattr(machine.script["native"], "needed", lambda: ["avx2"])
+    for command in ("demo", "studio"):
+        machine.script[command]([])
+    machine.test("tests/formats")
+    machine.test("--sanitize=thread")
+    assert machine.built == ["avx2", "avx2", "all", "thread"]
