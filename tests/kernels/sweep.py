@@ -628,7 +628,7 @@ def main(arguments: Sequence[str]) -> int:
             for job in [pool.submit(share, k, options.jobs) for k in range(options.jobs)]:
                 report.add(job.result())
     isas = sorted({isa for isa, *_ in report.seen}, key=cpu.ISA_NAMES.index)
-    gaps = [] if options.case is not None else report.gaps(isas)
+    gaps = [] if options.shapes or options.case is not None else report.gaps(isas)
     if options.paths:
         print_paths(report)
     for line in [*report.faults[:20], *gaps]:
