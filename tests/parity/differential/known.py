@@ -446,6 +446,9 @@ KNOWN = (
           "without rows"),
     Known(".*Queue.*", r"step \w+ QueueDequeue", "Of entries of one priority it takes any; here the first that came.",
           condition=when(equal_priorities)),
+    Known("ScatterNd|ScatterNdNonAliasingAdd|TensorScatter.*", "accepted", "Its shapes take a vector of indices for "
+          "one position, its kernels for many: no call passes both.", "[Dd]imensions",
+          when(attribute("indices", lambda places: places.ndim == 1))),
     Known("TensorArray.*", "script", "It does not compare the shapes of tensors without elements.", "of one shape"),
     Known("Save|Restore|SaveV2|RestoreV2", "step s ", "Not here: Save keeps numbers, no texts.", "hold numbers"),
     # Numbers

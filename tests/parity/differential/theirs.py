@@ -92,7 +92,7 @@ def _run(job: dict[str, Any]) -> dict[str, Any]:
     try:
         made = getattr(tf.raw_ops, job["op"])(**arguments(job["op"], job["call"]))
     except tf.errors.OpError as error:
-        if re.search(ONE_LAYOUT, str(error)) and job["call"]["data_format"] in _CHANNELS_LAST:
+        if re.search(ONE_LAYOUT, str(error)) and job["call"].get("data_format") in _CHANNELS_LAST:
             return _channels_last(job)
         raise
     return {"outputs": [_numpy(one) for one in _listed(made)]}
