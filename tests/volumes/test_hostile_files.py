@@ -15,6 +15,7 @@ import pytest
 
 import voxgrad as vg
 from tests.volumes.test_stores import library, numbers, write_slice
+from voxgrad.formats.tensor_files import read_array
 from voxgrad.volumes.stores import open_volume, save_volume
 
 NAMES = ["a.npy", "a.npz", "a.zarr", "a.ome.zarr", "a.nii", "a.nii.gz", "a.tif", "a.ome.tif", "a.h5", "a.dcm"]
@@ -125,14 +126,17 @@ def test_a_zarr_array_cannot_name_pickle(tmp_path: Path, place: str) -> None:
     assert not mark.exists()
 
 
-def test_sizes_that_no_file_has(tmp_path: Path) -> None:
+def test_headers_that_no_array_has(tmp_path: Path) -> None:
+    """Sizes without end, more axes than NumPy has, brackets and texts that are not closed; also where it is fed."""
     header = "{'descr': '<f4', 'fortran_order': False, 'shape': (%s), }"
-    for at, shape in enumerate(["-1, 2, 2", "1000000, 1000000, 1000000", "2, 2, 10**9", "9" * 30 + ", 1, 1"]):
+    shapes = ["-1, 2, 2", "1000000, 1000000, 1000000", "2, 2, 10**9", "9" * 30 + ", 1, 1", "1, " * 70, "(2, 2, 2", "'2"]
+    for at, shape in enumerate(shapes):
         text = (header % shape).ljust(117).encode() + b"\n"
         path = tmp_path / f"{at}.npy"
         path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + bytes(64))
-        with pytest.raises(vg.VoxgradError, match=path.name):
-            open_volume(path)
+        for read in (open_volume, lambda path: read_array(str(path))):
+            with pytest.raises(vg.VoxgradError, match=f"{path.name}|open_volume"):
+                read(path)
 
 
 def test_nifti_sizes(tmp_path: Path) -> None:

@@ -18,9 +18,10 @@ import ml_dtypes
 import numpy as np
 
 from voxgrad.arrays.limits import current_limit
-from voxgrad.errors import Fault, VoxgradError
+from voxgrad.errors import Fault, VoxgradError, show
 
 Array = np.ndarray[Any, Any]
+MAX_RANK = 64
 _MAX_HEADER = 10_000
 """As NumPy has it."""
 
@@ -75,7 +76,7 @@ def read_header(stream: IO[bytes], size: int, name: str) -> tuple[tuple[int, ...
         # NumPy reads as much as is told here, and complains afterwards.
         head = stream.read(min(int.from_bytes(length, "little"), _MAX_HEADER + 1))
         shape, fortran, dtype = read(io.BytesIO(length + head), max_header_size=_MAX_HEADER)
-    except (ValueError, KeyError, EOFError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
+    except Exception as error:  # NumPy raises whatever its parser of Python does
         header_error = str(error) or type(error).__name__
     if header_error is not None:
         raise bad_file(name, "be a .npy file of version 1 or 2", header_error.splitlines()[0][:120])
@@ -83,8 +84,10 @@ def read_header(stream: IO[bytes], size: int, name: str) -> tuple[tuple[int, ...
         raise bad_file(
             name, "hold numbers", f"dtype {dtype}", "Arrays of Python objects need pickle, which is not read."
         )
+    if len(shape) > MAX_RANK or min(shape, default=0) < 0:
+        raise bad_file(name, f"have at most {MAX_RANK} dimensions, of 0 cells or more", f"shape {show(list(shape))}")
     wanted = math.prod(shape) * dtype.itemsize
-    if stream.tell() + wanted > size or min(shape, default=0) < 0:
+    if stream.tell() + wanted > size:
         got = f"{size - stream.tell():,} for shape {list(shape)}"
         raise bad_file(name, f"hold {wanted:,} bytes of data", got, "The file is cut off.")
     return shape, fortran, _known(dtype, name)
@@ -132,7 +135,7 @@ def read_member(path: Path, info: zipfile.ZipInfo) -> Array:
     try:
         with zipfile.ZipFile(path) as archive, archive.open(info) as stream:
             return read_npy(stream, info.file_size, f"{path}:{info.filename}")
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, UnicodeError) as error:
         raise bad_file(path, "be a .npz file", error) from None
 
 

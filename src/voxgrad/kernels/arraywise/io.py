@@ -12,6 +12,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from tokenize import TokenError
 from typing import IO, Any
 
 import numpy as np
@@ -294,7 +295,7 @@ def _load(run: Run, name: str, keys: list[str], types: list[DType]) -> list[Arra
             with zipfile.ZipFile(file) as archive:
                 known = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
                 return [_member(run, archive, known, key, dtype) for key, dtype in zip(keys, types, strict=True)]
-        except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
+        except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, TokenError) as error:
             if isinstance(error, VoxgradError):
                 raise
             run.fail("file_pattern", wanted="be a file that Save wrote", got=f"{name}: {error}", code="VG053")
