@@ -12,15 +12,18 @@ TensorFlow's arguments. torch tensors keep their gradients, to any order.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from voxgrad import raw_ops
+from voxgrad.arguments import checked
 from voxgrad.arrays.kinds import is_instance
 from voxgrad.arrays.plain import Padding, Three, padding_text, three, transposed_sizes
 from voxgrad.catalog.problem import DATA_FORMATS
-from voxgrad.errors import Fault, InvalidArgumentError
+from voxgrad.errors import Fault, InvalidArgumentError, safe_repr
 
 
+@checked
 def conv3d(
     input: Any, filter: Any, bias: Any = None, *, strides: Three = 1, padding: Padding = "SAME", dilations: Three = 1,
     data_format: str = "NDHWC",
@@ -38,6 +41,7 @@ def conv3d(
     return _with_bias(made, bias, data_format)
 
 
+@checked
 def conv3d_transpose(
     input: Any, filter: Any, bias: Any = None, *, strides: Three = 1, padding: Padding = "SAME",
     output_padding: Three = 0, dilations: Three = 1, groups: int = 1, data_format: str = "NDHWC",
@@ -52,7 +56,7 @@ def conv3d_transpose(
     if _is_torch(input):
         return _torch().conv3d_transpose(input, filter, bias, output_padding=output_padding, groups=groups, **given)
     function, last = "nn.conv3d_transpose", data_format == DATA_FORMATS[0]
-    shape, taps = input.shape, filter.shape
+    shape, taps = _shape(input), _shape(filter)
     if len(shape) != 5 or len(taps) != 5:
         got = f"shapes {list(shape)} and {list(taps)}"
         raise InvalidArgumentError(Fault("VG010", function, "input", "have rank 5, as its filter", got))
@@ -66,6 +70,7 @@ def conv3d_transpose(
     return _with_bias(made, bias, data_format)
 
 
+@checked
 def avg_pool3d(
     input: Any, ksize: Three, *, strides: Three | None = None, padding: Padding = "VALID", data_format: str = "NDHWC"
 ) -> Any:
@@ -73,6 +78,7 @@ def avg_pool3d(
     return _pool("AvgPool3D", input, ksize, strides, padding, data_format)
 
 
+@checked
 def max_pool3d(
     input: Any, ksize: Three, *, strides: Three | None = None, padding: Padding = "VALID", data_format: str = "NDHWC"
 ) -> Any:
@@ -101,7 +107,18 @@ def _attrs(function: str, given: dict[str, Any]) -> dict[str, Any]:
 def _with_bias(made: Any, bias: Any, data_format: str) -> Any:
     if bias is None:
         return made
-    return made + (bias if data_format == DATA_FORMATS[0] else bias.reshape(-1, 1, 1, 1))
+    last = data_format == DATA_FORMATS[0]
+    channels = made.shape[-1 if last else 1]
+    if _shape(bias) != (channels,):
+        got = f"shape {list(_shape(bias))}" if hasattr(bias, "shape") else safe_repr(bias)
+        raise InvalidArgumentError(Fault("VG012", "nn", "bias", f"be an array of the {channels} output channels", got))
+    return raw_ops.AddV2(x=made, y=bias if last else raw_ops.Reshape(tensor=bias, shape=[-1, 1, 1, 1]))
+
+
+def _shape(array: Any) -> tuple[Any, ...]:
+    """The shape of an array of any kind; () for what is none."""
+    shape = getattr(array, "shape", ())
+    return tuple(shape) if isinstance(shape, Sequence) else ()
 
 
 def _is_torch(value: Any) -> bool:

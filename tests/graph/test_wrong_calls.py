@@ -223,6 +223,35 @@ def test_wrong_values_for_raw_ops(name: str) -> None:
     assert not found, "\n".join(found)
 
 
+PLAIN: dict[str, Any] = {"strides": 1, "padding": "SAME", "data_format": "NDHWC"}
+PLAIN_CALLS: dict[str, dict[str, Any]] = {
+    vg.nn.avg_pool3d.__name__: {"ksize": 2, **PLAIN},
+    vg.nn.max_pool3d.__name__: {"ksize": 2, **PLAIN},
+    vg.nn.conv3d.__name__: {"filter": np.ones((2, 2, 2, 2, 2), np.float32), "bias": None, "dilations": 1, **PLAIN},
+    vg.nn.conv3d_transpose.__name__: {"filter": np.ones((2, 2, 2, 2, 2), np.float32), "bias": None, "dilations": 1, "groups": 1,
+                                       "output_padding": 0, **PLAIN},
+}  # fmt: skip
+
+
+def wrong_plain_calls(function: Callable[..., Any], right: dict[str, Any]) -> list[str]:
+    """What is wrong with how a function takes every wrong value for every argument, and too few or too many of them."""
+    found = []
+    for name in right:
+        for kind, value in WRONG.items():
+            if problem := wrongly(function, [], right | {name: value}):
+                found.append(f"{name}={kind}: {problem}"[:160])
+    for wrong in ({}, right | {"no_such_argument": 1}):
+        if problem := wrongly(function, [], wrong):
+            found.append(f"{list(wrong)}: {problem}"[:160])
+    return found
+
+
+@pytest.mark.parametrize("name", PLAIN_CALLS)
+def test_wrong_values_for_plain_functions(name: str) -> None:
+    x = np.ones((1, 3, 3, 3, 2), np.float32)
+    assert not wrong_plain_calls(getattr(vg.nn, name), {"input": x} | PLAIN_CALLS[name])
+
+
 def test_everything_that_is_wrong_with_a_call_is_told_together() -> None:
     with pytest.raises(vg.InvalidArgumentError) as caught:
         vg.ClientSession(vg.Page()).run(5, feeds=7, targets=object())  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch", reason="voxgrad.torch needs torch")
 from torch.nn.utils import prune  # noqa: E402
 
 import voxgrad.torch as vt  # noqa: E402
+from tests.graph.test_wrong_calls import PLAIN_CALLS, wrong_plain_calls  # noqa: E402
 from voxgrad.catalog.model import Op, Side  # noqa: E402
 from voxgrad.catalog.registry import FAMILY, OPS  # noqa: E402
 from voxgrad.testing.calls import operands  # noqa: E402
@@ -218,3 +219,21 @@ def test_wrong_calls() -> None:
         vt.max_pool3d(torch.zeros(1, 1, 4, 4, 4), (2, 2))
     with pytest.raises(ValueError, match="VG"):
         vt.conv3d(torch.zeros(1, 3, 4, 4, 4), torch.zeros(3, 3, 3, 2, 4))
+
+
+LAYER: dict[str, Any] = {"kernel_size": 2, "stride": 1, "padding": "SAME", "data_format": "NCDHW"}
+MADE: dict[str, tuple[Any, dict[str, Any]]] = {
+    **{name: (getattr(vt, name), {"input": torch.ones(1, 3, 3, 3, 2)} | right) for name, right in PLAIN_CALLS.items()},
+    "from_torch": (vt.from_torch, {"model": torch.nn.Conv3d(2, 2, 3)}),
+    "MaxPool3dSame": (vt.MaxPool3dSame, LAYER),
+    "Conv3dSame": (vt.Conv3dSame, {"in_channels": 2, "out_channels": 2, "dilation": 1, "groups": 1, **LAYER}),
+    "forward": (vt.Conv3dSame(2, 2, 3).forward, {"input": torch.ones(1, 2, 3, 3, 3)}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_every_wrong_value(name: str) -> None:
+    function, right = MADE[name]
+    if "filter" in right:
+        right = right | {"filter": torch.ones(2, 2, 2, 2, 2)}
+    assert not wrong_plain_calls(function, right)

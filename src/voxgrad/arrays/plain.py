@@ -20,8 +20,10 @@ def three(function: str, name: str, value: Three) -> list[int]:
         values = [operator.index(item) for item in ([value] * 3 if not isinstance(value, Sequence) else value)]
     except TypeError:
         values = []
-    if len(values) != 3:
-        raise InvalidArgumentError(Fault("VG003", function, name, "be a number or three of them", safe_repr(value)))
+    small = all(abs(one) < 2**63 for one in values)
+    if len(values) != 3 or not small:
+        wanted = "be a number or three of them" if small else "hold numbers of 64 bits"
+        raise InvalidArgumentError(Fault("VG003", function, name, wanted, safe_repr(value)))
     return values
 
 

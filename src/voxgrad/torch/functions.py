@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import torch
 
+from voxgrad.arguments import checked
 from voxgrad.arrays import plain
 from voxgrad.arrays.plain import Padding, Three, transposed_sizes
 from voxgrad.catalog.semantics import current_semantics
-from voxgrad.errors import Fault, InvalidArgumentError
+from voxgrad.errors import Fault, InvalidArgumentError, show
 from voxgrad.torch.operators import call
 
 
@@ -23,6 +25,20 @@ def three(name: str, value: Three) -> list[int]:
 def padding_text(value: Padding) -> str:
     """Padding as the ops take it."""
     return plain.padding_text("voxgrad.torch", value)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def public(function: F) -> F:
+    """A function that refuses wrong arguments in the words of this package; a compiled one was called rightly."""
+    held = checked(function)
+
+    @wraps(function)
+    def call(*given: Any, **named: Any) -> Any:
+        return (function if torch.compiler.is_compiling() else held)(*given, **named)
+
+    return cast(F, call)
 
 
 _constant: Any = torch.compiler.assume_constant_result
@@ -50,6 +66,7 @@ def _in_layout(x: torch.Tensor, data_format: str, run: Callable[[torch.Tensor, b
     return run(x, data_format == "NDHWC")
 
 
+@public
 def conv3d(
     input: torch.Tensor,
     filter: torch.Tensor,
@@ -71,6 +88,7 @@ def conv3d(
     return _in_layout(input, data_format, run)
 
 
+@public
 def conv3d_transpose(
     input: torch.Tensor,
     filter: torch.Tensor,
@@ -90,10 +108,15 @@ def conv3d_transpose(
     more = three("output_padding", output_padding)
 
     def run(x: torch.Tensor, last: bool) -> torch.Tensor:
+        if x.dim() != 5 or filter.dim() != 5:
+            got = f"shapes {list(x.shape)} and {list(filter.shape)}"
+            raise InvalidArgumentError(Fault("VG010", "voxgrad.torch", "input", "have rank 5, as its filter", got))
         attrs = {"strides": steps, "dilations": spread, "padding": around}
         spatial = transposed_sizes(x.shape[1:4] if last else x.shape[2:5], filter.shape[:3], attrs, more)
         channels = filter.shape[3] * groups
         sizes = [x.shape[0], *spatial, channels] if last else [x.shape[0], channels, *spatial]
+        if all(type(size) is int for size in sizes) and max(sizes) >= 2**63:  # a compiled one has symbols there
+            raise InvalidArgumentError(Fault("VG005", "voxgrad.torch", "output", "have sizes of 64 bits", show(sizes)))
         return _with_bias(call.conv3d_input(sizes, filter, x, steps, spread, around, last, _semantics()), bias, last)
 
     return _in_layout(input, data_format, run)
@@ -102,9 +125,14 @@ def conv3d_transpose(
 def _with_bias(y: torch.Tensor, bias: torch.Tensor | None, last: bool) -> torch.Tensor:
     if bias is None:
         return y
+    channels = y.shape[-1 if last else 1]
+    if bias.dim() != 1 or bias.shape[0] != channels:
+        wanted = f"have one entry for each of the {channels} output channels"
+        raise InvalidArgumentError(Fault("VG013", "voxgrad.torch", "bias", wanted, f"shape {list(bias.shape)}"))
     return y + (bias if last else bias.reshape(-1, 1, 1, 1)).to(y.dtype)
 
 
+@public
 def avg_pool3d(
     input: torch.Tensor,
     ksize: Three,
@@ -116,6 +144,7 @@ def avg_pool3d(
     return _pool(call.avg_pool, input, ksize, strides, padding, data_format)
 
 
+@public
 def max_pool3d(
     input: torch.Tensor,
     ksize: Three,

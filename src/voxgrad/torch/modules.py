@@ -9,14 +9,16 @@ from typing import Any
 import torch
 from torch import nn
 
+from voxgrad.arguments import checked
 from voxgrad.arrays.plain import Padding, Three
-from voxgrad.errors import Fault, InvalidArgumentError
-from voxgrad.torch.functions import avg_pool3d, conv3d, max_pool3d, padding_text, three
+from voxgrad.errors import Fault, InvalidArgumentError, show
+from voxgrad.torch.functions import avg_pool3d, conv3d, max_pool3d, padding_text, public, three
 
 
 class Conv3dSame(nn.Module):
     """A convolution with SAME, VALID or stated padding. Its parameters are those of `nn.Conv3d`: state dicts fit."""
 
+    @checked
     def __init__(
         self,
         in_channels: int,
@@ -30,11 +32,18 @@ class Conv3dSame(nn.Module):
         data_format: str = "NCDHW",
     ):
         super().__init__()
+        for name, count in (("in_channels", in_channels), ("out_channels", out_channels)):
+            if not 1 <= count < 2**31:
+                raise InvalidArgumentError(Fault("VG003", type(self).__name__, name, "be 1 or more", show(count)))
         if groups < 1 or in_channels % groups or out_channels % groups:
             wanted = f"divide in_channels and out_channels, {in_channels} and {out_channels}"
             raise InvalidArgumentError(Fault("VG013", type(self).__name__, "groups", wanted, str(groups)))
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
         self.kernel_size = three("kernel_size", kernel_size)
+        if not 1 <= min(self.kernel_size) <= max(self.kernel_size) < 2**31:
+            raise InvalidArgumentError(
+                Fault("VG003", type(self).__name__, "kernel_size", "be 1 or more", show(self.kernel_size))
+            )
         self.stride, self.dilation = three("stride", stride), three("dilation", dilation)
         self.padding, self.data_format = padding_text(padding), data_format
         self.weight = nn.Parameter(torch.empty(out_channels, in_channels // groups, *self.kernel_size))
@@ -48,6 +57,7 @@ class Conv3dSame(nn.Module):
             bound = 1 / math.sqrt(self.weight[0].numel())
             nn.init.uniform_(self.bias, -bound, bound)
 
+    @public
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """The convolved volume."""
         axis = -1 if self.data_format == "NDHWC" else -4
@@ -71,6 +81,7 @@ class Conv3dSame(nn.Module):
 
 
 class _Pool(nn.Module):
+    @checked
     def __init__(
         self, kernel_size: Three, stride: Three | None = None, padding: Padding = "SAME", data_format: str = "NCDHW"
     ):
@@ -101,6 +112,7 @@ class MaxPool3dSame(_Pool):
         return max_pool3d(input, self.kernel_size, self.stride, self.padding, self.data_format)
 
 
+@checked
 def from_torch(model: nn.Module) -> nn.Module:
     """Replace every layer of a model that can be replaced without changing its results; returns the model.
 
