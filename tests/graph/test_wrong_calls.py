@@ -224,13 +224,13 @@ def test_wrong_values_for_raw_ops(name: str) -> None:
 
 
 PLAIN: dict[str, Any] = {"strides": 1, "padding": "SAME", "data_format": "NDHWC"}
+FILTER: dict[str, Any] = {"filter": np.ones((2, 2, 2, 2, 2), np.float32), "bias": None, "dilations": 1, **PLAIN}
 PLAIN_CALLS: dict[str, dict[str, Any]] = {
     vg.nn.avg_pool3d.__name__: {"ksize": 2, **PLAIN},
     vg.nn.max_pool3d.__name__: {"ksize": 2, **PLAIN},
-    vg.nn.conv3d.__name__: {"filter": np.ones((2, 2, 2, 2, 2), np.float32), "bias": None, "dilations": 1, **PLAIN},
-    vg.nn.conv3d_transpose.__name__: {"filter": np.ones((2, 2, 2, 2, 2), np.float32), "bias": None, "dilations": 1, "groups": 1,
-                                       "output_padding": 0, **PLAIN},
-}  # fmt: skip
+    vg.nn.conv3d.__name__: FILTER,
+    vg.nn.conv3d_transpose.__name__: {"groups": 1, "output_padding": 0, **FILTER},
+}
 
 
 def wrong_plain_calls(function: Callable[..., Any], right: dict[str, Any]) -> list[str]:
