@@ -62,7 +62,7 @@ def test_the_caret_stands_under_the_character() -> None:
     line, caret = caught.value.faults[0].where.splitlines()
     assert line == "line 2: data_format_ = NHWC;"
     assert line[caret.index("^")] == "N"
-    assert "NDHWC or NCDHW" in str(caught.value)
+    assert "'NDHWC' or 'NCDHW'" in str(caught.value)
 
 
 def test_the_caret_stands_under_the_character_of_a_long_line() -> None:
@@ -104,7 +104,7 @@ def test_attrs(text: str, wanted: dict[str, object]) -> None:
         ("padding=SAME;padding=VALID", 13, "once"),  # the first won
         ("padding = same;", 10, "SAME"),
         ("padding=SAME data_format=NDHWC", 24, ";"),
-        ("padding = ;", 10, "SAME or VALID"),
+        ("padding = ;", 10, "'SAME' or 'VALID'"),
         ("strides = ;", 10, "list"),  # an empty list
         ("= 3", 0, "name"),
     ],

@@ -13,7 +13,7 @@ from voxgrad import reference
 from voxgrad.arrays import deferred, fast, gpu, memory
 from voxgrad.arrays.kinds import NUMPY, Unfit, is_on_gpu, numpy_type
 from voxgrad.arrays.plan import Plan, dense, make_plan
-from voxgrad.catalog.model import Op
+from voxgrad.catalog.model import Call, Op
 from voxgrad.catalog.problem import Problem
 from voxgrad.errors import Fault, Faults, ResourceExhaustedError, VoxgradError
 from voxgrad.kernels import cpu, interrupt
@@ -22,14 +22,16 @@ from voxgrad.kernels.nonfinite import run_convolution
 Array = np.ndarray[Any, Any]
 
 
-def execute(op: Op, arguments: Mapping[str, Any], cancel: cpu.CancelFlag | None = None) -> Any:
-    """Validate, plan, run; the result is of the kind of the arrays that came."""
+def execute(
+    op: Op, arguments: Mapping[str, Any], cancel: cpu.CancelFlag | None = None, known: Call | None = None
+) -> Any:
+    """Validate, plan, run; the result is of the kind of the arrays that came. `known` is as in `make_plan`."""
     later = deferred.planner(arguments)
     if later is not None:
         return later(op, arguments)
     if gpu.is_for_gpu(op, arguments):
         return gpu.execute_on_gpu(op, arguments)
-    plan = make_plan(op, arguments)
+    plan = make_plan(op, arguments, known)
     result = plan.kind.wrap(run_plan(plan, cancel))
     if plan.kind is NUMPY and cpu.computes(op.name):
         fast.remember(plan, arguments)

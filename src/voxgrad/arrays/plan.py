@@ -13,7 +13,7 @@ from voxgrad.arrays.intake import take
 from voxgrad.arrays.kinds import TORCH, Kind, numpy_type
 from voxgrad.arrays.limits import check_size
 from voxgrad.catalog import problem as door
-from voxgrad.catalog.model import Op
+from voxgrad.catalog.model import Call, Op
 from voxgrad.catalog.problem import Problem
 from voxgrad.catalog.semantics import current_semantics
 from voxgrad.errors import Faults
@@ -55,15 +55,21 @@ class Plan:
         return "\n".join(lines)
 
 
-def make_plan(op: Op, arguments: Mapping[str, Any]) -> Plan:
-    """Validate a call and decide how it runs; raises everything that is wrong with it."""
+def make_plan(op: Op, arguments: Mapping[str, Any], known: Call | None = None) -> Plan:
+    """Validate a call and decide how it runs; raises everything that is wrong with it.
+
+    `known` is the call as inference saw it: if the inputs are what it says, its problem is that of this call.
+    """
     faults = Faults(op.name)
     intake = take(op, arguments, faults)
     tensors = {item.name: _view(intake.arrays[item.name], item.name, faults) for item in op.inputs if not item.host}
     faults.raise_if_any()
-    attrs = {attr.name: arguments[attr.name] for attr in op.attrs if attr.name in arguments}
     semantics = current_semantics()
-    problem = door.parse(op, intake.specs, attrs, semantics)
+    if known is not None and known.semantics == semantics and known.inputs == intake.specs:
+        problem: Problem = door.solve(known)
+    else:
+        attrs = {attr.name: arguments[attr.name] for attr in op.attrs if attr.name in arguments}
+        problem = door.parse(op, intake.specs, attrs, semantics)
     copies = _copies(problem, tensors)
     copied = sum(size for size, _ in copies)
     check_size(op.name, problem.output_bytes, faults, copied=copied)

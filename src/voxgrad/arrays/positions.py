@@ -18,7 +18,7 @@ import numpy as np
 from voxgrad.arrays.execute import allocate, execute
 from voxgrad.arrays.kinds import NUMPY
 from voxgrad.arrays.plan import Plan, dense, make_plan
-from voxgrad.catalog.model import Op
+from voxgrad.catalog.model import Call, Op
 from voxgrad.catalog.problem import Problem
 from voxgrad.kernels import cpu
 
@@ -44,28 +44,32 @@ class Positions:
         self._kept: dict[int, _Kept] = {}
         self._least_overlap = least_overlap
 
-    def execute(self, op: Op, arguments: Mapping[str, Any], cancel: cpu.CancelFlag | None = None) -> Any:
+    def execute(
+        self, op: Op, arguments: Mapping[str, Any], cancel: cpu.CancelFlag | None = None, known: Call | None = None
+    ) -> Any:
         """Like `execute` of the arrays, which it calls for all that is not a max pool or its gradient."""
         inputs: list[Any] = [arguments.get(item.name) for item in op.inputs]
         if not op.selects or not cpu.computes(op.name) or not all(map(_is_plain, inputs)):
-            return execute(op, arguments, cancel)
+            return execute(op, arguments, cancel, known)
         if not op.of:
-            return self._pool(make_plan(op, arguments), arguments, cancel)
+            return self._pool(make_plan(op, arguments, known), arguments, cancel, known)
         x, y, given = inputs
         kept = self._kept.get(id(y))
         if kept is None or kept.y() is not y or kept.x() is not x:
-            return execute(op, arguments, cancel)
-        plan = make_plan(op, arguments)
+            return execute(op, arguments, cancel, known)
+        plan = make_plan(op, arguments, known)
         if not self._fits(plan) or _windows(plan.problem) != kept.windows:
-            return execute(op, arguments, cancel)
+            return execute(op, arguments, cancel, known)
         grad, result = dense(plan.problem, given), allocate(plan)
         cpu.run(plan.problem, [kept.positions, grad, result], cancel, positions=True)
         return result
 
-    def _pool(self, plan: Plan, arguments: Mapping[str, Any], cancel: cpu.CancelFlag | None) -> Array:
+    def _pool(
+        self, plan: Plan, arguments: Mapping[str, Any], cancel: cpu.CancelFlag | None, known: Call | None
+    ) -> Array:
         x = arguments["input"]
         if not self._fits(plan):
-            result: Array = execute(plan.op, arguments, cancel)
+            result: Array = execute(plan.op, arguments, cancel, known)
             return result
         y, positions = allocate(plan), np.empty(plan.problem.output_shape, np.uint8)
         cpu.run(plan.problem, [dense(plan.problem, x), y, positions], cancel, positions=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from voxgrad.catalog import dtypes
@@ -125,18 +126,34 @@ def _parse(attr: Attr, value: Any, faults: Faults) -> Any:
     if parsed is _BAD:
         faults.add("VG002", attr.name, wanted=f"be {wanted}", got=f"{type(value).__name__} {safe_repr(value)}")
         return _BAD
-    if attr.also is not None and parsed not in attr.choices and (other := attr.also(parsed)) is not None:
-        return other
-    if attr.choices and parsed not in attr.choices:
+    value, why = settled(attr, parsed)
+    if why is not None:
+        faults.add(why.code, attr.name, wanted=why.wanted, got=why.got, remedy=why.remedy)
+        return _BAD
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """Why a value of the right kind is none of an attribute's, as the parts of a fault."""
+
+    code: str
+    wanted: str
+    got: Any
+    remedy: str = ""
+
+
+def settled(attr: Attr, value: Any) -> tuple[Any, Unmet | None]:
+    """A value of an attribute's kind as the ops take it, and why they do not: choices, length, range."""
+    if attr.also is not None and value not in attr.choices and (other := attr.also(value)) is not None:
+        return other, None
+    if attr.choices and value not in attr.choices:
         listed = " or ".join(repr(choice) for choice in attr.choices)
-        near = next((choice for choice in attr.choices if str(choice).lower() == str(parsed).lower().strip()), None)
+        near = next((choice for choice in attr.choices if str(choice).lower() == str(value).lower().strip()), None)
         remedy = f"Write {near!r}: the name is taken letter by letter." if near is not None else ""
-        faults.add("VG003", attr.name, wanted=f"be {listed}", got=repr(parsed), remedy=remedy)
-        return _BAD
-    if attr.length is not None and len(parsed) != attr.length:
-        faults.add("VG004", attr.name, wanted=f"have {attr.length} entries", got=f"{len(parsed)}: {list(parsed)[:12]}")
-        return _BAD
-    if attr.kind == "ints" and any(abs(item) > INT32_MAX for item in parsed):
-        faults.add("VG005", attr.name, wanted="hold 32-bit integers", got=parsed)
-        return _BAD
-    return parsed
+        return value, Unmet("VG003", f"be {listed}", repr(value), remedy)
+    if attr.length is not None and len(value) != attr.length:
+        return value, Unmet("VG004", f"have {attr.length} entries", f"{len(value)}: {list(value)[:12]}")
+    if attr.kind == "ints" and any(abs(item) > INT32_MAX for item in value):
+        return value, Unmet("VG005", "hold 32-bit integers", value)
+    return value, None

@@ -172,6 +172,8 @@ class Call:
     semantics: str = "documented"
     block: str = ""
     header: Callable[[str, str], Shape] | None = None
+    solved: list[Any] = field(default_factory=list, init=False, compare=False, repr=False)
+    """The problem of a windowed call once it was made, for who asks again; `catalog.problem.solve` keeps it here."""
 
 
 class Node(Protocol):

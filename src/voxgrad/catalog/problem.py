@@ -98,16 +98,25 @@ def parse(op: Op, specs: Mapping[str, Spec], attrs: Mapping[str, Any], semantics
     faults = Faults(op.name)
     values = attributes.canonical(op, attrs, faults)
     check_types(op, specs, faults)
-    assert op.problem is not None
-    problem = op.problem(Call(op, specs, values, semantics), faults)
+    problem = solve(Call(op, specs, values, semantics), faults)
     faults.raise_if_any()
     assert isinstance(problem, Problem)
     return problem
 
 
+def solve(call: Call, faults: Faults | None = None) -> Any:
+    """The problem of a call, the same object for whoever asks; what is wrong is noted for who asks first.
+
+    None where the call is wrong or not enough is known of it; with symbols where sizes are symbols.
+    """
+    if not call.solved:
+        assert call.op.problem is not None
+        call.solved.append(call.op.problem(call, Faults(call.op.name) if faults is None else faults))
+    return call.solved[0]
+
+
 def infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
     """The result before it is computed: its shape may hold symbols, and every check is made that can be decided."""
-    assert call.op.problem is not None
     output = call.op.outputs[0]
     dtype = next((call.inputs[item.name].dtype for item in call.op.inputs if item.type == output.type), None)
     # Shapes do not depend on types: where one is open, any allowed one will do.
@@ -117,7 +126,8 @@ def infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
         if (spec := call.inputs[item.name])
     }
     before = len(faults.found)
-    problem = call.op.problem(replace(call, inputs=typed), faults)
+    is_typed = all(spec is call.inputs[name] for name, spec in typed.items())
+    problem = solve(call if is_typed else replace(call, inputs=typed), faults)
     if len(faults.found) > before:
         return None
     return (Spec(dtype, problem.output_shape if isinstance(problem, Problem) else _promised_shape(call)),)

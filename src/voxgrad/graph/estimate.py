@@ -10,8 +10,7 @@ from typing import Any
 
 from voxgrad.catalog.dims import Dim
 from voxgrad.catalog.model import Call, Side, Spec
-from voxgrad.catalog.problem import Problem
-from voxgrad.errors import Faults
+from voxgrad.catalog.problem import Problem, solve
 from voxgrad.graph.block import Block, Output
 from voxgrad.graph.infer import Inference
 from voxgrad.graph.order import order
@@ -145,8 +144,7 @@ def _plane_flops(call: Call, written: Amount) -> Amount:
 
 
 def _window_flops(call: Call) -> Amount:
-    assert call.op.problem is not None
-    problem = call.op.problem(call, Faults(call.op.name))
+    problem = solve(call)
     if not isinstance(problem, Problem):
         return None
     return _product([axis.out for axis in problem.axes]) * problem.batch * problem.window_operations

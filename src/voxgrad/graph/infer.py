@@ -118,7 +118,11 @@ class Inference:
         made.arrays = dict(self.arrays)
         made._faults, made._cycles, made._revisions = dict(self._faults), list(self._cycles), self._revisions
         made._looked, made._refused = dict(self._looked), set(self._refused)
-        dirty = {block for output in bound for block in (output.block, *output.block.readers)}
+        dirty = {output.block for output in bound}
+        for output, spec in bound.items():
+            # A feed that is what was known of it changes nothing behind it, unless it heals a fault there.
+            same = spec == self.spec(output)
+            dirty.update(reader for reader in output.block.readers if not same or self._faults.get(reader))
         made._work(downstream(dirty), dirty)
         return made
 

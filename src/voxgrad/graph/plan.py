@@ -46,6 +46,8 @@ class Step:
     keeps_inputs: bool = False
     """Puts inputs into a variable, a queue or another thing that outlives the run."""
     windowed: bool = False
+    call: Call | None = None
+    """Of a windowed op what inference knows of it, its problem too."""
     open: bool = False
     """The sizes of its results follow from values that only the run has."""
     takes_dead: bool = False
@@ -127,6 +129,7 @@ def _lay_out_block(plan: Plan, place: _Place, block: Block, device: str) -> None
     )  # fmt: skip
     step.flat_inputs, step.flat_outputs = _flat(inputs), _flat(outputs)
     step.stateful, step.windowed = op.stateful, op.problem is not None
+    step.call = call if step.windowed else None
     step.keeps_inputs = op.stateful and any(item.ref or item.type is RESOURCE for item in op.inputs)
     step.open = not all(all_known(spec.shape) for spec in place.inference.specs[block])
     step.takes_dead = not step.windowed and find_kernel(op.kernel).dead

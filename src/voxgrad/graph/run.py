@@ -371,7 +371,7 @@ def _evaluated(step: Step, inputs: list[Any], context: Context) -> tuple[Any, ..
     if not step.windowed:
         return evaluate(step.op, inputs, step.attrs, context)
     arguments = {item.name: value_of(value) for item, value in zip(step.op.inputs, inputs, strict=True)}
-    return (context.run_windowed(step.op, {**arguments, **step.attrs}),)
+    return (context.run_windowed(step.op, {**arguments, **step.attrs}, step.call),)
 
 
 def _size(op: Op, inputs: list[Any]) -> int:

@@ -20,7 +20,7 @@ from voxgrad.arrays.kinds import Unfit
 from voxgrad.arrays.limits import limit_in_force, passed_limit
 from voxgrad.arrays.locks import make_lock
 from voxgrad.arrays.positions import Positions
-from voxgrad.catalog.model import Op, Spec
+from voxgrad.catalog.model import Call, Op, Spec
 from voxgrad.catalog.semantics import semantics
 from voxgrad.errors import Faults
 from voxgrad.graph import report as states
@@ -192,14 +192,14 @@ class ClientSession:
         self._flag.set()
         self.state = before
 
-    def _windowed(self, op: Op, arguments: Mapping[str, Any]) -> Any:
+    def _windowed(self, op: Op, arguments: Mapping[str, Any], known: Call | None = None) -> Any:
         if self.device.place is not None:
             # Sizes decide shapes, so they are read on the host, wherever they were computed.
             sizes = {item.name: self.device.to_host(arguments[item.name]) for item in op.inputs if item.host}
             arguments = {**arguments, **sizes}
         elif self._keeps_positions:
-            return self._positions.execute(op, arguments, self._flag)
-        return execute(op, arguments, self._flag)
+            return self._positions.execute(op, arguments, self._flag, known)
+        return execute(op, arguments, self._flag, known)
 
     def _resolve(self, fetches: Sequence[Fetch], targets: Sequence[Fetch]) -> tuple[list[Output], list[Block]]:
         faults = Faults("ClientSession")

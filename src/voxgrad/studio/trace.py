@@ -18,9 +18,9 @@ from voxgrad.catalog.dims import all_known
 from voxgrad.catalog.geometry import Axis
 from voxgrad.catalog.locality import tensors_of
 from voxgrad.catalog.model import Side
-from voxgrad.catalog.problem import Problem
+from voxgrad.catalog.problem import Problem, solve
 from voxgrad.catalog.registry import OPS
-from voxgrad.errors import Fault, Faults, InvalidArgumentError
+from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.graph.block import Block, Output
 from voxgrad.graph.infer import Inference
 from voxgrad.graph.page import Page
@@ -205,7 +205,7 @@ def _problem(inference: Inference, block: Block) -> Problem | None:
     call = inference.calls.get(block)
     if call is None or call.op.problem is None:
         return None
-    problem = call.op.problem(call, Faults(call.op.name))
+    problem = solve(call)
     return problem if isinstance(problem, Problem) and len(problem.output_shape) == 5 else None
 
 

@@ -13,10 +13,9 @@ from typing import Any
 from voxgrad.catalog.dims import all_known
 from voxgrad.catalog.locality import tensors_of
 from voxgrad.catalog.model import Call, Op, Side
-from voxgrad.catalog.problem import Problem
+from voxgrad.catalog.problem import Problem, solve
 from voxgrad.catalog.registry import find
 from voxgrad.catalog.semantics import current_semantics
-from voxgrad.errors import Faults
 from voxgrad.graph.block import Block, Output
 from voxgrad.graph.build import add_block
 from voxgrad.graph.infer import Inference
@@ -70,8 +69,7 @@ def _through(
 
 def _windowed(call: Call, inputs: Sequence[Dims]) -> list[tuple[int, Along]]:
     """What the inputs of a windowed op say of the spatial dimensions of its result."""
-    assert call.op.problem is not None
-    problem = call.op.problem(call, Faults(call.op.name))
+    problem = solve(call)
     if not isinstance(problem, Problem) or problem.map.output is Side.TAPS:
         return []
     first, to = (1 if problem.channels_last else 2), problem.map.output

@@ -19,8 +19,8 @@ import numpy as np
 from voxgrad.catalog.dims import all_known
 from voxgrad.catalog.locality import STATED, tensors_of
 from voxgrad.catalog.model import Call, Spec
-from voxgrad.catalog.problem import Problem
-from voxgrad.errors import Fault, Faults, InvalidArgumentError
+from voxgrad.catalog.problem import Problem, solve
+from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.graph import plan as graph_plan
 from voxgrad.graph.block import Output
 from voxgrad.graph.feeds import unfed
@@ -324,8 +324,7 @@ class _Work:
         )
 
     def _windowed_kind(self, step: Step, call: Call) -> str:
-        assert call.op.problem is not None
-        problem = call.op.problem(call, Faults(call.op.name))
+        problem = solve(call)
         assert isinstance(problem, Problem), "a page without problems has problems for its windows"
         for slot, item in zip(step.flat_inputs, step.op.inputs, strict=True):
             if item.layout != "data" and self.layout.kinds[slot] == VOLUME:

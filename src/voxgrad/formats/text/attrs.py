@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from voxgrad.catalog.attributes import settled
 from voxgrad.catalog.model import Attr, Op
 from voxgrad.formats.text.lists import parse_floats, parse_ints, read_list
 from voxgrad.formats.text.numbers import read_boolean, read_integer, read_number
@@ -33,14 +34,13 @@ class Assignment:
 
 def parse_attr(attr: Attr, text: str, op: str = "text") -> Any:
     """The value of an attribute from text, in the form that the attribute's kind has."""
-    value = _PARSERS[attr.kind](text, attr.name, op)
-    if attr.also is not None and value not in attr.choices and (other := attr.also(value)) is not None:
-        return other
-    if attr.choices and value not in attr.choices:
-        _bad_choice(attr, text, op)
-    if attr.length is not None and len(value) != attr.length:
+    value, why = settled(attr, _PARSERS[attr.kind](text, attr.name, op))
+    if why is not None:
         reader = Reader(text, attr.name, op)
-        reader.fail(f"have {attr.length} entries", f"There are {len(value)}.", at=len(text.rstrip()))
+        reader.skip()
+        # Of a list that is too short or too long, the end is pointed at.
+        at, count = (len(text.rstrip()), f"There are {len(value)}.") if why.code == "VG004" else (reader.at, "")
+        reader.fail(why.wanted, why.remedy or count, at=at)
     return value
 
 
@@ -101,15 +101,6 @@ def _raw_value(reader: Reader) -> str:
     value = reader.text[start : reader.at]
     reader.take(";")
     return value
-
-
-def _bad_choice(attr: Attr, text: str, op: str) -> None:
-    reader = Reader(text, attr.name, op)
-    reader.skip()
-    plain = text.strip()
-    near = next((one for one in attr.choices if str(one).lower() == plain.lower()), None)
-    remedy = f"Write {near}: capital letters count." if near is not None else ""
-    reader.fail(f"be {' or '.join(map(str, attr.choices))}", remedy)
 
 
 def _single(read: Callable[[Reader], Any], what: str) -> Callable[[str, str, str], Any]:

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from voxgrad.catalog.model import Op
+from voxgrad.catalog.model import Call, Op
 from voxgrad.errors import FailedPreconditionError, Fault, UnimplementedError
 from voxgrad.kernels.arraywise.files import Files
 
-Windowed = Callable[[Op, Mapping[str, Any]], Any]
-"""Runs an op of the 3-D family on arguments by name."""
+Windowed = Callable[..., Any]
+"""Runs an op of the 3-D family on arguments by name; the call as inference saw it may come with them."""
 
 
 class _Dead:
@@ -101,9 +101,9 @@ class Context:
     passed_limit: Callable[[int], int | None] = lambda size: 2**33 if size > 2**33 else None
     open_volume: Callable[[Files, str, str], Any] | None = None
 
-    def run_windowed(self, op: Op, arguments: Mapping[str, Any]) -> Any:
+    def run_windowed(self, op: Op, arguments: Mapping[str, Any], known: Call | None = None) -> Any:
         """The result of an op of the 3-D family."""
         if self.windowed is None:
             fault = Fault("VG032", op.name, "op", "have a kernel here", "none", "Set Context.windowed.")
             raise UnimplementedError(fault)
-        return self.windowed(op, arguments)
+        return self.windowed(op, arguments) if known is None else self.windowed(op, arguments, known=known)
