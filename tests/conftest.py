@@ -10,7 +10,14 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("any machine")
 
+LONGEST = ("studio", "volumes", "kernels", "house")
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What drives a browser takes longest and waits most: where the tests run in parallel, it begins."""
-    items.sort(key=lambda item: item.get_closest_marker("browser") is None)
+    """What takes longest begins, a browser before all, so that short files fill up the end of a parallel run."""
+
+    def place(item: pytest.Item) -> int:
+        folder = item.path.parent.name
+        return LONGEST.index(folder) + 1 if folder in LONGEST else len(LONGEST) + 1
+
+    items.sort(key=lambda item: 0 if item.get_closest_marker("browser") else place(item))

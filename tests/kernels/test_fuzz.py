@@ -5,9 +5,13 @@ import os
 import subprocess
 import sys
 
+import pytest
 
-def test_hostile_calls() -> None:
-    calls = os.environ.get("VOXGRAD_FUZZ", "5000")
+CALLS = os.environ.get("VOXGRAD_FUZZ", "5000")
+
+
+@pytest.mark.parametrize("calls", [CALLS, pytest.param("20000", marks=pytest.mark.slow)])
+def test_hostile_calls(calls: str) -> None:
     seed = os.environ.get("VOXGRAD_FUZZ_SEED", "1")
     done = subprocess.run(
         [sys.executable, "-W", "error", "-m", "voxgrad.testing.hostile", "--calls", calls, "--seed", seed],

@@ -46,6 +46,7 @@ def document(**more: Any) -> dict[str, Any]:
 
 def ask(server: Server, output: str, **changed: Any) -> Any:
     body = {"document": document(), "volumes": {"scan": "scan.npy"}, "outputs": {"pool": output}, "chunks": [4, 8, 8]}
+    body["workers"] = 1
     return server.client.post("/api/volumes/runs", json=body | changed)
 
 
@@ -77,7 +78,7 @@ def test_volumes_are_listed_from_their_headers(server: Server, files: Path) -> N
 def test_a_page_runs_over_a_volume(server: Server, files: Path) -> None:
     x = volume(8, 16, 24)
     np.save(files / "scan.npy", x)
-    answer = ask(server, "pooled.npy")
+    answer = ask(server, "pooled.npy", workers=None)
     assert answer.status_code == 200, answer.text
     assert answer.json()["grid"] == [2, 2, 3]
     run = wait(server, "pooled.npy", "finished")

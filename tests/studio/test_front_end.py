@@ -83,6 +83,7 @@ def test_core(npm: str) -> None:
     _run(npm, "test")
 
 
+@pytest.mark.slow
 def test_the_source_builds_what_is_shipped(npm: str, tmp_path: Path) -> None:
     built = tmp_path / "static"
     _run(npm, "types")

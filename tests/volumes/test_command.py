@@ -1,21 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """`voxgrad apply --chunks`."""
 
+import contextlib
+import io
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 
 import voxgrad as vg
+from voxgrad.cli.main import main
 
 POOL = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 2, 2, 2, 1], "padding": "SAME"}
 TEXT = ["--ksize", "1,2,2,2,1", "--strides", "1,2,2,2,1", "--padding", "SAME"]
 
 
 def voxgrad(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "voxgrad", *arguments], capture_output=True, text=True)
+    """The command, without the start of a process."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(arguments)
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
 def test_apply_in_chunks(tmp_path: Path) -> None:

@@ -29,7 +29,9 @@ def saved(folder: Path, **arrays: Array) -> dict[str, str]:
     return {name: str(folder / f"{name}.npy") for name in arrays}
 
 
-@pytest.mark.parametrize("start", range(0, 400, 20))
+@pytest.mark.parametrize(
+    "start", [*range(0, 100, 20), *(pytest.param(start, marks=pytest.mark.slow) for start in range(100, 400, 20))]
+)
 def test_three_layers_in_chunks_are_the_dense_page(start: int, tmp_path: Path) -> None:
     for seed in range(start, start + 20):
         choose = SeededChooser(seed)
