@@ -2,6 +2,7 @@
 """The house rules: imports point one way, the package is light, what is generated is current, docs run."""
 
 import ast
+import functools
 import inspect
 import os
 import re
@@ -46,10 +47,16 @@ def room_of(path: Path) -> str:
     return first.removesuffix(".py")
 
 
+@functools.cache
+def tree_of(path: Path) -> ast.Module:
+    """A file, parsed once for all that look at it."""
+    return ast.parse(path.read_text())
+
+
 def imported_rooms(path: Path) -> set[str]:
     """The rooms that a file imports, also inside functions."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
@@ -73,7 +80,7 @@ def test_imports_point_one_way(path: Path) -> None:
 
 def calls_of(path: Path, *names: str) -> list[ast.Call]:
     """The calls of functions with these names in a file."""
-    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    calls = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)]
     return [one for one in calls if getattr(one.func, "attr", getattr(one.func, "id", "")) in names]
 
 
@@ -100,7 +107,7 @@ def test_doors_lead_to_the_right_and_open() -> None:
 
 def literals_of(path: Path) -> set[str]:
     """The texts in the code of a file, but for the names that it exports."""
-    tree = ast.parse(path.read_text())
+    tree = tree_of(path)
     exported = [
         node.value for node in ast.walk(tree)
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
