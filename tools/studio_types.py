@@ -73,17 +73,14 @@ def _type(schema: Schema) -> str:
 
 
 def page_types(schema: Schema) -> str:
-    """The parts of a page as types that nobody changes in place, and the lists of names of blocks that a page has.
+    """The parts of a page as types that nobody changes in place.
 
     Values are any JSON here: only the server takes them apart.
     """
     parts = {name: part for name, part in schema["$defs"].items() if name not in ("value", "tensor")}
-    names = {"$ref": "#/$defs/names"}
-    lists = ", ".join(json.dumps(key) for key, entry in parts["inner"]["properties"].items() if entry == names)
     text = [HEAD.format(source="the published schema of pages (page.schema.json)")]
     text.extend(_alias("Page" if name == "inner" else name.capitalize(), parts[name]) for name in sorted(parts))
     text.append(f"export type Json = {JSON};\n")
-    text.append(f"/** Where a page lists blocks by name. */\nexport const NAME_LISTS = [{lists}] as const;\n")
     return "\n".join(text)
 
 

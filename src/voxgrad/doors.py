@@ -16,6 +16,7 @@ DOORS = {
     "lazy": ("arrays", "voxgrad.volumes.lazy"),  # calls on lazy arrays are planned, not run
     "volumes": ("graph", "voxgrad.volumes.stores"),  # the files behind Volume blocks
     "page_file": ("graph", "voxgrad.formats.page_file"),  # Page.save, Page.load
+    "text": ("graph", "voxgrad.formats.text"),  # values as people type them, in edits
     "picture": ("graph", "voxgrad.formats.picture"),  # a page draws itself in a notebook
 }
 """Per door the room that may use it, and the module behind it."""

@@ -261,3 +261,21 @@ def test_a_page_cannot_steer_the_terminal(op: str, tmp_path: Path) -> None:
     assert "owned" in told or op == "CheckNumerics"
     assert not [one for one in told if not one.isprintable() and one not in "\n\t"]
     assert "line\n\tnext" in told or op != "Print"
+
+
+def test_edits_of_page_files(tmp_path: Path, capsys: Captured) -> None:
+    new = tmp_path / "new.vox.json"
+    assert main(["edit", CONV, '{"do": "fold", "blocks": ["grad"], "name": "layer"}', "-o", str(new)]) == 0
+    edits = tmp_path / "edits.json"
+    edits.write_text(
+        '[{"do": "rename", "block": "grad", "name": "기울기"}, {"do": "move", "block": "기울기", "position": [1, 2]}]'
+    )
+    assert main(["edit", str(new), "--inside", "layer", f"@{edits}"]) == 0
+    inner = load(new).pages["layer"]
+    assert inner["기울기"].position == (1.0, 2.0)
+    for wrong in ('{"do": "rename", "block": "x"}', '{"do": ', "3", '{"do": "nothing"}'):
+        assert main(["edit", str(new), wrong]) != 0
+    assert main(["edit", str(new), "--inside", "none", "{}"]) == 1
+    assert load(new).pages["layer"].to_dict() == inner.to_dict()
+    assert main(["edit", str(OLD / "one_hot.svg"), '{"do": "semantics", "value": "tf_cpu"}']) == 3
+    assert "-o FILE" in capsys.readouterr().err

@@ -347,3 +347,135 @@ def test_a_cast_stands_between_the_wire_and_the_pin() -> None:
         isinstance(cast, Output) and cast.block.op_name == "Cast" and cast.block.sources["x"][0] == page.output("whole")
     )
     assert paths(page, "b", "inputs")[0] == paths(page, "b", "inputs")[2] == "x.output"
+
+
+def nested() -> Page:
+    """A page in a page: both outputs of the inner one are read outside, by its second name even shown."""
+    inner = Page("inner")
+    x = inner.add("Placeholder", attrs={"dtype": "float32"}, name="x")
+    inner.expose({"a": inner.add("Neg", {"x": x}, name="neg"), "b": inner.add("Relu", {"features": x}, name="relu")})
+    page = Page("outer")
+    page.define("layer", inner)
+    value = ops.Const(page, np.ones(2, np.float32), name="value")
+    used = page.use("layer", {"x": value}, name="used")
+    page.add("AddN", {"inputs": [used.output("a"), used.output("b")]}, name="sum")
+    page.expose({"shown": used.output("b")})
+    return page
+
+
+def test_wires_follow_the_pins_of_an_inner_page() -> None:
+    page = nested()
+    page.pages["layer"].apply({"do": "rename", "block": "x", "name": "입력"})
+    assert list(page["used"].sources) == ["입력"] and page.problems() == []
+    page.pages["layer"].remove("neg")
+    assert [one.path for one in page["sum"].sources["inputs"] if isinstance(one, Output)] == ["used.b"]
+    assert page.outputs["shown"].path == "used.b"
+    page.pages["layer"].remove("relu", "입력")
+    assert not page["sum"].sources and not page["used"].sources and not page.outputs
+    check_consistent(page)
+    assert Page.from_dict(page.to_dict()).to_dict() == page.to_dict()
+
+
+def test_pins_go_through_two_pages() -> None:
+    page = nested()
+    page.fold(["used"], "deep")
+    page.pages["deep"].pages["layer"].remove("relu")
+    assert list(page.pages["deep"].outputs) == ["used_0"] and not page.outputs
+    assert [one.path for one in page["sum"].sources["inputs"] if isinstance(one, Output)] == ["deep.used_0"]
+    page.pages["deep"].inline("used")
+    assert [one.path for one in page["sum"].sources["inputs"] if isinstance(one, Output)] == ["deep.used_0"]
+
+
+def test_an_inner_page_is_copied_under_a_free_name_where_another_has_its_own() -> None:
+    page = nested()
+    page.fold(["used"], "deep")
+    page.pages["layer"].set_attr("x", "dtype", "float64")
+    page.inline("deep")
+    assert page["deep/used"].uses == "layer_1" and page.pages["layer_1"]["x"].attrs["dtype"] == "float32"
+    assert page.pages["layer_1"] is not page.pages["deep"].pages["layer"]
+
+
+def test_outputs_of_inner_pages_have_no_dots_that_would_part_their_paths() -> None:
+    page = make()
+    page.rename("pool", "w.1")
+    page.fold(["w.1"], "layer")
+    assert page.pages["layer"].outputs.keys() == {"w_1"}
+    assert Page.from_dict(page.to_dict()).to_dict() == page.to_dict()
+    with pytest.raises(InvalidArgumentError, match=r"without '\.'"):
+        page.pages["layer"].expose({"w.1": page.pages["layer"].outputs["w_1"]})
+    data = page.to_dict()
+    data["pages"]["layer"]["outputs"] = {"w.1": "w.1.output"}
+    assert Page.from_dict(data).pages["layer"].outputs.keys() == {"w_1"}, "pages of older files can be opened"
+
+
+def test_blocks_are_pasted_with_new_names_and_the_wires_that_can_be_drawn() -> None:
+    page = make()
+    clip = [one for one in page.to_dict()["blocks"] if one["name"] in ("pool", "sum", "scope/deep/late")]
+    page.apply({"do": "paste", "blocks": clip, "shift": [40, 50]})
+    assert [one.path for one in page["sum_1"].sources["inputs"] if isinstance(one, Output)] == ["pool_1.output"] * 3
+    assert page["pool_1"].sources["input"] == [page["x"].output(0)] and page["pool_1"].position == (40.0, 50.0)
+    assert [one.name for one in page["scope/deep/late_1"].control] == ["pool_1", "x"]
+    other = Page("other")
+    other.add("NoOp", name="x")
+    other.apply({"do": "paste", "blocks": clip})
+    assert not other["pool"].sources, "NoOp has no such output"
+    check_consistent(page)
+
+
+def test_pages_are_pasted_with_their_blocks() -> None:
+    page, other = nested(), Page("other")
+    data = page.to_dict()
+    edit = {"do": "paste", "blocks": [data["blocks"][1]], "pages": data["pages"]}
+    for wanted in ("layer", "layer"):
+        other.apply(edit)
+        assert other.blocks[-1].uses == wanted and len(other.pages) == 1
+    other.pages["layer"].remove("relu")
+    other.apply(edit)
+    assert other.blocks[-1].uses == "layer_1" and other.pages["layer_1"].outputs.keys() == {"a", "b"}
+
+
+def test_edits_in_steps_are_made_whole_or_not_at_all() -> None:
+    page = make()
+    before = page.to_dict()
+    wrong: list[dict[str, Any]] = [
+        {"do": "paste", "blocks": [{"name": "new", "op": "NoOp"}, {"name": "", "op": "NoOp"}]},
+        {"do": "paste", "blocks": 3},
+        {"do": "gradients", "of": ["pool"], "order": 9},
+        {"do": "gradients", "of": ["sum"], "order": 2},
+        {"do": "fold", "blocks": ["x"], "name": "layer"},
+        {"do": "inline", "block": "pool"},
+        {"do": "set_text", "block": "pool", "name": "ksize", "text": "1,2,x"},
+        {"do": "set_text", "block": "pool", "name": "ksize", "text": 3},
+    ]
+    for edit in wrong:
+        with pytest.raises(InvalidArgumentError):
+            page.apply(edit)
+        assert page.to_dict() == before, edit
+
+
+def test_text_and_gradients_are_edits() -> None:
+    page = make()
+    page.apply({"do": "set_text", "block": "pool", "name": "ksize", "text": "{1,4,4,4,1}"})
+    assert list(page["pool"].attrs["ksize"]) == [1, 4, 4, 4, 1]
+    page.apply({"do": "gradients", "of": ["pool"], "with_respect_to": ["x"]})
+    (new,) = [block for block in page.blocks if block.op_name == "MaxPool3DGrad"]
+    assert new.position is not None and [one.block.name for one in new.sources["orig_input"]] == ["x"]
+
+
+def test_rings_are_told_as_when_the_page_is_opened() -> None:
+    page = make()
+    page.problems()
+    page.connect("sum.sum", "pool", "input")
+    page.connect("sum.sum", "sum", "inputs")
+    opened = Page.from_dict(page.to_dict())
+    assert [str(one) for one in page.problems()] == [str(one) for one in opened.problems()]
+    page.disconnect("pool", "input")
+    page.disconnect("sum", "inputs", 3)
+    page.connect("x.output", "pool", "input")
+    assert page.problems() == []
+
+
+def test_a_block_that_stands_for_a_page_has_no_attributes() -> None:
+    page = nested()
+    with pytest.raises(InvalidArgumentError, match="be a block of an op"):
+        page.set_attr("used", "ksize", 3)

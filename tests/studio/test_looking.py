@@ -66,7 +66,7 @@ def test_an_old_page_is_red_before_it_runs_and_one_click_repairs_it(server: Serv
     assert answer.status_code == 422
     while analysis["problems"]:
         fix = analysis["problems"][0]["fixes"][0]
-        edited = server.post("edit", {"document": document, "action": {"kind": "apply", "edits": fix["edits"]}})
+        edited = server.post("edit", {"document": document, "edits": fix["edits"]})
         document = edited["document"]
         analysis = server.post("analyse", {"document": document})
     assert server.run(document, "old")["state"] == "done"
@@ -92,14 +92,11 @@ def test_analysis_of_100_blocks(server: Server) -> None:
 
 def test_text_sets_values_and_points_at_the_wrong_character(server: Server) -> None:
     document = pool_page()
-    action = {"kind": "set_text", "block": "pool", "name": "ksize", "text": "{1,2,2,2,1}"}
-    made = server.post("edit", {"document": document, "action": action})["document"]
+    edit = {"do": "set_text", "block": "pool", "name": "ksize", "text": "{1,2,2,2,1}"}
+    made = server.post("edit", {"document": document, "edits": [edit]})["document"]
     assert made["blocks"][1]["attrs"]["ksize"] == [1, 2, 2, 2, 1]
-    action = {"kind": "set_texts", "block": "pool", "text": "padding = VALID; data_format_ = NCDHW;"}
-    made = server.post("edit", {"document": document, "action": action})["document"]
-    assert made["blocks"][1]["attrs"]["padding"] == "VALID" and made["blocks"][1]["attrs"]["data_format"] == "NCDHW"
-    action = {"kind": "set_text", "block": "pool", "name": "ksize", "text": "1,2,x,2,1"}
-    answer = server.client.post("/api/edit", json={"document": document, "action": action})
+    edit = {"do": "set_text", "block": "pool", "name": "ksize", "text": "1,2,x,2,1"}
+    answer = server.client.post("/api/edit", json={"document": document, "edits": [edit]})
     (fault,) = answer.json()["error"]["faults"]
     assert answer.status_code == 422 and fault["where"].splitlines()[1].index("^") == fault["where"].splitlines()[
         0
@@ -117,7 +114,7 @@ def conv_document() -> dict[str, Any]:
 
 def test_gradient_blocks_are_drawn_and_run(server: Server) -> None:
     document = conv_document()
-    edited = server.post("edit", {"document": document, "action": {"kind": "gradients", "of": ["y"]}})
+    edited = server.post("edit", {"document": document, "edits": [{"do": "gradients", "of": ["y"]}]})
     ops = {block["op"] for block in edited["document"]["blocks"] if block["name"] in edited["added"]}
     assert {"Conv3DBackpropInputV2", "Conv3DBackpropFilterV2"} <= ops
     assert all("position" in block for block in edited["document"]["blocks"] if block["name"] in edited["added"])
@@ -130,24 +127,24 @@ def test_gradient_blocks_are_drawn_and_run(server: Server) -> None:
     assert grad["shape"] == [2, 2, 2, 2, 3] and math.isclose(
         grad["summary"]["max"], float(expected.max()), rel_tol=1e-6
     )
-    second = server.post("edit", {"document": document, "action": {"kind": "gradients", "of": ["y"], "order": 2}})
+    second = server.post("edit", {"document": document, "edits": [{"do": "gradients", "of": ["y"], "order": 2}]})
     assert len(second["added"]) > len(edited["added"])
-    wrong = server.client.post("/api/edit", json={"document": document, "action": {"kind": "gradients", "of": ["x"]}})
+    wrong = server.client.post("/api/edit", json={"document": document, "edits": [{"do": "gradients", "of": ["x"]}]})
     assert wrong.status_code == 422
 
 
 def test_blocks_fold_into_a_page_run_there_and_unfold(server: Server) -> None:
     document = conv_document()
-    action = {"kind": "fold", "blocks": ["y"], "name": "layer"}
-    folded = server.post("edit", {"document": document, "action": action})
+    edit = {"do": "fold", "blocks": ["y"], "name": "layer"}
+    folded = server.post("edit", {"document": document, "edits": [edit]})
     assert folded["added"] == ["layer"] and list(folded["document"]["pages"]) == ["layer"]
     run = server.run(folded["document"], "folded")
     blocks = {one["block"]: one for one in run["blocks"]}
     assert blocks["layer"]["outputs"][0]["hash"] == blocks["layer/y"]["outputs"][0]["hash"]
     pins = server.post("analyse", {"document": folded["document"]})["pins"]
     assert pins["layer/y"]["output"]["shape"] == [1, 4, 4, 4, 3]
-    action = {"kind": "inline", "block": "layer"}
-    flat = server.post("edit", {"document": folded["document"], "action": action})
+    edit = {"do": "inline", "block": "layer"}
+    flat = server.post("edit", {"document": folded["document"], "edits": [edit]})
     assert any(block["op"] == "Conv3D" for block in flat["document"]["blocks"])
 
 

@@ -154,9 +154,24 @@ test("a page from a selection, in and out, and back by undo", async () => {
   await page.keyboard.press("Enter");
   await block(page, "conv").waitFor();
   assert.deepEqual(await page.locator(".breadcrumb button").allTextContents(), ["MaxPool3DGradGrad", "page"]);
+  // A placeholder that is renamed inside keeps its wire outside.
+  const wired = await wires(page);
+  await block(page, "volume").locator(".block-title").click();
+  await page.keyboard.press("F2");
+  await page.keyboard.type("입력");
+  await page.keyboard.press("Enter");
+  await block(page, "입력").waitFor();
+  assert.equal(await wires(page), wired);
   await page.keyboard.press("Alt+ArrowUp");
-  await block(page, "page").waitFor();
+  await block(page, "page").getByText("입력").waitFor();
+  await block(page, "page").locator(".block-title").click();
+  await page.keyboard.press("Shift+P");
+  await block(page, "page/conv").waitFor();
+  // Undo at once: it waits for the edit that the server still makes.
+  await page.keyboard.press("Delete");
   await page.keyboard.press("Control+z");
+  await block(page, "page/conv").waitFor();
+  for (let steps = 0; steps < 3; steps += 1) await page.keyboard.press("Control+z");
   await block(page, "conv").waitFor();
 });
 

@@ -8,7 +8,7 @@ import json
 import sys
 
 from voxgrad.cli import exits
-from voxgrad.cli.pages import add_page, open_page
+from voxgrad.cli.pages import add_page, open_page, save_page
 from voxgrad.graph.page import Page
 
 DESCRIPTION = """\
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     if arguments.fix:
         for title in fix_all(page):
             print(f"fixed: {title}", file=sys.stderr)
-        page.save(arguments.output or arguments.page)
+        save_page(page, arguments)
     problems, warnings = page.problems(), page.warnings()
     if arguments.json:
         told = {"problems": [one.as_dict() for one in problems], "warnings": [one.as_dict() for one in warnings]}

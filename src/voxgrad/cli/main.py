@@ -16,6 +16,7 @@ from voxgrad.errors import VoxgradError
 COMMANDS = {
     "run": "run a page and show what came out",
     "check": "say what is wrong with a page, without running it",
+    "edit": "change a page: rename, fold, differentiate, set values, ...",
     "import": "bring a page or a project of enuSpace here",
     "export": "write a page as a Python script",
     "draw": "draw a page as SVG or PNG",

@@ -10,6 +10,7 @@ from pathlib import Path
 from voxgrad.errors import VoxgradError
 from voxgrad.formats.enuspace import import_page
 from voxgrad.formats.page_file import load
+from voxgrad.formats.tensor_files import bad_file
 from voxgrad.graph.page import Page
 from voxgrad.kernels.arraywise.files import Files
 
@@ -30,6 +31,14 @@ def open_page(arguments: argparse.Namespace) -> Page:
     page = _opened(arguments.page)
     page.allow_files(*arguments.allow_files)
     return page
+
+
+def save_page(page: Page, arguments: argparse.Namespace) -> None:
+    """Write the page where the arguments say, or where it came from; no picture is replaced by a page file."""
+    target = Path(arguments.output or arguments.page)
+    if target.suffix.lower() in (".svg", ".png"):
+        raise bad_file(target, "be a page file, *.vox.json", "a picture", remedy="Say where the page goes: -o FILE.")
+    page.save(target)
 
 
 def _opened(name: str) -> Page:

@@ -169,6 +169,15 @@ def from_data(
         raise VoxgradError([_placed(fault, places, source) for fault in error.faults]) from None
 
 
+def edits_from_data(edits: Any, folder: Path | None = None, known: Arrays | None = None) -> list[dict[str, Any]]:
+    """Edits (`voxgrad.graph.edits`) in JSON data, one or several, with the values that it stands for."""
+    decoder = _Decoder(json_text.Places(""), "edits", folder, known)
+    made = [decoder.edit(one, (at,)) for at, one in enumerate(edits if isinstance(edits, list) else [edits])]
+    if decoder.faults:
+        raise VoxgradError(decoder.faults)
+    return made
+
+
 def _checked_head(value: Any, text: str, source: str) -> dict[str, Any]:
     """The document, if it says that it is a page of a version that can be read."""
     if not isinstance(value, dict):
@@ -212,6 +221,14 @@ class _Decoder:
                 for name, inner in made["pages"].items()
             }
         return made
+
+    def edit(self, data: Any, path: json_text.Path) -> dict[str, Any]:
+        """An edit with its values decoded; it holds them as a block does, or blocks as a page does."""
+        if not isinstance(data, dict):
+            self.note(path, "be an object", type(data).__name__)
+            return {}
+        made = self.page(self._block(data, path), path)
+        return made | {"value": self.values.decode(made["value"], (*path, "value"))} if "value" in made else made
 
     def _block(self, block: Any, path: json_text.Path) -> Any:
         if not isinstance(block, dict):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -78,6 +78,28 @@ def plain(value: Any) -> Any:
     return value
 
 
+def same_page(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two pages as data have the same blocks and wires, wherever these stand on the drawing."""
+    return _same(_undrawn(one), _undrawn(other))
+
+
+def _undrawn(page: Mapping[str, Any]) -> dict[str, Any]:
+    blocks = [{key: value for key, value in block.items() if key != "position"} for block in page["blocks"]]
+    pages = {name: _undrawn(inner) for name, inner in page.get("pages", {}).items()}
+    return {key: value for key, value in page.items() if key != "notes"} | {"blocks": blocks, "pages": pages}
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        alike = one.dtype == other.dtype and one.shape == other.shape
+        return alike and (one.tolist() == other.tolist() if one.dtype == object else one.tobytes() == other.tobytes())
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return type(one) is type(other) and bool(one == other or one != one)
+
+
 def from_dict(data: Mapping[str, Any]) -> Page:
     """The page that `to_dict` described; one error lists everything that is malformed, with its place."""
     faults = _Few("Page")
@@ -148,7 +170,7 @@ def _page(data: Any, place: str, depth: int, faults: Faults) -> Page | None:
         if block is not None:
             _wires(page, block, entry, reader.at(f"blocks[{index}]"), faults)
     page.notes.extend(reader.get("notes", list, [], "a list"))
-    _pins(page, reader, faults)
+    _pins(page, reader, faults, depth)
     return page
 
 
@@ -207,7 +229,8 @@ def _wires(page: Page, block: Block, entry: Mapping[str, Any], place: str, fault
             if made is not None:
                 page.attach(block, str(pin), made)
     others = reader.get("control", list, [], "a list of block names")
-    page.run_after(block, *(other for other in others if isinstance(other, str) and other in page))
+    if others:
+        page.run_after(block, *(other for other in others if isinstance(other, str) and other in page))
     for index, other in enumerate(others):
         if not isinstance(other, str) or other not in page:
             faults.add("VG050", reader.at(f"control[{index}]"), wanted="be a block of this page", got=_kind(other))
@@ -238,14 +261,15 @@ def _output(page: Page, path: Any, place: str, faults: Faults) -> Output | None:
         return None
 
 
-def _pins(page: Page, reader: _Reader, faults: Faults) -> None:
+def _pins(page: Page, reader: _Reader, faults: Faults, depth: int) -> None:
     known = _block_names(page, reader, "inputs")
     targets, initializers = _block_names(page, reader, "targets"), _block_names(page, reader, "initializers")
     outputs = {}
     for name, path in reader.get("outputs", Mapping, {}, "an object").items():
         output = _output(page, path, reader.at(f"outputs.{name}"), faults)
         if output is not None:
-            outputs[str(name)] = output
+            # No wire could name a pin with a dot; inner pages of older files may have some.
+            outputs[str(name).replace(".", "_") if depth else str(name)] = output
     if outputs or known:
         _guarded(faults, page.expose, outputs, known)
     if targets:
@@ -261,3 +285,60 @@ def _block_names(page: Page, reader: _Reader, key: str) -> list[str]:
         if not isinstance(name, str) or name not in page:
             reader.faults.add("VG050", reader.at(f"{key}[{index}]"), wanted="be a block of this page", got=_kind(name))
     return [name for name in names if isinstance(name, str) and name in page]
+
+
+def paste(page: Page, entries: Any, pages: Any = None, shift: Sequence[float] = (0.0, 0.0)) -> list[Block]:
+    """Put blocks on a page that are given as data: copies from this page, from another, from a text.
+
+    Names that are taken get a number. Wires stay where they come from blocks that are given too, or that are here;
+    others fall away. `pages` are those that the blocks stand for.
+    """
+    from voxgrad.graph.nesting import available
+
+    faults = _Few("Page")
+    reader = _Reader({"blocks": entries, "pages": pages or {}}, "", {"blocks", "pages"}, faults)
+    used = {}
+    for name, inner in reader.get("pages", Mapping, {}, "an object").items():
+        made = _page(inner, f"pages.{name}", 1, faults)
+        used[name] = _guarded(faults, available, page, name, made) if made is not None else name
+    given = [one for one in reader.get("blocks", list, [], "a list") if isinstance(one, Mapping)]
+    names = {name: name for name in page.store.blocks}
+    blocks = []
+    for index, entry in enumerate(given):
+        name = str(entry.get("name", ""))
+        placed = dict(entry) | {"name": page.unique_name(name)}
+        if "page" in entry:
+            placed["page"] = used.get(entry["page"], entry["page"])
+        block = _block(page, placed, f"blocks[{index}]", faults)
+        if block is not None:
+            names[name] = block.name
+            x, y = block.position or (0.0, 0.0)
+            block.position = (x + float(shift[0]), y + float(shift[1]))
+        blocks.append(block)
+    for index, (block, entry) in enumerate(zip(blocks, given, strict=True)):
+        if block is not None:
+            _wires(page, block, _reachable(page, entry, names), f"blocks[{index}]", faults)
+    faults.raise_if_any()
+    return [block for block in blocks if block is not None]
+
+
+def _reachable(page: Page, entry: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """A block as data with the wires that can be drawn on a page; blocks are called there as `names` says."""
+
+    def drawn(source: Any) -> Any:
+        if not isinstance(source, Mapping) or not isinstance(source.get("from"), str):
+            return source
+        name, _, pin = source["from"].rpartition(".")
+        found = names.get(name)
+        try:
+            return None if found is None else {"from": page.block(found).output(pin).path}
+        except InvalidArgumentError:
+            return None
+
+    made = dict(entry)
+    if isinstance(made.get("inputs"), Mapping):
+        lists = {pin: [drawn(one) for one in given] for pin, given in made["inputs"].items() if isinstance(given, list)}
+        made["inputs"] = {pin: [one for one in given if one is not None] for pin, given in lists.items()}
+    if isinstance(made.get("control"), list):
+        made["control"] = [names[one] for one in made["control"] if isinstance(one, str) and one in names]
+    return made

@@ -9,9 +9,13 @@
     {"do": "connect", "from": "cast.output", "block": "pool", "pin": "input"}        ("at": 1 for an entry of a list)
     {"do": "disconnect", "block": "pool", "pin": "input"}
     {"do": "run_after", "block": "step", "others": ["print"]}        {"do": "no_longer_after", ...}
+    {"do": "set_text", "block": "pool", "name": "ksize", "text": "{1,2,2,2,1}"}      (as people type it; "": default)
+    {"do": "gradients", "of": ["y"], "with_respect_to": ["x"], "order": 2}           (without: all that the blocks read)
+    {"do": "fold", "blocks": ["conv", "relu"], "name": "layer"}      {"do": "inline", "block": "layer"}
+    {"do": "paste", "blocks": [...], "pages": {...}, "shift": [40, 40]}              (blocks as a page file has them)
 
-A list of edits is carried out whole or not at all. Where the name of an added block is taken it gets a number, and the
-edits behind it mean the new name.
+Edits are carried out whole or not at all. Where the name of an added block is taken it gets a number, and the edits
+behind it mean the new name.
 """
 
 from __future__ import annotations
@@ -20,8 +24,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from voxgrad.arguments import checked
+from voxgrad.doors import through
 from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.graph.block import Output, Source, Value
+from voxgrad.graph.block_gradients import add_gradients
+from voxgrad.graph.data import paste
 from voxgrad.graph.page import Page
 from voxgrad.graph.problems import Fix
 
@@ -36,9 +43,11 @@ def apply(page: Page, fix: Fix | Edit | Sequence[Edit]) -> None:
         edits: Sequence[Edit] = fix.get("edits", [fix])
     else:
         edits = fix.edits if isinstance(fix, Fix) else fix
-    if len(edits) > 1:
+    if len(edits) > 1 or any(edit.get("do") in _IN_STEPS for edit in edits):
         # A rehearsal on a copy: if one edit is refused, the page stays as it was.
-        _carry_out(Page.from_dict(page.to_dict()), edits)
+        copy = Page.from_dict(page.to_dict())
+        copy.files = page.files
+        _carry_out(copy, edits)
     _carry_out(page, edits)
 
 
@@ -51,7 +60,7 @@ def _carry_out(page: Page, edits: Sequence[Edit]) -> None:
             raise _malformed("do", f"be one of {', '.join(_ACTIONS)}", kind)
         try:
             action(page, edit, names)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             if isinstance(error, InvalidArgumentError):
                 raise
             raise _malformed(str(kind), "have all of its entries", f"{type(error).__name__} {error}") from error
@@ -126,9 +135,33 @@ def _set_semantics(page: Page, edit: Edit, names: _Names) -> None:
     page.semantics = edit["value"]
 
 
+def _set_text(page: Page, edit: Edit, names: _Names) -> None:
+    through("text").set_text(page, page.block(_named(edit, names)), edit["name"], edit["text"])
+
+
+def _gradients(page: Page, edit: Edit, names: _Names) -> None:
+    xs = edit.get("with_respect_to")
+    add_gradients(page, _all_named(edit["of"], names), _all_named(xs, names) if xs else None, edit.get("order", 1))
+
+
+def _fold(page: Page, edit: Edit, names: _Names) -> None:
+    page.fold(_all_named(edit["blocks"], names), edit["name"])
+
+
+def _inline(page: Page, edit: Edit, names: _Names) -> None:
+    page.inline(_named(edit, names))
+
+
+def _paste(page: Page, edit: Edit, names: _Names) -> None:
+    paste(page, edit["blocks"], edit.get("pages"), edit.get("shift", (0.0, 0.0)))
+
+
 def _named(edit: Edit, names: _Names) -> str:
-    name = str(edit["block"])
-    return names.get(name, name)
+    return _all_named([edit["block"]], names)[0]
+
+
+def _all_named(blocks: Sequence[str], names: _Names) -> list[str]:
+    return [names.get(str(name), str(name)) for name in blocks]
 
 
 _ACTIONS: dict[str, Callable[[Page, Edit, _Names], None]] = {
@@ -143,4 +176,11 @@ _ACTIONS: dict[str, Callable[[Page, Edit, _Names], None]] = {
     "run_after": _run_after,
     "no_longer_after": _no_longer_after,
     "semantics": _set_semantics,
+    "set_text": _set_text,
+    "gradients": _gradients,
+    "fold": _fold,
+    "inline": _inline,
+    "paste": _paste,
 }
+_IN_STEPS = ("gradients", "fold", "inline", "paste")
+"""Edits that can be refused when they are half done."""

@@ -129,7 +129,13 @@ class Inference:
     def _work(self, affected: Collection[Block], dirty: set[Block]) -> None:
         """Infer all dirty blocks, and those affected ones whose inputs turn out to have changed."""
         found = order(affected, within=affected)
-        self._cycles = [ring for ring in self._cycles if not any(block in affected for block in ring)] + found.cycles
+        if found.cycles or self._cycles:
+            # Which rings are told, and what their blocks know of each other, goes by the order of the page, as if it
+            # were opened now.
+            dirty = set(self.store.blocks.values())
+            found = order(self.store.blocks.values())
+            self.specs.clear()
+        self._cycles = found.cycles
         changed: set[Block] = set()
         for block in found.blocks:
             if block in dirty or self._reads(block, changed):

@@ -9,12 +9,50 @@ from typing import Any
 from voxgrad.catalog.dims import Dim
 from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.graph.block import Block, Output, Source
+from voxgrad.graph.data import same_page
 from voxgrad.graph.order import downstream
-from voxgrad.graph.page import Page
+from voxgrad.graph.page import Page, Store
+
+
+def follow_pins(used: Store, inputs: Mapping[str, str | None], outputs: Sequence[str]) -> None:
+    """Wires of the blocks that stand for a page, after its pins have changed.
+
+    `inputs` are the new names of its input pins, None for those that are gone; `outputs` the names that its output pins
+    had.
+    """
+    places = {at: list(used.outputs).index(name) if name in used.outputs else None for at, name in enumerate(outputs)}
+    inputs = {old: new for old, new in inputs.items() if old != new}
+    places = {old: new for old, new in places.items() if old != new}
+    for owner in used.owners if inputs or places else ():
+        for block in owner.users:
+            if block.used_page is used.root:
+                _follow(owner.root, block, inputs, places)
+
+
+def _follow(page: Page, block: Block, inputs: Mapping[str, str | None], places: Mapping[int, int | None]) -> None:
+    def moved(source: Any) -> Any:
+        if not isinstance(source, Output) or source.block is not block:
+            return source
+        at = places.get(source.index, source.index)
+        return None if at is None else Output(block, at)
+
+    pins = {inputs.get(pin, pin): sources for pin, sources in block.sources.items()}
+    page.set_sources(block, {pin: sources for pin, sources in pins.items() if pin is not None})
+    for reader in block.readers:
+        sources = {pin: [moved(one) for one in sources] for pin, sources in reader.sources.items()}
+        page.set_sources(reader, {pin: [one for one in many if one is not None] for pin, many in sources.items()})
+    exposed = {pin: moved(one) for pin, one in page.outputs.items()}
+    if exposed != page.outputs:
+        page.expose({pin: one for pin, one in exposed.items() if one is not None}, page.store.inputs)
 
 
 def inline(page: Page, block: Block) -> Page:
     """Replace a block that stands for a page by copies of the blocks of that page, in a scope of the block's name."""
+    with page.pins_followed():
+        return _inline(page, block)
+
+
+def _inline(page: Page, block: Block) -> Page:
     used = block.used_page
     if used is None:
         got = block.op_name or block.uses
@@ -63,9 +101,8 @@ def _copied(blocks: Iterable[Block], origin: Page, scope: Page, entries: Mapping
     copies: dict[Block, Block] = {}
     for block in blocks:
         if block.uses:
-            if block.uses not in scope.pages:
-                scope.define(block.uses, origin.pages[block.uses])
-            copy = scope.use(block.uses, name=block.name)
+            inner = origin.pages.get(block.uses)
+            copy = scope.use(block.uses if inner is None else available(scope, block.uses, inner), name=block.name)
         else:
             copy = scope.add(block.op or block.op_name, attrs=block.attrs, name=block.name)
         copy.position = block.position
@@ -76,6 +113,17 @@ def _copied(blocks: Iterable[Block], origin: Page, scope: Page, entries: Mapping
                 scope.attach(copy, pin, _moved(source, entries, copies))
         scope.run_after(copy, *(copies[other] for other in block.control if other in copies))
     return copies
+
+
+def available(page: Page, name: str, inner: Page) -> str:
+    """What a page calls its copy of another, which its blocks are to stand for: as the other, or by a free name."""
+    number, free = 0, name
+    while free in page.pages and not same_page(page.pages[free].to_dict(), inner.to_dict()):
+        number += 1
+        free = f"{name}_{number}"
+    if free not in page.pages:
+        page.define(free, Page.from_dict(inner.to_dict()))
+    return free
 
 
 def _moved(source: Source, entries: Mapping[Output, Source], copies: dict[Block, Block]) -> Source:
@@ -126,8 +174,13 @@ def _check_fold(page: Page, chosen: dict[Block, None], name: str) -> None:
 
 
 def _crossing_in(chosen: dict[Block, None]) -> dict[Output, None]:
-    sources = (one for block in chosen for many in block.sources.values() for one in many)
+    sources = (one for block in chosen for pin in _pins(block) for one in block.sources.get(pin, ()))
     return dict.fromkeys(one for one in sources if isinstance(one, Output) and one.block not in chosen)
+
+
+def _pins(block: Block) -> list[str]:
+    """The pins that a block has wires on, in their order, whichever was wired first."""
+    return [*block.input_names, *sorted(block.sources.keys() - set(block.input_names))]
 
 
 def _crossing_out(page: Page, chosen: dict[Block, None]) -> dict[Output, None]:
@@ -167,7 +220,7 @@ def _pin_names(exits: dict[Output, None]) -> dict[Output, str]:
     """Names for the outputs of the new page: of the blocks, with the pin where a block has several."""
     names: dict[Output, str] = {}
     for one in exits:
-        leaf = one.block.name.rpartition("/")[2]
+        leaf = one.block.name.rpartition("/")[2].replace(".", "_")
         wanted = leaf if len(one.block.output_names) == 1 else f"{leaf}_{one.index}"
         while wanted in names.values():
             wanted += "_"

@@ -35,8 +35,10 @@ lists whose open sizes are names or null, and tensors as NumPy arrays. Names may
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from voxgrad.arguments import checked
 from voxgrad.arrays.locks import make_lock
@@ -80,6 +82,9 @@ class Store:
         """Held while the page is inferred: sessions in several threads may share a page."""
         self.users: set[Block] = set()
         """Blocks that stand for pages."""
+        self.owners: WeakSet[Store] = WeakSet()
+        """Pages that can use this one as a block."""
+        self.followed = False
         self.dirty: set[Block] = set()
         """Blocks that were changed, added or removed since the last inference."""
         self.inference: Inference | None = None
@@ -341,13 +346,15 @@ class Page:
 
     def remove(self, *blocks: Block | Output | str) -> None:
         """Take blocks away, with all wires and control edges that start or end there."""
-        for block in [self.block(one) for one in blocks]:
-            for reader in block.readers:
-                for pin, sources in list(reader.sources.items()):
-                    kept = [one for one in sources if not (isinstance(one, Output) and one.block is block)]
-                    self._set_sources(reader, pin, kept)
-                self._set_control(reader, [one for one in reader.control if one is not block])
-            self._forget(block)
+        gone = dict.fromkeys(self.block(one) for one in blocks)
+        with self.pins_followed():
+            for block in gone:
+                for reader in block.readers:
+                    for pin, sources in list(reader.sources.items()):
+                        kept = [one for one in sources if not (isinstance(one, Output) and one.block is block)]
+                        self._set_sources(reader, pin, kept)
+                    self._set_control(reader, [one for one in reader.control if one is not block])
+                self._forget(block)
 
     def _forget(self, block: Block) -> None:
         store = self.store
@@ -372,17 +379,18 @@ class Page:
             return found
         if full in self.store.blocks:
             raise InvalidArgumentError(Fault("VG060", "Page", "name", "be one that no other block has", repr(full)))
-        # The order of blocks is part of the page: rebuilding keeps the block at its place.
-        self._count_scopes(found.name, -1)
-        blocks = self.store.blocks
-        if next(reversed(blocks.values())) is found:
-            blocks.pop(found.name)
-            blocks[full] = found
-        else:
-            self.store.blocks = {full if one is found else old: one for old, one in blocks.items()}
-        found.name = full
-        self._count_scopes(full, 1)
-        self.store.touch(found, *found.readers)
+        with self.pins_followed():
+            self._count_scopes(found.name, -1)
+            blocks = self.store.blocks
+            # The order of blocks is part of the page: rebuilding keeps the block at its place.
+            if next(reversed(blocks.values())) is found:
+                blocks.pop(found.name)
+                blocks[full] = found
+            else:
+                self.store.blocks = {full if one is found else old: one for old, one in blocks.items()}
+            found.name = full
+            self._count_scopes(full, 1)
+            self.store.touch(found, *found.readers)
         return found
 
     def move(self, block: Block | Output | str, x: float, y: float) -> None:
@@ -416,6 +424,13 @@ class Page:
         found = self.block(block)
         sources = found.sources.get(pin, [])
         self._set_sources(found, pin, [] if at is None else [one for index, one in enumerate(sources) if index != at])
+
+    def set_sources(self, block: Block, sources: Mapping[str, list[Source]]) -> None:
+        """Give a block other wires and values, on all of its pins."""
+        for pin in list(block.sources):
+            self._set_sources(block, pin, [])
+        for pin, given in sources.items():
+            self._set_sources(block, pin, given)
 
     def _set_sources(self, block: Block, pin: str, sources: list[Source]) -> None:
         for one in block.sources.get(pin, ()):
@@ -455,6 +470,9 @@ class Page:
     def set_attr(self, block: Block | Output | str, name: str, value: Any) -> None:
         """Give an attribute a value; None takes it back to its default."""
         found = self.block(block)
+        if found.uses:
+            wanted = "be a block of an op, which has attributes"
+            raise InvalidArgumentError(Fault("VG050", "Page", found.name, wanted, f"the page {found.uses!r}"))
         if value is None:
             found.attrs.pop(name, None)
         else:
@@ -481,9 +499,31 @@ class Page:
 
     def expose(self, outputs: Mapping[str, Any], inputs: Sequence[Block | Output | str] = ()) -> None:
         """Say what the pins of the page are where it is used as a block."""
-        self.store.outputs = {_checked(name): self.output(one) for name, one in outputs.items()}
-        self.store.inputs = [self.block(one) for one in inputs]
-        self.store.touch()
+        exposed = {_checked(name): self.output(one) for name, one in outputs.items()}
+        if self.store.owners:
+            _check_pins(exposed)
+        with self.pins_followed():
+            self.store.inputs = [self.block(one) for one in inputs]
+            self.store.outputs = exposed
+            self.store.touch()
+
+    @contextmanager
+    def pins_followed(self) -> Iterator[None]:
+        """While pins change here: wires of pages that use this one as a block follow them, or go with them."""
+        store = self.store
+        if store.followed or not store.owners:
+            yield
+            return
+        from voxgrad.graph.nesting import follow_pins
+
+        names, outputs = {one: one.name for one in store.root.input_blocks}, list(store.outputs)
+        store.followed = True
+        try:
+            yield
+        finally:
+            store.followed = False
+            now = {one: one.name for one in store.root.input_blocks}
+            follow_pins(store, {name: now.get(one) for one, name in names.items()}, outputs)
 
     @property
     def targets(self) -> Sequence[Block]:
@@ -509,7 +549,9 @@ class Page:
         """Make another page available to `use` under a name."""
         if self.store in inside(page.store):
             raise InvalidArgumentError(Fault("VG062", "Page", "page", "not contain the page itself", repr(name)))
+        _check_pins(page.outputs)
         self.store.pages[_checked(name)] = page.store.root
+        page.store.owners.add(self.store)
         self.store.touch(*(block for block in self.store.blocks.values() if block.uses == name))
 
     def inline(self, block: Block | Output | str) -> Page:
@@ -607,6 +649,13 @@ def _checked(part: Any) -> str:
         return part
     wanted = "be printable text without ':', '/', '^' or blanks at its ends"
     raise InvalidArgumentError(Fault("VG061", "Page", "name", wanted, repr(part)[:60]))
+
+
+def _check_pins(outputs: Mapping[str, Output]) -> None:
+    """Where a page is used as a block, its outputs are called `block.pin`, split at the last dot."""
+    for name in outputs:
+        if "." in name:
+            raise InvalidArgumentError(Fault("VG061", "Page", "outputs", "have names without '.'", repr(name)[:60]))
 
 
 def _checked_path(name: str) -> str:

@@ -25,7 +25,6 @@ from voxgrad.graph.block import Output
 from voxgrad.kernels.arraywise.files import Files
 from voxgrad.studio import analyse, engines, exchange, gallery, grants, guard, messages, summaries
 from voxgrad.studio.documents import MAX_BLOCKS
-from voxgrad.studio.edit import edit
 from voxgrad.studio.jobs import roots_of
 from voxgrad.studio.keys import Keys
 from voxgrad.studio.pages import StaleRevision
@@ -323,14 +322,9 @@ async def analyse_page(ask: messages.AskAnalyse, studio: Here) -> Response:
 
 @api.post("/edit")
 async def edit_page(ask: messages.AskEdit, studio: Here) -> messages.Edited:
-    """Change a document: apply fixes, add gradients, set a value from text."""
-
-    def work() -> messages.Edited:
-        page = studio.documents.read(ask.document)
-        added = edit(page, ask.action)
-        return messages.Edited(document=studio.documents.write(page), added=added)
-
-    return await off(work)
+    """Change a document."""
+    document, added = await off(studio.documents.edit, ask.document, ask.path, ask.edits)
+    return messages.Edited(document=document, added=added)
 
 
 @api.post("/trace")

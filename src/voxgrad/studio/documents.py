@@ -67,6 +67,18 @@ class Documents:
                 self._seen.popitem(last=False)
             return page
 
+    def edit(self, document: Document, path: list[str], edits: list[dict[str, Any]]) -> tuple[Document, list[str]]:
+        """The document after edits of the page at a path, and the names of the blocks that are new there."""
+        check_depth(edits)
+        page = edited = self.read(document)
+        for name in path:
+            if name not in edited.pages:
+                raise _malformed("path", "name pages that are there", repr(name)[:80])
+            edited = edited.pages[name]
+        before = set(edited.blocks)
+        edited.apply(page_file.edits_from_data(edits, self._blobs.parent, self._arrays))
+        return self.write(page), [one.name for one in edited.blocks if one not in before]
+
     def write(self, page: Page) -> Document:
         """The page for a client."""
         return page_file.to_data(page, self._blobs, self._arrays)

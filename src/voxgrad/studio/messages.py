@@ -352,66 +352,19 @@ class Analysis(Told):
     seconds: float
 
 
-class ApplyEdits(Asked):
-    """Carry out edits as `voxgrad.graph.edits` describes them, all or none."""
-
-    kind: Literal["apply"]
-    edits: list[dict[str, Any]]
-
-
-class AddGradients(Asked):
-    """Add the gradient blocks of some blocks, as often as the order says."""
-
-    kind: Literal["gradients"]
-    of: Annotated[list[str], Field(min_length=1)]
-    order: Annotated[int, Field(ge=1, le=8)] = 1
-    with_respect_to: list[str] | None = None
-
-
-class SetText(Asked):
-    """Give an attribute or an input a value as a person types it."""
-
-    kind: Literal["set_text"]
-    block: str
-    name: str
-    text: Annotated[str, Field(max_length=2**20)]
-
-
-class SetTexts(Asked):
-    """Give several attributes their values: `padding = SAME; data_format_ = NDHWC`."""
-
-    kind: Literal["set_texts"]
-    block: str
-    text: Annotated[str, Field(max_length=2**20)]
-
-
-class Fold(Asked):
-    """Move blocks into a page of their own, with a block that stands for it in their place."""
-
-    kind: Literal["fold"]
-    blocks: Annotated[list[str], Field(min_length=1)]
-    name: Title
-
-
-class Inline(Asked):
-    """Put the blocks of a page in place of the block that stands for it."""
-
-    kind: Literal["inline"]
-    block: str
-
-
-Action = Annotated[ApplyEdits | AddGradients | SetText | SetTexts | Fold | Inline, Field(discriminator="kind")]
-
-
 class AskEdit(Asked):
-    """Change a document."""
+    """Change a document, by edits as `voxgrad.graph.edits` describes them, all or none.
+
+    `path` are the names of the pages from the outermost inwards, where the edits are those of an inner page.
+    """
 
     document: Document
-    action: Action
+    path: list[str] = []
+    edits: Annotated[list[dict[str, Any]], Field(min_length=1)]
 
 
 class Edited(Told):
-    """The changed document, and the names of the blocks that are new in it."""
+    """The changed document, and the names of the blocks that are new on the page that was edited."""
 
     document: Document
     added: list[str]

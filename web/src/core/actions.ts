@@ -35,6 +35,7 @@ const TABLE = [
   ["select-all", "action.selectAll", ["Ctrl+A"], "edit"],
   ["rename", "action.rename", ["F2"], "edit"],
   ["page-from", "action.pageFrom", ["P"], "edit"],
+  ["unfold", "action.unfold", ["Shift+P"], "edit"],
   ["open", "action.openPage", ["Enter"], "view"],
   ["up", "action.up", ["Alt+Up"], "view"],
   ["align-left", "action.alignLeft", ["Alt+A L"], "edit"],

@@ -2,7 +2,7 @@
 /** The server, as functions. Same origin, cookie or nothing; every failure is an ApiError with its faults. */
 
 import type * as messages from "../generated/api";
-import type { Analysis, Op, Page } from "./model";
+import type { Analysis, Op, Page, PagePath } from "./model";
 import { readSafetensors, type Tensor } from "./tensor";
 
 export class ApiError extends Error {
@@ -42,7 +42,8 @@ export type VolumeFile = messages.VolumeData & Required<messages.VolumeData>;
 export type PageFiles = messages.PageFiles;
 export type ChunkedRun = messages.ChunkedRun;
 type ChunkedRequest = Omit<messages.AskChunkedRun, "document"> & { readonly document: Page };
-export type EditAction = messages.AskEdit["action"];
+/** An edit as data, as src/voxgrad/graph/edits.py describes them. */
+export type Edit = { readonly [entry: string]: unknown };
 export type ExportFormat = messages.AskExport["format"];
 type Edited = Omit<messages.Edited, "document"> & { readonly document: Page };
 type Imported = Omit<messages.Imported, "page"> & { readonly page: StoredPage };
@@ -113,7 +114,7 @@ export const api = {
   dropDraft: (page: string) => json<unknown>("DELETE", `/pages/${id(page)}/draft`),
   snapshot: (page: string, name: string) => json<unknown>("POST", `/pages/${id(page)}/snapshots`, { name }),
   analyse: (document: Page, signal?: AbortSignal) => json<Analysis>("POST", "/analyse", { document }, signal),
-  edit: (document: Page, action: EditAction) => json<Edited>("POST", "/edit", { document, action }),
+  edit: (document: Page, path: PagePath, edits: readonly Edit[]) => json<Edited>("POST", "/edit", { document, path, edits }),
   pageFiles: (document: Page) => json<PageFiles>("POST", "/files", { document }),
   allowFiles: (document: Page, folders: readonly string[]) => json<PageFiles>("PUT", "/files", { document, folders }),
   run: (request: RunRequest) => json<messages.RunStarted>("POST", "/runs", request),

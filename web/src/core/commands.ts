@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Edits of a page: each takes a page and returns the page after it. */
+/** Edits that are made here, at once: each takes a page and returns the page after it. All others are the server's. */
 
-import { findBlock, mapReferences, takenNames, uniqueName, wiresOf, withBlock, withSources } from "./document";
+import { takenNames, uniqueName, wiresOf, withBlock, withSources } from "./document";
 import type { Block, Json, Page, Wire } from "./model";
 
 export type Point = readonly [number, number];
@@ -15,20 +15,6 @@ export interface Added {
 export function addBlock(page: Page, block: Block): Added {
   const name = uniqueName(takenNames(page), block.name);
   return { page: { ...page, blocks: [...page.blocks, { ...block, name }] }, name };
-}
-
-/** Take blocks away, with every wire that starts or ends there. */
-export function removeBlocks(page: Page, names: Iterable<string>): Page {
-  const gone = new Set(names);
-  if (gone.size === 0) return page;
-  const kept = { ...page, blocks: page.blocks.filter((block) => !gone.has(block.name)) };
-  return mapReferences(kept, (name) => (gone.has(name) ? null : name));
-}
-
-export function renameBlock(page: Page, from: string, to: string): Page {
-  if (from === to || findBlock(page, to)) return page;
-  const renamed = withBlock(page, from, (block) => ({ ...block, name: to }));
-  return mapReferences(renamed, (name) => (name === from ? to : name));
 }
 
 export function moveBlocks(page: Page, positions: ReadonlyMap<string, Point>): Page {

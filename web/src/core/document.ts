@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Reading and rewriting pages. Nothing here changes its arguments; unchanged parts are shared. */
 
-import { NAME_LISTS } from "../generated/page";
 import type { Block, Op, Page, PagePath, Source, Wire } from "./model";
+import { entryOf } from "./patch";
 
 export type Catalogue = ReadonlyMap<string, Op>;
 
@@ -14,7 +14,7 @@ export function emptyPage(name: string): Page {
 export function pageAt(document: Page, path: PagePath): Page {
   let page = document;
   for (const name of path) {
-    const inner = page.pages?.[name];
+    const inner = entryOf(page.pages, name);
     if (!inner) return page;
     page = inner;
   }
@@ -25,7 +25,7 @@ export function pageAt(document: Page, path: PagePath): Page {
 export function withPage(document: Page, path: PagePath, change: (page: Page) => Page): Page {
   const [first, ...rest] = path;
   if (first === undefined) return change(document);
-  const inner = document.pages?.[first];
+  const inner = entryOf(document.pages, first);
   if (!inner) return document;
   return { ...document, pages: { ...document.pages, [first]: withPage(inner, rest, change) } };
 }
@@ -64,13 +64,9 @@ export function uniqueName(taken: ReadonlySet<string>, wanted: string): string {
   return `${wanted}_${number}`;
 }
 
-export function blockNames(page: Page): Set<string> {
-  return new Set(page.blocks.map((block) => block.name));
-}
-
 /** The names that a new block cannot have: those of blocks, and of the scopes that they are in. */
 export function takenNames(page: Page): Set<string> {
-  const taken = blockNames(page);
+  const taken = new Set(page.blocks.map((block) => block.name));
   for (const { name } of page.blocks) {
     for (let at = name.indexOf("/"); at >= 0; at = name.indexOf("/", at + 1)) taken.add(name.slice(0, at));
   }
@@ -106,7 +102,7 @@ export function inputPins(page: Page, block: Block, ops: Catalogue): PinShape[] 
   if (op) {
     return op.inputs.map((pin) => ({ ...pin, typeVar: pin.type_var ?? "", layout: pin.layout ?? "" }));
   }
-  const used = block.page === undefined ? undefined : page.pages?.[block.page];
+  const used = block.page === undefined ? undefined : entryOf(page.pages, block.page);
   const names = used?.inputs ?? Object.keys(block.inputs ?? {});
   return names.map((name) => plainPin(name));
 }
@@ -124,7 +120,7 @@ export function outputPins(page: Page, block: Block, ops: Catalogue): PinShape[]
       }));
     });
   }
-  const used = block.page === undefined ? undefined : page.pages?.[block.page];
+  const used = block.page === undefined ? undefined : entryOf(page.pages, block.page);
   const names = used ? Object.keys(used.outputs ?? {}) : outputsInUse(page, block.name);
   return names.map((name) => plainPin(name));
 }
@@ -167,52 +163,4 @@ export function withSources(block: Block, pin: string, sources: readonly Source[
   if (Object.keys(inputs).length > 0) return { ...block, inputs };
   const { inputs: _gone, ...rest } = block;
   return rest;
-}
-
-/** Every place a block's name stands in a page, rewritten; `null` drops the reference. Empty lists leave the page. */
-export function mapReferences(page: Page, rename: (name: string) => string | null): Page {
-  const blocks = page.blocks.map((block) => mapBlock(block, rename));
-  const changed = blocks.some((block, index) => block !== page.blocks[index]);
-  const next: { -readonly [key in keyof Page]: Page[key] } = changed ? { ...page, blocks } : { ...page };
-  for (const list of NAME_LISTS) {
-    const names = page[list]?.flatMap((name) => rename(name) ?? []) ?? [];
-    if (names.length > 0) next[list] = names;
-    else delete next[list];
-  }
-  const outputs = Object.entries(page.outputs ?? {}).flatMap(([pin, path]) => {
-    const renamed = renamePath(path, rename);
-    return renamed === null ? [] : [[pin, renamed] as const];
-  });
-  if (outputs.length > 0) next.outputs = Object.fromEntries(outputs);
-  else delete next.outputs;
-  return next;
-}
-
-function renamePath(path: string, rename: (name: string) => string | null): string | null {
-  const { block, output } = splitPath(path);
-  const renamed = rename(block);
-  return renamed === null ? null : `${renamed}.${output}`;
-}
-
-function mapBlock(block: Block, rename: (name: string) => string | null): Block {
-  let next = block;
-  for (const [pin, sources] of Object.entries(block.inputs ?? {})) {
-    const mapped = sources.flatMap((source): Source[] => {
-      if (!("from" in source)) return [source];
-      const path = renamePath(source.from, rename);
-      if (path === null) return [];
-      return path === source.from ? [source] : [{ from: path }];
-    });
-    if (mapped.length !== sources.length || mapped.some((source, index) => source !== sources[index])) {
-      next = withSources(next, pin, mapped);
-    }
-  }
-  if (block.control) {
-    const control = block.control.flatMap((name) => rename(name) ?? []);
-    if (control.length !== block.control.length || control.some((name, index) => name !== block.control?.[index])) {
-      const { control: _old, ...rest } = next;
-      next = control.length > 0 ? { ...rest, control } : rest;
-    }
-  }
-  return next;
 }

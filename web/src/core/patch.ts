@@ -24,6 +24,11 @@ function isDict(value: unknown): value is Dict {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** An entry; undefined where there is none, also under names that every object answers to, such as `constructor`. */
+export function entryOf<T>(data: { readonly [key: string]: T } | undefined, key: string): T | undefined {
+  return data !== undefined && Object.hasOwn(data, key) ? data[key] : undefined;
+}
+
 /** True for data that says the same, whether or not it is the same object. */
 export function same(left: unknown, right: unknown): boolean {
   if (Object.is(left, right)) return true;
@@ -32,7 +37,7 @@ export function same(left: unknown, right: unknown): boolean {
   }
   if (!isDict(left) || !isDict(right)) return false;
   const keys = Object.keys(left);
-  return keys.length === Object.keys(right).length && keys.every((key) => key in right && same(left[key], right[key]));
+  return keys.length === Object.keys(right).length && keys.every((key) => Object.hasOwn(right, key) && same(left[key], right[key]));
 }
 
 /** The patches that turn `before` into `after`. An entry that is absent counts as undefined. */
@@ -41,7 +46,7 @@ export function diff(before: unknown, after: unknown, path: Path = []): Patch[] 
   if (Array.isArray(before) && Array.isArray(after)) return diffLists(before, after, path);
   if (isDict(before) && isDict(after)) {
     const keys = new Set([...Object.keys(before), ...Object.keys(after)]);
-    return [...keys].flatMap((key) => diff(before[key], after[key], [...path, key]));
+    return [...keys].flatMap((key) => diff(entryOf(before, key), entryOf(after, key), [...path, key]));
   }
   return same(before, after) ? [] : [{ kind: "set", path, before, after }];
 }
@@ -72,8 +77,8 @@ export function share<T>(before: unknown, after: T): T {
   }
   if (!isDict(before) || !isDict(after)) return after;
   const keys = Object.keys(after);
-  const shared = Object.fromEntries(keys.map((key) => [key, share(before[key], after[key])]));
-  const unchanged = keys.length === Object.keys(before).length && keys.every((key) => shared[key] === before[key]);
+  const shared = Object.fromEntries(keys.map((key) => [key, share(entryOf(before, key), after[key])]));
+  const unchanged = keys.length === Object.keys(before).length && keys.every((key) => shared[key] === entryOf(before, key));
   return (unchanged ? before : shared) as T;
 }
 
@@ -102,7 +107,7 @@ function applyAt(data: unknown, patch: Patch, depth: number): unknown {
   }
   if (Array.isArray(data)) return data.with(Number(key), applyAt(data[Number(key)], patch, depth + 1));
   if (!isDict(data)) throw new Error(`no object at ${patch.path.slice(0, depth).join(".")}`);
-  const value = applyAt(data[key], patch, depth + 1);
+  const value = applyAt(entryOf(data, String(key)), patch, depth + 1);
   if (value !== undefined) return { ...data, [key]: value };
   const { [key]: _gone, ...rest } = data;
   return rest;

@@ -3,13 +3,12 @@
 
 import { Handle, Position, type Node, type NodeProps } from "@xyflow/react";
 import { memo, useEffect, useRef } from "react";
-import { renameBlock } from "../core/commands";
 import { nameFault, type PinShape } from "../core/document";
 import * as format from "../core/format";
 import type { Block, Op, PinInfo, Problem } from "../core/model";
 import { formOf } from "../core/pins";
 import { brief } from "../core/values";
-import { applyFix, editPage } from "../state/edits";
+import { applyFix, renameBlock } from "../state/edits";
 import { enterBlock } from "../state/pages";
 import { openViewer } from "../state/perform";
 import { activeTab, say, shownPage, update, useStudio } from "../state/store";
@@ -123,7 +122,7 @@ function Rename({ name }: { name: string }) {
     if (!tab || wanted === name) return;
     const fault = nameFault(shownPage(tab), name, wanted);
     if (fault) say(words(fault), "error");
-    else editPage(words("action.rename"), (page) => renameBlock(page, name, wanted));
+    else void renameBlock(name, wanted);
   };
   return (
     <input

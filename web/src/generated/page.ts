@@ -56,6 +56,3 @@ export type Source = {
 export type Title = string;
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
-
-/** Where a page lists blocks by name. */
-export const NAME_LISTS = ["inputs", "targets", "initializers"] as const;

@@ -2,7 +2,7 @@
 /** One attribute: a widget for its kind, or its text as people have always typed it. */
 
 import { useEffect, useState } from "react";
-import { api, ApiError } from "../core/api";
+import { api, type ApiError } from "../core/api";
 import { setAttr } from "../core/commands";
 import * as format from "../core/format";
 import type { Json, OpAttr } from "../core/model";
@@ -131,8 +131,9 @@ export function TextField({ block, name, value }: { block: string; name: string;
   const long = known.length > 60;
   const send = async () => {
     if (text === known) return;
-    const done = await serverEdit(`${block}.${name}`, { kind: "set_text", block, name, text });
-    setFault(done instanceof ApiError ? done.message : "");
+    setFault("");
+    const refused = (error: ApiError) => setFault(error.message);
+    await serverEdit(`${block}.${name}`, [{ do: "set_text", block, name, text }], { refused });
   };
   const shared = {
     "aria-label": `${block} ${name} ${words("inspector.asText")}`,

@@ -2,12 +2,11 @@
 /** The right panel: everything about the selected block, or about the page. */
 
 import { useState } from "react";
-import { renameBlock } from "../core/commands";
 import { axesOf, findBlock, inputPins, nameFault, outputPins, wiresOf, withPage } from "../core/document";
 import * as format from "../core/format";
 import type { Block, Json, Op, Page } from "../core/model";
 import { AttrField, TextField } from "./AttrField";
-import { disconnectWire, editPage } from "../state/edits";
+import { disconnectWire, renameBlock } from "../state/edits";
 import { goToBlock, openViewer } from "../state/perform";
 import { pathOf, prefixOf, recordDocument, setSettings, shownPage, useStudio, type Tab } from "../state/store";
 import { useWords } from "../state/words";
@@ -178,7 +177,7 @@ function NameField({ page, block }: { page: Page; block: Block }) {
   const fault = nameFault(page, block.name, name.trim());
   const finish = () => {
     const wanted = name.trim();
-    if (fault === null && wanted !== block.name) editPage(words("action.rename"), (now) => renameBlock(now, block.name, wanted));
+    if (fault === null && wanted !== block.name) void renameBlock(block.name, wanted);
   };
   return (
     <label className="stacked">

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Edits of the page on the screen. Each is one step of undo. */
 
-import { api, ApiError, type EditAction } from "../core/api";
+import { api, ApiError, type Edit } from "../core/api";
 import { freePlace, placesFor, type Box } from "../core/arrange";
 import * as commands from "../core/commands";
 import type { Point } from "../core/commands";
-import { copyText, cornerOf, pasteText } from "../core/clipboard";
-import { findBlock, inputPins, mapReferences, outputPins, takenNames, uniqueName, wireId, wiresOf, withPage } from "../core/document";
+import { copyText, cornerOf, readClip, type Clip } from "../core/clipboard";
+import { findBlock, inputPins, outputPins, takenNames, uniqueName, wireId, wiresOf, withPage } from "../core/document";
 import { redo, undo } from "../core/history";
-import type { Block, Fix, Json, Op, OpAttr, Page, Wire } from "../core/model";
+import type { Block, Fix, Json, Op, OpAttr, Page, PagePath, Wire } from "../core/model";
 import { firstFit, givenTypes, refusal, type PinPlace } from "../core/pins";
 import { activeTab, flow, pathOf, prefixOf, recordDocument, say, shownPage, studio, update, updateTab, type Tab } from "./store";
 import { word } from "./words";
@@ -128,13 +128,20 @@ export function localAnalysis(tab: Tab): Tab["analysis"] {
   return { ...tab.analysis, pins: Object.fromEntries(pins) };
 }
 
-export function removeSelection(): void {
+export async function removeSelection(): Promise<void> {
   const tab = activeTab();
   if (!tab) return;
-  const gone = wiresOf(shownPage(tab)).filter((wire) => tab.wires.has(wireId(wire)));
-  if (tab.selection.size === 0 && gone.length === 0) return;
-  editPage(word("action.delete"), (page) => commands.removeBlocks(commands.disconnect(page, gone), tab.selection));
+  const gone = wiresOf(shownPage(tab)).filter((wire) => tab.wires.has(wireId(wire)) && !tab.selection.has(wire.to));
+  // Of one pin the last first: the places of the others stay.
+  const wires = gone.toReversed().map((wire) => ({ do: "disconnect", block: wire.to, pin: wire.pin, at: wire.at }));
+  const blocks = [...tab.selection].map((block) => ({ do: "remove", block }));
+  const edits = [...wires, ...blocks];
   select([]);
+  if (edits.length > 0) await serverEdit(word("action.delete"), edits);
+}
+
+export function renameBlock(block: string, name: string): Promise<unknown> {
+  return serverEdit(word("action.rename"), [{ do: "rename", block, name }]);
 }
 
 export function disconnectWire(wire: Wire): void {
@@ -164,50 +171,78 @@ export function copySelection(): void {
 
 export async function paste(): Promise<void> {
   const text = await (navigator.clipboard?.readText?.() ?? Promise.reject(new Error())).catch(() => ownClipboard);
-  pasteBlocks(cornerOf(text) ? text : ownClipboard);
+  const clip = readClip(text) ?? readClip(ownClipboard);
+  const tab = activeTab();
+  if (clip && tab) await pasteBlocks(clip, overlaps(cornerOf(clip), shownPage(tab)) ? [40, 40] : [0, 0]);
 }
 
-function pasteBlocks(text: string, shift: Point | null = null): void {
-  const corner = cornerOf(text);
-  if (!corner) return;
-  const tab = activeTab();
-  const place = shift ?? (tab && overlaps(corner, shownPage(tab)) ? [40, 40] : [0, 0]);
-  let names: readonly string[] = [];
-  editPage(word("action.paste"), (page) => {
-    const pasted = pasteText(page, text, place as Point);
-    names = pasted?.names ?? [];
-    return pasted?.page ?? page;
-  });
-  select(names);
+async function pasteBlocks({ blocks, pages }: Clip, shift: Point): Promise<void> {
+  const added = await serverEdit(word("action.paste"), [{ do: "paste", blocks, pages: pages ?? {}, shift }]);
+  if (added) select(added);
 }
 
 function overlaps(corner: Point, page: Page): boolean {
   return page.blocks.some((block) => block.position?.[0] === corner[0] && block.position[1] === corner[1]);
 }
 
-export function duplicate(): void {
+export async function duplicate(): Promise<void> {
   const tab = activeTab();
-  if (tab && tab.selection.size > 0) pasteBlocks(copyText(shownPage(tab), tab.selection), [40, 40]);
+  const clip = tab && readClip(copyText(shownPage(tab), tab.selection));
+  if (clip) await pasteBlocks(clip, [40, 40]);
 }
 
-/** Let the server change the page: fixes, gradients, values as text. One step of undo. */
-export async function serverEdit(
-  title: string,
-  action: EditAction,
-  arrange: (page: Page, added: readonly string[]) => Page = (page) => page,
-): Promise<readonly string[] | ApiError> {
+/** The edit that the server works on, and those that wait for it: each begins with what the one before made. */
+let underway: Promise<unknown> | null = null;
+
+/** Do something when the server has made all edits that were asked for; at once where there are none. */
+export function afterEdits<T>(action: () => T): T | Promise<T> {
+  return underway === null ? action() : underway.then(action);
+}
+
+type Arrange = (page: Page, added: readonly string[]) => Page;
+
+interface HowToEdit {
+  /** Where new blocks go. */
+  readonly arrange?: Arrange;
+  /** The page that is changed, where it is not the one that is shown. */
+  readonly path?: PagePath;
+  /** Who hears why not; else everybody does. */
+  readonly refused?: (error: ApiError) => void;
+}
+
+/** Let the server change a page, as one step of undo. Returns the names of new blocks, or null where it refuses. */
+export function serverEdit(title: string, edits: readonly Edit[], how: HowToEdit = {}): Promise<readonly string[] | null> {
   const tab = activeTab();
-  if (!tab) return [];
-  const path = pathOf(tab);
-  try {
-    const { document, added } = await api.edit(shownPage(tab), action);
-    const now = studio().tabs[tab.id];
-    if (!now) return [];
-    recordDocument(tab.id, withPage(now.history.now, path, () => arrange(withoutHead(document), added)), title);
-    return added;
-  } catch (error) {
+  if (!tab) return Promise.resolve(null);
+  const path = how.path ?? pathOf(tab);
+  const asked = Promise.resolve(afterEdits(() => edited(tab.id, path, title, edits, how.arrange))).catch((error: unknown) => {
     if (!(error instanceof ApiError)) throw error;
-    return error;
+    if (how.refused) how.refused(error);
+    else say(error.message, "error");
+    return null;
+  });
+  const done: Promise<unknown> = asked.catch(() => null).then(() => {
+    if (underway === done) underway = null;
+  });
+  underway = done;
+  return asked;
+}
+
+async function edited(
+  id: string,
+  path: PagePath,
+  title: string,
+  edits: readonly Edit[],
+  arrange: Arrange = (page) => page,
+): Promise<readonly string[]> {
+  for (;;) {
+    const before = studio().tabs[id]?.history.now;
+    if (!before) return [];
+    const { document, added } = await api.edit(before, path, edits);
+    // A block was moved meanwhile, or a wire was drawn: the same once more, on the page as it is now.
+    if (studio().tabs[id]?.history.now !== before) continue;
+    recordDocument(id, withPage(withoutHead(document), path, (page) => arrange(page, added)), title);
+    return added;
   }
 }
 
@@ -218,21 +253,17 @@ export function withoutHead(document: Page): Page {
 }
 
 export async function applyFix(fix: Fix): Promise<void> {
-  const done = await serverEdit(fix.title, { kind: "apply", edits: fix.edits }, placeBefore);
-  if (done instanceof ApiError) say(done.message, "error");
-  else update({ spoken: fix.title });
+  // Only problems of the outermost page have fixes.
+  const done = await serverEdit(fix.title, fix.edits, { arrange: placeBefore, path: [] });
+  if (done) update({ spoken: fix.title });
 }
 
 /** Add the gradient blocks of the selection, in a lane of their own. */
 export async function addGradients(): Promise<void> {
   const tab = activeTab();
   if (!tab || tab.selection.size === 0) return;
-  const action: EditAction = { kind: "gradients", of: [...tab.selection], order: 1 };
-  const added = await serverEdit(word("action.gradient"), action, placeNew);
-  if (added instanceof ApiError) {
-    say(added.message, "error");
-    return;
-  }
+  const added = await serverEdit(word("action.gradient"), [{ do: "gradients", of: [...tab.selection] }], { arrange: placeNew });
+  if (!added) return;
   select(added);
   say(word("notice.gradients", { count: added.length }));
   window.setTimeout(() => void flow.current?.fitView({ padding: 0.15, duration: 200, maxZoom: 1 }), 60);
@@ -245,13 +276,9 @@ export function placeNew(page: Page, names: readonly string[]): Page {
   const right = Math.max(0, ...taken.map((box) => box.x + box.width)) + 110;
   const top = taken.length > 0 ? Math.min(...taken.map((box) => box.y)) : 0;
   const lane = { ...page, blocks: page.blocks.filter((block) => fresh.has(block.name)).map(({ position: _old, ...block }) => block) };
-  const places = placesFor(inside(lane, fresh), guessHeight);
+  const outside = wiresOf(lane).filter((wire) => !fresh.has(wire.from));
+  const places = placesFor(commands.disconnect(lane, outside.toReversed()), guessHeight);
   return commands.moveBlocks(page, new Map([...places].map(([name, [x, y]]) => [name, [right + x, top + y]])));
-}
-
-/** The page without the wires that come from other blocks than these. */
-function inside(page: Page, names: ReadonlySet<string>): Page {
-  return mapReferences(page, (name) => (names.has(name) ? name : null));
 }
 
 /** Give new blocks a place before the blocks that read them. */
@@ -282,7 +309,16 @@ export async function makePage(): Promise<void> {
   if (!tab || tab.selection.size === 0) return;
   const page = shownPage(tab);
   const name = uniqueName(new Set([...Object.keys(page.pages ?? {}), ...takenNames(page)]), "page");
-  const made = await serverEdit(word("action.pageFrom"), { kind: "fold", blocks: [...tab.selection], name });
-  if (made instanceof ApiError) say(made.message, "error");
-  else select(made);
+  const made = await serverEdit(word("action.pageFrom"), [{ do: "fold", blocks: [...tab.selection], name }]);
+  if (made) select(made);
+}
+
+/** Put the blocks of a page in place of the selected blocks that stand for it. */
+export async function unfold(): Promise<void> {
+  const tab = activeTab();
+  if (!tab) return;
+  const folded = shownPage(tab).blocks.filter((block) => tab.selection.has(block.name) && block.page !== undefined);
+  if (folded.length === 0) return;
+  const made = await serverEdit(word("action.unfold"), folded.map((block) => ({ do: "inline", block: block.name })), { arrange: placeNew });
+  if (made) select(made);
 }

@@ -172,6 +172,7 @@ const DO: { readonly [id in ActionId]: () => unknown } = {
   },
   rename: () => update({ renaming: firstSelected() }),
   "page-from": () => edits.makePage(),
+  unfold: () => edits.unfold(),
   open: () => {
     const name = firstSelected();
     if (name !== null) enterBlock(name);
@@ -239,5 +240,5 @@ export function isPossible(id: ActionId): boolean {
 }
 
 export function perform(id: ActionId): void {
-  if (isPossible(id)) void DO[id]();
+  if (isPossible(id)) void edits.afterEdits(DO[id]);
 }
