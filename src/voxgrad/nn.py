@@ -4,6 +4,9 @@
     y = vg.nn.max_pool3d(x, 2)
     y = vg.nn.conv3d(x, w, strides=(1, 2, 2), padding=1)
     x = vg.nn.conv3d_transpose(y, w, strides=(1, 2, 2), padding=1, output_padding=(0, 1, 1))
+    y, indices = vg.nn.max_pool3d_with_argmax(x, 2)
+    x = vg.nn.max_unpool3d(y, indices, 2)
+    y = vg.nn.adaptive_avg_pool3d(x, (None, 7, 7))
 
 Numbers stand for all axes, or three for depth, height and width. Padding is TensorFlow's SAME or VALID, a number of
 cells for all sides, three for both sides of an axis each, or three pairs. `vg.raw_ops` has the same ops with
@@ -12,15 +15,22 @@ TensorFlow's arguments. torch tensors keep their gradients, to any order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from voxgrad import raw_ops
 from voxgrad.arguments import checked
-from voxgrad.arrays.kinds import is_instance
+from voxgrad.arrays import deferred, pools
+from voxgrad.arrays.intake import take
+from voxgrad.arrays.kinds import dtype_of, is_instance, numpy_type
 from voxgrad.arrays.plain import Padding, Three, padding_text, three, transposed_sizes
+from voxgrad.catalog.model import Op, Spec
 from voxgrad.catalog.problem import DATA_FORMATS
-from voxgrad.errors import Fault, InvalidArgumentError, safe_repr
+from voxgrad.catalog.registry import OPS
+from voxgrad.catalog.semantics import semantics
+from voxgrad.errors import Fault, Faults, InvalidArgumentError, UnimplementedError, safe_repr
 
 
 @checked
@@ -86,12 +96,125 @@ def max_pool3d(
     return _pool("MaxPool3D", input, ksize, strides, padding, data_format)
 
 
+@checked
+def max_pool3d_with_argmax(
+    input: Any, ksize: Three, *, strides: Three | None = None, padding: Padding = "VALID", data_format: str = "NDHWC"
+) -> tuple[Any, Any]:
+    """The maximum over windows as `max_pool3d` has it, and where it was: int64, for `max_unpool3d`.
+
+    A place is the number of the cell in depth, height, width order among those of its image and channel, padding not
+    counted, as in torch. Of equal cells it is the first. NaN never wins: the place of a window of NaN alone is -1.
+
+    >>> x = np.array([1, 5, 5, 2, 0, 3, 4, 4], np.float32).reshape(1, 2, 2, 2, 1)
+    >>> y, indices = max_pool3d_with_argmax(x, (1, 2, 2))
+    >>> y.ravel().tolist(), indices.ravel().tolist()
+    ([5.0, 4.0], [1, 6])
+
+    Windows are those of the documented semantics. JAX without `jax_enable_x64` has places in int32.
+    """
+    given = {"strides": ksize if strides is None else strides, "padding": padding, "data_format": data_format}
+    (x,), back = _taken(OPS["MaxPool3D"], input)
+    if _is_torch(x):
+        y, indices = _torch().max_pool3d_with_argmax(x, ksize, **given)
+        return back(y), back(indices)
+    attrs = _attrs("nn.max_pool3d_with_argmax", {"ksize": ksize} | given)
+    with semantics("documented"):
+        y = raw_ops.MaxPool3D(input=x, **attrs)
+        if y.size == 0:
+            return back(y), back(np.zeros_like(y, dtype=np.int64))
+        last = data_format == DATA_FORMATS[0]
+        exact = pools.exact_type(_spec(x), last)
+        above, top = (one if _spec(one).dtype == exact else raw_ops.Cast(x=one, DstT=exact.name) for one in (x, y))
+        # The op that takes, per window, what lies at the cell that won, is given the numbers of the cells.
+        cells = pools.numbered(x, last, numpy_type(exact))
+        numbers = raw_ops.MaxPool3DGradGrad(orig_input=above, orig_output=top, grad=cells, **attrs)
+    return back(y), back((numbers - 1).astype(np.int64))
+
+
+@checked
+def max_unpool3d(
+    input: Any, indices: Any, ksize: Three, *, strides: Three | None = None, padding: Padding = "VALID",
+    output_size: Three | None = None, data_format: str = "NDHWC",
+) -> Any:  # fmt: skip
+    """Zeros with maxima where they were: the way back from `max_pool3d_with_argmax`, with the same arguments.
+
+    Of the volumes that the pool maps to the size of the input it makes that of `output_size`, else the smallest. A
+    place of -1 is nowhere. Of several values for one cell, as overlapping windows have them, the last in depth,
+    height, width order is taken, and gets the gradient; a place outside of the volume is an error.
+
+    >>> y, indices = np.float32([5, 4]).reshape(1, 2, 1, 1, 1), np.array([1, 6]).reshape(1, 2, 1, 1, 1)
+    >>> max_unpool3d(y, indices, (1, 2, 2)).ravel().tolist()
+    [0.0, 5.0, 0.0, 0.0, 0.0, 0.0, 4.0, 0.0]
+    """
+    given = (ksize, strides, padding, output_size, data_format)
+    if deferred.planner({"input": input, "indices": indices}):
+        remedy = "Pass input.compute() and indices.compute(), if they fit into memory."
+        raise UnimplementedError(Fault("VG032", pools.UNPOOL.name, "input", "hold its values", "a Dask array", remedy))
+    (values, places), back = _taken(pools.UNPOOL, input, indices)
+    if _is_torch(values):
+        return back(_torch().max_unpool3d(values, places, *given))
+    specs = {"input": _spec(values), "indices": _spec(places)}
+    return back(pools.unpool(pools.unpool_problem(specs, *given), values, places))
+
+
+@checked
+def adaptive_avg_pool3d(
+    input: Any, output_size: int | Sequence[int | None] | None, *, data_format: str = "NDHWC"
+) -> Any:
+    """The mean over `output_size` windows, a number or three, None for as many as there are cells.
+
+    Window o of an axis reads from floor(o * size / out) up to ceil((o + 1) * size / out), the last not counted, as in
+    torch: every cell is read, and where `out` does not divide `size` some are by two windows.
+
+    >>> adaptive_avg_pool3d(np.arange(5.0).reshape(1, 1, 1, 5, 1), (None, None, 2)).ravel().tolist()
+    [1.0, 3.0]
+    """
+    return _adaptive("AvgPool3D", input, output_size, data_format)
+
+
+@checked
+def adaptive_max_pool3d(
+    input: Any, output_size: int | Sequence[int | None] | None, *, data_format: str = "NDHWC"
+) -> Any:
+    """The maximum over `output_size` windows, those of `adaptive_avg_pool3d`. NaN never wins.
+
+    >>> adaptive_max_pool3d(np.arange(5.0).reshape(1, 1, 1, 5, 1), (1, 1, 2)).ravel().tolist()
+    [2.0, 4.0]
+    """
+    return _adaptive("MaxPool3D", input, output_size, data_format)
+
+
+def _adaptive(op: str, input: Any, output_size: int | Sequence[int | None] | None, data_format: str) -> Any:
+    function = {"AvgPool3D": "adaptive_avg_pool3d", "MaxPool3D": "adaptive_max_pool3d"}[op]
+    (x,), back = _taken(OPS[op], input)
+    if _is_torch(x):
+        return back(getattr(_torch(), function)(x, output_size, data_format))
+    sizes, first = pools.adaptive_sizes(f"nn.{function}", x.shape, x.dtype.itemsize, output_size, data_format)
+    pool = lambda part, window: _pool(op, part, window, None, "VALID", data_format)  # noqa: E731
+    return back(pools.adaptive(x, sizes, first, np.take, np.concatenate, pool))
+
+
 def _pool(op: str, input: Any, ksize: Three, strides: Three | None, padding: Padding, data_format: str) -> Any:
     function = {"AvgPool3D": "avg_pool3d", "MaxPool3D": "max_pool3d"}[op]
     given = {"strides": ksize if strides is None else strides, "padding": padding, "data_format": data_format}
     if _is_torch(input):
         return getattr(_torch(), function)(input, ksize, **given)
     return getattr(raw_ops, op)(input=input, **_attrs(f"nn.{function}", {"ksize": ksize} | given))
+
+
+def _taken(op: Op, *inputs: Any) -> tuple[list[Any], Callable[[Any], Any]]:
+    """The inputs as NumPy, Dask or torch has them, and what makes an array of the kind that came of a result."""
+    given = {item.name: value for item, value in zip(op.inputs, inputs, strict=True)}
+    if _is_torch(inputs[0]):  # as it is, with its gradient
+        return list(inputs), lambda made: made
+    if deferred.planner(given):
+        return [raw_ops.Identity(input=value) for value in inputs], lambda made: made
+    intake = take(op, given, Faults(op.name))
+    return list(intake.arrays.values()), intake.kind.wrap
+
+
+def _spec(array: Any) -> Spec:
+    return Spec(dtype_of(array.dtype), array.shape)
 
 
 def _attrs(function: str, given: dict[str, Any]) -> dict[str, Any]:

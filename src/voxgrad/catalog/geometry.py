@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -233,3 +233,30 @@ def part(axis: Axis, cells: tuple[int, int], windows: tuple[int, int]) -> Axis:
         below=axis.below + i0,
         above=axis.above + axis.size - i1,
     )
+
+
+class Alike(NamedTuple):
+    """Windows of one size among those of an axis: their numbers, and the cells that they read, one after the other."""
+
+    window: int
+    numbers: list[int]
+    cells: list[int]
+
+
+def adaptive(size: int, out: int) -> list[Alike]:
+    """The `out` windows over a whole axis that are as even as can be, those of one size together.
+
+    Window o reads the cells from floor(o * size / out) up to ceil((o + 1) * size / out), the last not counted: they
+    follow each other where `out` divides `size`, else neighbours may share a cell, and there are one or two sizes.
+
+    >>> adaptive(4, 3)
+    [Alike(window=2, numbers=[0, 1, 2], cells=[0, 1, 1, 2, 2, 3])]
+    >>> adaptive(2, 3)
+    [Alike(window=1, numbers=[0, 2], cells=[0, 1]), Alike(window=2, numbers=[1], cells=[0, 1])]
+    """
+    spans = [(o * size // out, -(-(o + 1) * size // out)) for o in range(out)]
+    made = []
+    for window in sorted({end - start for start, end in spans}):
+        numbers = [o for o, (start, end) in enumerate(spans) if end - start == window]
+        made.append(Alike(window, numbers, [cell for o in numbers for cell in range(*spans[o])]))
+    return made

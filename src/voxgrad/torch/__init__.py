@@ -6,10 +6,19 @@ y = vt.max_pool3d(x, 3, 2)                      # NCDHW, SAME, deterministic gra
 layer = vt.Conv3dSame(32, 64, 3, stride=2)      # the weights of nn.Conv3d, the padding of TensorFlow
 """
 
-from voxgrad.torch.functions import avg_pool3d, conv3d, conv3d_transpose, max_pool3d
+from voxgrad.torch.functions import (
+    adaptive_avg_pool3d,
+    adaptive_max_pool3d,
+    avg_pool3d,
+    conv3d,
+    conv3d_transpose,
+    max_pool3d,
+    max_pool3d_with_argmax,
+    max_unpool3d,
+)
 from voxgrad.torch.modules import AvgPool3dSame, Conv3dSame, MaxPool3dSame, from_torch
 
 __all__ = [
-    "AvgPool3dSame", "Conv3dSame", "MaxPool3dSame", "avg_pool3d", "conv3d", "conv3d_transpose", "from_torch",
-    "max_pool3d",
+    "AvgPool3dSame", "Conv3dSame", "MaxPool3dSame", "adaptive_avg_pool3d", "adaptive_max_pool3d", "avg_pool3d",
+    "conv3d", "conv3d_transpose", "from_torch", "max_pool3d", "max_pool3d_with_argmax", "max_unpool3d",
 ]  # fmt: skip

@@ -3,18 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, TypeVar, cast
 
 import torch
 
 from voxgrad.arguments import checked
-from voxgrad.arrays import plain
+from voxgrad.arrays import plain, pools
 from voxgrad.arrays.plain import Padding, Three, transposed_sizes
+from voxgrad.catalog import dtypes
+from voxgrad.catalog.max_pool3d import MAX_POOL3D
+from voxgrad.catalog.model import Spec
+from voxgrad.catalog.problem import DATA_FORMATS
 from voxgrad.catalog.semantics import current_semantics
 from voxgrad.errors import Fault, InvalidArgumentError, show
-from voxgrad.torch.operators import call
+from voxgrad.torch.operators import call, spec
 
 
 def three(name: str, value: Three) -> list[int]:
@@ -51,19 +56,29 @@ def _semantics() -> str:
 
 
 def _in_layout(x: torch.Tensor, data_format: str, run: Callable[[torch.Tensor, bool], torch.Tensor]) -> torch.Tensor:
-    """Run on the data as it lies in memory: an NCDHW tensor in torch's channels_last_3d order is NDHWC, not copied."""
-    if data_format not in ("NDHWC", "NCDHW"):
+    """Run on the data as it lies in memory."""
+    data, last, back = _as_it_lies(x, data_format)
+    return back(run(data, last))
+
+
+def _as_it_lies(x: torch.Tensor, data_format: str) -> tuple[torch.Tensor, bool, Callable[[torch.Tensor], torch.Tensor]]:
+    """The data with its channels last or not, as it lies in memory, and what turns a result back.
+
+    An NCDHW tensor in torch's channels_last_3d order is NDHWC, not copied.
+    """
+    if data_format not in DATA_FORMATS:
         raise InvalidArgumentError(
             Fault("VG003", "voxgrad.torch", "data_format", "be NDHWC or NCDHW", repr(data_format))
         )
     if x.dim() == 4:  # One volume, as torch's own take it.
-        return _in_layout(x.unsqueeze(0), data_format, run).squeeze(0)
+        data, last, back = _as_it_lies(x.unsqueeze(0), data_format)
+        return data, last, lambda made: back(made).squeeze(0)
     if data_format == "NCDHW" and x.dim() == 5 and not x.is_contiguous():
         # Not asked as a memory format, of which a tensor under vmap does not tell.
         turned = x.permute(0, 2, 3, 4, 1)
         if turned.is_contiguous():
-            return run(turned, True).permute(0, 4, 1, 2, 3)
-    return run(x, data_format == "NDHWC")
+            return turned, True, lambda made: made.permute(0, 4, 1, 2, 3)
+    return x, data_format == "NDHWC", lambda made: made
 
 
 @public
@@ -162,3 +177,114 @@ def _pool(
     window = three("ksize", ksize)
     steps, around = window if strides is None else three("strides", strides), padding_text(padding)
     return _in_layout(x, data_format, lambda data, last: op(data, window, steps, around, last, _semantics()))
+
+
+@public
+def max_pool3d_with_argmax(
+    input: torch.Tensor,
+    ksize: Three,
+    strides: Three | None = None,
+    padding: Padding = "SAME",
+    data_format: str = "NCDHW",
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The maximum over windows and where it was, as torch numbers cells; -1 where NaN is all there is.
+
+    Windows are those of the documented semantics.
+    """
+    window = three("ksize", ksize)
+    steps, around = window if strides is None else three("strides", strides), padding_text(padding)
+    data, last, back = _as_it_lies(input, data_format)
+    attrs = (window, steps, around, last, "documented")
+    y = call.max_pool(data, *attrs)
+    if y.numel() == 0:
+        return back(y), back(y.new_zeros(y.shape, dtype=torch.int64))
+    spatial = data.shape[1:4] if last else data.shape[2:5]
+    exact = getattr(torch, pools.exact_type(spec(MAX_POOL3D, "input", data), last).name)
+    numbers = torch.arange(1, spatial.numel() + 1, dtype=exact, device=data.device)
+    every = numbers.reshape((*spatial, 1) if last else spatial).expand(data.shape)
+    # The op that takes, per window, what lies at the cell that won, is given the numbers of the cells.
+    found = call.max_pool_grad_grad(data.detach().to(exact), y.detach().to(exact), every, *attrs)
+    return back(y), back(found.to(torch.int64) - 1)
+
+
+@public
+def max_unpool3d(
+    input: torch.Tensor,
+    indices: torch.Tensor,
+    ksize: Three,
+    strides: Three | None = None,
+    padding: Padding = "SAME",
+    output_size: Three | None = None,
+    data_format: str = "NCDHW",
+) -> torch.Tensor:
+    """Zeros with maxima where they were: the way back from `max_pool3d_with_argmax`, with the same arguments.
+
+    Of several values for one cell the last, in depth, height, width order, is taken, and gets the gradient.
+    """
+    if input.dim() == 4:
+        one = (input.unsqueeze(0), indices.unsqueeze(0))
+        return max_unpool3d(*one, ksize, strides, padding, output_size, data_format).squeeze(0)
+    described = [(str(one.dtype), _sizes(one)) for one in (input, indices)]
+    stated = None if output_size is None else three("output_size", output_size)
+    extent, cells = _unpooled(described, ksize, strides, padding, stated, data_format)
+    axis = 1 if data_format == DATA_FORMATS[0] else 2
+    values = input.flatten(axis, axis + 2)
+    places = call.unpool_places(indices, axis - 5, cells)
+    shape = [*values.shape[:axis], cells + 1, *values.shape[axis + 1 :]]
+    # What is not taken goes to one cell more, which is cut off: so nothing is added, and gradients are torch's own.
+    made = values.new_zeros(shape).scatter(axis, places, values).narrow(axis, 0, cells)
+    return made.reshape(extent).contiguous()
+
+
+def _sizes(x: torch.Tensor) -> tuple[int, ...]:
+    """The shape in numbers: a compiled graph is for these."""
+    return tuple(operator.index(size) for size in x.shape)
+
+
+@_constant  # type: ignore[untyped-decorator]
+def _unpooled(described: Any, *given: Any) -> tuple[tuple[int, ...], int]:
+    """The shape of what `max_unpool3d` makes and the cells of an image and channel there; a call is checked here."""
+    specs = {
+        item.name: Spec(dtypes.named(dtype.removeprefix("torch.")), shape)
+        for item, (dtype, shape) in zip(pools.UNPOOL.inputs, described, strict=True)
+    }
+    problem = pools.unpool_problem(specs, *given)
+    return problem.input_extent, pools.cells_of(problem)
+
+
+@public
+def adaptive_avg_pool3d(
+    input: torch.Tensor, output_size: int | Sequence[int | None] | None, data_format: str = "NCDHW"
+) -> torch.Tensor:
+    """The mean over `output_size` windows, a number or three, None for as many as there are cells: torch's windows."""
+    return _adaptive("adaptive_avg_pool3d", call.avg_pool, input, output_size, data_format)
+
+
+@public
+def adaptive_max_pool3d(
+    input: torch.Tensor, output_size: int | Sequence[int | None] | None, data_format: str = "NCDHW"
+) -> torch.Tensor:
+    """The maximum over the windows of `adaptive_avg_pool3d`; ties go to the first cell; NaN never wins."""
+    return _adaptive("adaptive_max_pool3d", call.max_pool, input, output_size, data_format)
+
+
+@_constant  # type: ignore[untyped-decorator]
+def _adaptive_sizes(*given: Any) -> tuple[list[int], int]:
+    return pools.adaptive_sizes(*given)
+
+
+def _adaptive(
+    function: str, op: Any, x: torch.Tensor, output_size: int | Sequence[int | None] | None, data_format: str
+) -> torch.Tensor:
+    def take(x: torch.Tensor, cells: list[int], axis: int) -> torch.Tensor:
+        # Several times as fast as index_select on a CPU.
+        return x[(*[slice(None)] * axis, torch.tensor(cells, device=x.device))]
+
+    def run(x: torch.Tensor, last: bool) -> torch.Tensor:
+        shape, order = _sizes(x), DATA_FORMATS[0 if last else 1]
+        sizes, first = _adaptive_sizes(f"nn.{function}", shape, x.element_size(), output_size, order)
+        pool = lambda x, window: op(x, window, window, "VALID", last, "documented")  # noqa: E731
+        made: torch.Tensor = pools.adaptive(x, sizes, first, take, torch.cat, pool)
+        return made
+
+    return _in_layout(x, data_format, run)

@@ -14,6 +14,7 @@ import torch
 from voxgrad.arrays.execute import execute
 from voxgrad.arrays.fast import MISS
 from voxgrad.arrays.gpu import kept
+from voxgrad.arrays.pools import refuse_place
 from voxgrad.catalog import dtypes
 from voxgrad.catalog import problem as door
 from voxgrad.catalog.model import Op, Side, Spec
@@ -71,7 +72,7 @@ def _fake(op: Op) -> Callable[..., torch.Tensor]:
 
     def fake(*arguments: Any) -> torch.Tensor:
         inputs, attrs, rule = _named(op, arguments)
-        specs = {item.name: _spec(op, item.name, inputs[item.name]) for item in op.inputs}
+        specs = {item.name: spec(op, item.name, inputs[item.name]) for item in op.inputs}
         shape = door.parse(op, specs, attrs, rule).output_shape
         like: torch.Tensor = next(inputs[item.name] for item in reversed(op.inputs) if not item.host)
         if op.map.output is not Side.TAPS or like.device.type != "cuda" or attrs["data_format"] == "NCDHW":
@@ -82,7 +83,7 @@ def _fake(op: Op) -> Callable[..., torch.Tensor]:
     return fake
 
 
-def _spec(op: Op, name: str, value: Any) -> Spec:
+def spec(op: Op, name: str, value: Any) -> Spec:
     """What is known of a tensor, or of the sizes that a host vector states."""
     if not isinstance(value, torch.Tensor):
         return Spec(None, (len(value),), tuple(value))
@@ -126,3 +127,35 @@ def _register(op: Op) -> None:
 
 for _op in FAMILY:
     _register(_op)
+
+
+def _unpool_places(indices: torch.Tensor, axis: int, cells: int) -> torch.Tensor:
+    """The cells of the values of `max_unpool3d` along one axis; `cells` for those that are not taken.
+
+    `axis` is the first of the three of windows, from behind, which become one.
+    """
+    wrong = (indices < -1) | (indices >= cells)
+    if wrong.any():
+        at = wrong.nonzero()[0].tolist()
+        refuse_place(int(indices[tuple(at)]), at, cells)
+    places, axis = torch.where(indices < 0, cells, indices.long()).flatten(axis, axis + 2), axis + 2
+    order = torch.arange(places.shape[axis], device=places.device).reshape((-1, *[1] * (-1 - axis)))
+    shape = [*places.shape]
+    shape[axis] = cells + 1
+    latest = places.new_zeros(shape).scatter_reduce(axis, places, order.expand_as(places), "amax")
+    return places.where(latest.gather(axis, places) == order, cells)
+
+
+def _fake_places(indices: torch.Tensor, axis: int, cells: int) -> torch.Tensor:
+    return torch.empty_like(indices, dtype=torch.int64).flatten(axis, axis + 2)
+
+
+def _mapped_places(info: Any, dims: tuple[Any, ...], indices: torch.Tensor, *rest: int) -> tuple[torch.Tensor, int]:
+    return call.unpool_places(indices.movedim(dims[0], 0), *rest), 0
+
+
+_library.define("unpool_places(Tensor indices, int axis, SymInt cells) -> Tensor", tags=torch.Tag.pt2_compliant_tag)
+for _device in ("CPU", "CUDA"):
+    _library.impl("unpool_places", _unpool_places, _device)
+_torch.register_fake("voxgrad::unpool_places", _fake_places, lib=_library)
+_torch.register_vmap("voxgrad::unpool_places", _mapped_places, lib=_library)
