@@ -64,6 +64,12 @@ def test_a_pool_with_other_attributes(changed: dict[str, Any]) -> None:
     assert f"y, which has {name}" in warning.got
 
 
+def test_a_pool_that_is_wrong_is_told_once() -> None:
+    page = gradient_page()
+    page.set_attr("y", "padding", 3)
+    assert [one.block for one in page.problems()] == ["y"] and page.warnings() == []
+
+
 def test_the_pool_of_something_else() -> None:
     page = gradient_page()
     page.connect(vg.ops.Const(page, X + 1, name="other"), "y", "input")

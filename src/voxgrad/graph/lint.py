@@ -27,7 +27,7 @@ MOST_LOOKED_AT = 2**20
 
 
 def warnings_of(inference: Inference) -> list[PinProblem]:
-    """The warnings of a page, in the order of its blocks; a block that is wrong has none."""
+    """The warnings of a page, in the order of its blocks; a block that is wrong, or whose pool is, has none."""
     wrong = {problem.block for problem in inference.problems()}
     found: list[PinProblem] = []
     for block in inference.store.blocks.values():
@@ -39,7 +39,8 @@ def warnings_of(inference: Inference) -> list[PinProblem]:
         assert block.op is not None
         inputs, outputs = (block.sources.get(name, []) for name in (block.op.inputs[0].name, block.op.maxima))
         if len(inputs) == len(outputs) == 1 and isinstance(inputs[0], Output) and isinstance(outputs[0], Output):
-            found += _check(inference, block, pool, inputs[0], outputs[0])
+            if outputs[0].block.name not in wrong:
+                found += _check(inference, block, pool, inputs[0], outputs[0])
     return found
 
 
