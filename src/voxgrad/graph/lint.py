@@ -38,9 +38,9 @@ def warnings_of(inference: Inference) -> list[PinProblem]:
             continue
         assert block.op is not None
         inputs, outputs = (block.sources.get(name, []) for name in (block.op.inputs[0].name, block.op.maxima))
-        if len(inputs) == len(outputs) == 1 and isinstance(inputs[0], Output) and isinstance(outputs[0], Output):
-            if outputs[0].block.name not in wrong:
-                found += _check(inference, block, pool, inputs[0], outputs[0])
+        sources = [one for one in (*inputs, *outputs) if isinstance(one, Output)]
+        if len(inputs) == len(outputs) == 1 and len(sources) == 2 and sources[1].block.name not in wrong:
+            found += _check(inference, block, pool, *sources)
     return found
 
 
