@@ -191,7 +191,7 @@ def test_names_and_scopes() -> None:
     for number in (1, 2, 3):
         assert page.add("NoOp", name="pool").name == f"pool_{number}"
     page.remove("pool_2")
-    assert page.add("NoOp", name="pool").name == "pool_4", "a number is not given again at once"
+    assert page.add("NoOp", name="pool").name == "pool_2", "the first free number, as when the page is opened"
     page.add("NoOp", name="n_1")
     page.add("NoOp", name="n")
     assert page.unique_name("n") == "n_2"
@@ -479,3 +479,16 @@ def test_a_block_that_stands_for_a_page_has_no_attributes() -> None:
     page = nested()
     with pytest.raises(InvalidArgumentError, match="be a block of an op"):
         page.set_attr("used", "ksize", 3)
+
+
+def test_a_number_that_is_free_again_is_taken_first() -> None:
+    page = Page()
+    names = [page.add("NoOp", name="x").name for _ in range(4)]
+    assert names == ["x", "x_1", "x_2", "x_3"]
+    page.remove("x_1")
+    page.rename("x_2", "y")
+    assert [page.add("NoOp", name="x").name for _ in range(3)] == ["x_1", "x_2", "x_4"]
+    scope = page.sub("x", unique=True).add("NoOp", name="inner")
+    assert scope.name == "x_5/inner"
+    page.remove(scope)
+    assert page.add("NoOp", name="x").name == "x_5"

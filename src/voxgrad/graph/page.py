@@ -156,6 +156,13 @@ class Page:
         store.counters[name] = number - 1
         return f"{name}_{number}"
 
+    def _free(self, name: str) -> None:
+        """A name is nobody's any more: the search for numbers starts before it."""
+        base, _, number = name.rpartition("_")
+        counters = self.store.counters
+        if base in counters and number.isdecimal():
+            counters[base] = min(counters[base], int(number) - 1)
+
     # What is on the page
 
     @property
@@ -329,6 +336,7 @@ class Page:
             scopes[scope] = scopes.get(scope, 0) + by
             if not scopes[scope]:
                 del scopes[scope]
+                self._free(scope)
             at = name.find("/", at + 1)
 
     def attach(self, block: Block, pin: str, given: Any) -> None:
@@ -367,6 +375,7 @@ class Page:
         store.initializers = [one for one in store.initializers if one is not block]
         store.readers.pop(block, None)
         del store.blocks[block.name]
+        self._free(block.name)
         self._count_scopes(block.name, -1)
         store.users.discard(block)
         store.touch(block)
@@ -380,6 +389,7 @@ class Page:
         if full in self.store.blocks:
             raise InvalidArgumentError(Fault("VG060", "Page", "name", "be one that no other block has", repr(full)))
         with self.pins_followed():
+            self._free(found.name)
             self._count_scopes(found.name, -1)
             blocks = self.store.blocks
             # The order of blocks is part of the page: rebuilding keeps the block at its place.
