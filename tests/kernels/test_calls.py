@@ -94,14 +94,14 @@ def test_other_threads_settings_do_not_reach_a_call(threads: None, isa: str) -> 
     assert all(np.array_equal(result, wanted) for result in at_every_opcode(call, inside))
 
 
-def script(text: str, seconds: float = 60, **variables: str) -> subprocess.CompletedProcess[str]:
+def script(text: str, seconds: float = 60, status: int = 0, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a program that may hang."""
     code = "import gc, os, signal, sys, threading, time\nimport numpy as np, voxgrad as vg\n" + textwrap.dedent(text)
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-c", code], capture_output=True, text=True, timeout=seconds,
         env=os.environ | variables,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.returncode == status, done.stderr[-3000:]
     return done
 
 
@@ -300,6 +300,30 @@ def test_a_signal_stops_what_takes_long(what: str, error: type[BaseException]) -
         now = out.copy()
         time.sleep(0.1)
         assert np.array_equal(out, now), "a kernel writes to memory that is the caller's again"
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("again", [False, True])
+def test_the_end_of_the_program_waits_for_what_was_left(again: bool) -> None:
+    """OpenBLAS hangs for ever if it is taken down in the middle of a call. A second Ctrl-C does not wait."""
+    done = script(
+        f"""
+        from voxgrad.kernels import interrupt
+        def work():
+            time.sleep(1)
+            print("ended", flush=True)
+        def handler(number, frame):
+            raise KeyboardInterrupt
+        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.1, {0.2 * again})
+        try:
+            interrupt.watched(work, lambda: None, 0)
+        except KeyboardInterrupt:
+            print("left", flush=True)
+    """,
+        status=130 if again else 0,
+    )
+    assert done.stdout.split() == (["left"] if again else ["left", "ended"])
 
 
 def test_a_handler_that_does_not_raise_changes_nothing() -> None:

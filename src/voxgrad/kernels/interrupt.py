@@ -3,12 +3,15 @@
 
 Python runs signal handlers in the main thread, between two of its instructions, so inside a long call of a C library
 Ctrl-C waits until the call is over. A thread that waits for a lock takes signals at once, and may go on waiting or,
-where a handler raises, leave: then the work is told to stop, and whatever it still does nobody looks at.
+where a handler raises, leave: then the work is told to stop, and whatever it still does nobody looks at. Only the end
+of the program waits for it, since a library that is taken down in the middle of a call, as OpenBLAS, may hang for ever.
 """
 
 from __future__ import annotations
 
 import _thread
+import atexit
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -25,6 +28,10 @@ PATIENCE = 0.05
 
 _LOOKS_UP = 0.05
 """Seconds of one wait: where a signal does not end a wait, as on Windows, the next instruction takes it."""
+
+
+_left: list[_thread.LockType] = []
+"""Held by work that went on when its caller left."""
 
 
 def is_possible() -> bool:
@@ -62,8 +69,10 @@ def watched(work: Callable[[], T], stop: Callable[[], None], patience: float = P
     except BaseException:
         stop()
         end = time.monotonic() + patience
-        while not ended.acquire(timeout=_LOOKS_UP) and time.monotonic() < end:
+        while not (is_over := ended.acquire(timeout=_LOOKS_UP)) and time.monotonic() < end:
             pass
+        if not is_over:
+            _left[:] = [ended, *(one for one in _left if one.locked())]
         raise
     return found[0]
 
@@ -78,3 +87,18 @@ def _raising(error: BaseException) -> Callable[[], NoReturn]:
         raise error
 
     return again
+
+
+@atexit.register
+def _wait_for_the_left() -> None:
+    """At the end of the program. Who interrupts that as well means it: then nothing is taken down."""
+    try:
+        for ended in _left:
+            while not ended.acquire(timeout=_LOOKS_UP):
+                pass
+    except KeyboardInterrupt:
+        os._exit(130)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_left.clear)  # threads do not live on in a child
