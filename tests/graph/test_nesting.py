@@ -111,6 +111,20 @@ def test_what_runs_first_and_what_is_asked_for_stays_so_when_a_page_is_put_back(
     assert [block.name for block in page.targets] == ["part/a", "part/negative", "c"]
 
 
+@pytest.mark.parametrize("how", ["wire", "order"])
+def test_a_block_that_waits_for_itself_is_not_put_back(how: str) -> None:
+    page = network()
+    block = page.fold(["pool"], "part")
+    if how == "wire":
+        page.attach(block, "conv", block.outputs[0])
+    else:
+        page.run_after(block, block)
+    before = page.to_dict()
+    with pytest.raises(vg.InvalidArgumentError, match=r"VG062 Page.inline: part must not wait for itself"):
+        page.inline(block)
+    assert page.to_dict() == before
+
+
 def test_a_page_cannot_contain_itself() -> None:
     page = network()
     with pytest.raises(vg.InvalidArgumentError, match="VG062"):

@@ -57,6 +57,9 @@ def _inline(page: Page, block: Block) -> Page:
     if used is None:
         got = block.op_name or block.uses
         raise InvalidArgumentError(Fault("VG050", "Page.inline", block.name, "stand for a page", got))
+    if block in block.readers:
+        remedy = "Take off its wires to itself first."
+        raise InvalidArgumentError(Fault("VG062", "Page.inline", block.name, "not wait for itself", "a ring", remedy))
     inputs = dict(zip(used.input_blocks, used.input_names, strict=True))
     entries = {Output(inner, 0): _entry(block, name) for inner, name in inputs.items()}
     name, control, readers = block.name, list(block.control), _readers(block)
