@@ -140,9 +140,10 @@ def check_call(
     op: Op, values: Mapping[str, Any], specs: Mapping[str, Any], attrs: Mapping[str, Any], faults: Faults
 ) -> tuple[Spec, ...]:
     """Types and shapes fit, and results fit into memory, as the values themselves say before anything is computed."""
-    check_types(op, specs, faults)
     for name, value in values.items():
         check_repeated(op.name, name, value, faults)
+    faults.raise_if_any()  # before anything is as long as a view says that it is
+    check_types(op, specs, faults)
     made = op.infer(Call(op, specs, attrs, current_semantics()), faults) if op.infer is not None else ()
     faults.raise_if_any()
     flat = [spec for entry in made or () for spec in (entry if isinstance(entry, tuple) else (entry,))]
