@@ -52,7 +52,7 @@ for (const theme of ["dark", "light"]) {
     await dialog.getByRole("checkbox").check();
     await dialog.getByRole("button", { name: "Allow and run" }).click();
     await dialog.waitFor({ state: "detached" });
-    for (let tries = 0; tries < 100 && !existsSync(join(scans, "light.txt")); tries += 1) await page.waitForTimeout(100);
+    for (let tries = 0; tries < 600 && !existsSync(join(scans, "light.txt")); tries += 1) await page.waitForTimeout(100);
     assert.equal(readFileSync(join(scans, "light.txt"), "utf8"), "what was read");
     // The page has changed: it asks again.
     await page.locator('[data-id="write"] .block-title').click();
