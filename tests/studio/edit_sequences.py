@@ -46,7 +46,12 @@ MOST_BLOCKS = 30
 LOOK_BACK = (1, 6)
 ASKED = 0.2
 """How many of the edits the server makes as well. It reads and writes the whole page for each."""
-MAY_REFUSE = {"VG040": "stopped", "VG041": "a variable has no value yet", "VG056": "a file is not there for it"}
+MAY_REFUSE = {
+    "VG040": "stopped",
+    "VG041": "a variable has no value yet",
+    "VG043": "a value that was computed is out of range",
+    "VG056": "a file is not there for it",
+}
 RUN_SECONDS = 20
 """A run that takes longer is stopped, which is no fault of the page."""
 NAMES = [
