@@ -547,7 +547,8 @@ def main() -> int:
     chosen = parser.parse_args()
     if chosen.gpu and not torch.cuda.is_available():
         sys.exit("--gpu needs a GPU that torch can use; without --gpu Triton's interpreter runs the kernels")
-    device, together, start = ("cuda", 16, time.monotonic()) if chosen.gpu else ("cpu", 1, time.monotonic())
+    device, start = "cuda" if chosen.gpu else "cpu", time.monotonic()
+    together = 16 if chosen.gpu and chosen.cases else 1  # those that cover everything are found one by one
     indices = list(range(chosen.first, chosen.first + chosen.cases)) if chosen.cases else covering(chosen.seed)
     pieces = [indices[at : at + 16] for at in range(0, len(indices), 16)] if chosen.workers > 1 else [indices]
     shares = iter([(chosen.seed, piece, together, device) for piece in pieces])

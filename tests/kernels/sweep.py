@@ -138,6 +138,13 @@ def edges() -> Iterator[Case]:
         for windows in (1, 2, 3, 5):
             for channels in (8, 16):
                 yield pool(IDLE, IDLE, regular(window + (windows - 1) * stride, window, stride, VALID), channels)
+    for window, stride in ((3, 2), (3, 3), (5, 4), (4, 1)):  # alike in the part; one counts a cell before it
+        for channels in (3, 8, 16):
+            cut = Axis(stride + window - 2, 2, window, stride, before=1, below=1)
+            yield pool(IDLE, regular(2, 2), cut, channels)
+    for size in (4, 6, 7, 8, 9):  # cells behind the last window, near maxima
+        for window, stride in ((1, 2), (1, 3), (2, 3), (2, 4)):
+            yield pool(IDLE, regular(3, 2), regular(size, window, stride, VALID), size, near_ties=True)
     for cells in ((2, 127, 1), (1, 255, 1), (1, 128, 2), (2, 2, 63), (2, 2, 64), (6, 6, 7), (4, 8, 8)):  # 254 in a byte
         yield pool(*_whole(cells, 1), channels=5)
     for window in (31, 32, 33, 34):  # rows of the ring

@@ -72,6 +72,16 @@ def test_a_share_of_the_sweep(family: str, share: int) -> None:
     assert report.runs > 20 * len(cases[share::8]) * len(one.isas) > 0
 
 
+def test_parts_of_volumes_and_near_maxima() -> None:
+    """Edges that few shapes of a seed come to."""
+    one = sweep.Sweep("parts")
+    for index, case in enumerate(sweep.edges()):
+        if case.near_ties or any(axis.below for axis in case.axes):
+            one.run(case, str(index))
+    report = one.finish()
+    assert report.cases > 20 and not report.faults, "\n".join(report.faults[:5])
+
+
 TALL = [
     sweep.Case("conv", (sweep.IDLE, sweep.regular(1500, 2), sweep.regular(9, 3)), channels=3, outs=2),
     sweep.Case("conv", (sweep.IDLE, sweep.regular(16, 1), sweep.regular(1100, 3)), channels=3, outs=1),

@@ -79,6 +79,7 @@ AREAS = {
         (
             "tests/catalogue/test_geometry.py",
             "tests/graph/test_dims.py",
+            "tests/graph/test_one_problem.py",
             "tests/kernels/test_bad_calls.py",
             "tests/kernels/test_properties.py",
             "tests/volumes/test_plan.py",
@@ -128,6 +129,7 @@ AREAS = {
         (
             "tests/volumes/test_plan.py",
             "tests/volumes/test_costs.py",
+            "tests/graph/test_one_problem.py",
             "tests/arrays/test_arrays.py",
             "tests/volumes/test_pages.py",
         ),

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +49,15 @@ class NativeLane(Lane):
 
     def begin(self, taken: float) -> float:
         """Compile all of it, unless that was done before, then as always."""
-        for name, (source, flags) in self.sources.items():
-            self.objects[name] = self.native.compile_one(self.compiler, source, name, flags, self.place.parents[1])
-            self.texts[name] = self._text(name)
+
+        def compiled(name: str) -> tuple[Path, bytes]:
+            source, flags = self.sources[name]
+            made = self.native.compile_one(self.compiler, source, name, flags, self.place.parents[1])
+            return made, self._text(name)
+
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            for name, made in zip(self.sources, pool.map(compiled, self.sources), strict=True):
+                self.objects[name], self.texts[name] = made
         self._link({})
         return super().begin(taken)
 

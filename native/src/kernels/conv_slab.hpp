@@ -347,7 +347,7 @@ public:
         fill(x, channels, clear_depth, clear_height, {0, b.slots[0].count()});
     }
     // The same for some planes, counted in the order of the tensor.
-    void fill(const S *x, int64_t channels, bool clear_depth, bool clear_height, Range planes) {
+    __attribute__((noinline)) void fill(const S *x, int64_t channels, bool clear_depth, bool clear_height, Range planes) {
         for (int64_t i = planes.from; i < planes.to; ++i) {
             const int64_t sd = b.slots[0].in_order(i);
             const int64_t d = b.slots[0].cell(sd);

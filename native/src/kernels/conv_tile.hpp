@@ -95,19 +95,44 @@ inline __attribute__((always_inline)) void add_tap(vec<A> (&sum)[rows * columns]
     }
 }
 
+// Writes sums of which the last vectors are not whole: the same code for tiles of all shapes.
+template <class A>
+__attribute__((noinline)) void put_part(const vec<A> *sum, int vectors, int rows, int columns, const TileOutput<A> &out,
+                                        A *y) {
+    for (int r = 0; r < rows; ++r)
+        for (int i = 0; i < columns; ++i, sum += vectors) {
+            A *to = y + r * out.row + i * out.column;
+            for (int v = 0; v < vectors - 1; ++v) {
+                if (out.past) store_past(to + v * lanes<A>, sum[v]);
+                else store(to + v * lanes<A>, sum[v]);
+            }
+            store_part(to + (vectors - 1) * lanes<A>, sum[vectors - 1], out.part);
+        }
+}
+
 template <class A, int vectors, int rows, int columns>
 inline __attribute__((always_inline)) void put(const vec<A> (&sum)[rows * columns][vectors], const TileOutput<A> &out,
                                                A *y) {
+    if (out.part) {
+        vec<A> copy[rows * columns][vectors];  // the sums themselves stay in registers
 #pragma GCC unroll 32
-    for (int i = 0; i < rows * columns; ++i) {
+        for (int i = 0; i < rows * columns; ++i) {
 #pragma GCC unroll 32
-        for (int v = 0; v < vectors; ++v) {
-            A *to = y + i / columns * out.row + i % columns * out.column + v * lanes<A>;
-            if (v == vectors - 1 && out.part) store_part(to, sum[i][v], out.part);
-            else if (out.past) store_past(to, sum[i][v]);
-            else store(to, out.add ? load(to) + sum[i][v] : sum[i][v]);
+            for (int v = 0; v < vectors; ++v) copy[i][v] = sum[i][v];
         }
+        return put_part<A>(copy[0], vectors, rows, columns, out, y);
     }
+    const auto each = [&](auto write) __attribute__((always_inline)) {
+#pragma GCC unroll 32
+        for (int i = 0; i < rows * columns; ++i) {
+#pragma GCC unroll 32
+            for (int v = 0; v < vectors; ++v)
+                write(y + i / columns * out.row + i % columns * out.column + v * lanes<A>, sum[i][v]);
+        }
+    };
+    if (out.past) return each([](A *to, vec<A> v) { store_past(to, v); });
+    if (out.add) return each([](A *to, vec<A> v) { store(to, load(to) + v); });
+    each([](A *to, vec<A> v) { store(to, v); });
 }
 
 template <class A, int spacing, int vectors, int rows, int columns>

@@ -119,9 +119,9 @@ inline __attribute__((always_inline)) void with_few(int64_t channels, Body &&bod
     }
 }
 
-// From cells side by side to cells at every step, with `gap` between them, and back.
+// From cells side by side to cells at every step, with `gap` between them, and back. Not inlined, as they are long.
 template <class T>
-inline void space_out(const T *from, T *to, int64_t cells, int64_t step, int64_t C, T gap) {
+__attribute__((noinline)) void space_out(const T *from, T *to, int64_t cells, int64_t step, int64_t C, T gap) {
     if (C == 1 && step == 2) {
         for (int64_t o = 0; o + 1 < cells; ++o) to[2 * o] = from[o], to[2 * o + 1] = gap;
         to[2 * cells - 2] = from[cells - 1];
@@ -133,7 +133,7 @@ inline void space_out(const T *from, T *to, int64_t cells, int64_t step, int64_t
     });
 }
 template <class T>
-inline void close_up(const T *from, T *to, int64_t cells, int64_t step, int64_t C) {
+__attribute__((noinline)) void close_up(const T *from, T *to, int64_t cells, int64_t step, int64_t C) {
     if (C == 1 && step == 2) {
         for (int64_t o = 0; o < cells; ++o) to[o] = from[2 * o];
         return;

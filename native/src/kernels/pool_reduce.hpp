@@ -361,7 +361,7 @@ template <template <class> class JoinOf>
 int64_t reduce_scratch(const vg_pool *p, int32_t threads) {
     return with_float(p->dtype, [&](auto t) -> int64_t {
         using S = typename decltype(t)::type;
-        if (sweeps<JoinOf<S>>(p)) return sweep_scratch<S, JoinOf<S>>(p, threads);
+        if (sweeps(p, JoinOf<S>::weighted, lanes<sum_t<S>>)) return sweep_scratch<S, JoinOf<S>>(p, threads);
         using A = sum_t<S>;
         const ReducePlan plan = plan_reduce(p, JoinOf<S>::weighted, sizeof(S), lanes<A>, threads);
         return plan.scratch_elements() * static_cast<int64_t>(sizeof(A)) * plan.threads;
@@ -373,7 +373,7 @@ int32_t reduce(const vg_pool *p, const void *x, void *y, const vg_run *run) {
     return with_float(p->dtype, [&](auto t) -> int32_t {
         using S = typename decltype(t)::type;
         using A = sum_t<S>;
-        if (sweeps<JoinOf<S>>(p)) return sweep<S, JoinOf<S>>(p, static_cast<const S *>(x), static_cast<S *>(y), run);
+        if (sweeps(p, JoinOf<S>::weighted, lanes<A>)) return sweep<S, JoinOf<S>>(p, static_cast<const S *>(x), static_cast<S *>(y), run);
         const ReducePlan plan = plan_reduce(p, JoinOf<S>::weighted, sizeof(S), lanes<A>, run->threads);
         const Reducer<S, JoinOf<S>> reducer(p, plan, static_cast<const S *>(x), static_cast<S *>(y), run);
         return each_block(plan.blocks, plan.threads, run, [&](const Blocks::Block &block, int worker) {

@@ -13,6 +13,7 @@ namespace VG_NAMESPACE::pool {
 
 inline constexpr int64_t kSweepRows = 16, kSweepTaps = 4;
 inline constexpr int64_t kSweepBytes = 8 << 10;  // of a row
+inline constexpr bool kMayCarry = VG_VECTOR_BYTES >= 32;
 // Rows of windows whose shared planes are kept for the next depth: at most, at least to be worth it, and their bytes.
 inline constexpr int64_t kCarryRows = 8, kCarryRowsWorth = VG_VECTOR_BYTES == 64 ? 8 : 4, kCarryBytes = 1 << 18;
 // Vectors of channels at a time: fewer where several columns are kept, which take registers, too.
@@ -26,59 +27,55 @@ inline const S *in_register(const S *place) {
     return place;
 }
 
-template <class Join>
-Reach sweep_reach(const vg_span &axis) {
-    return Join::weighted ? windows_of(axis) : cells_of(axis);
-}
+inline Reach sweep_reach(const vg_span &axis, bool backward) { return backward ? windows_of(axis) : cells_of(axis); }
 
 // How many turns the channels may take. Where vectors are short, other ways are slower, too.
-template <class Join>
-int64_t sweep_turns(const Comb &comb) {
-    return VG_VECTOR_BYTES == 32 && (Join::weighted || comb.taps > 2 * comb.step) ? 4 : 2;
+inline int64_t sweep_turns(const Comb &comb, bool backward) {
+    return VG_VECTOR_BYTES == 32 && (backward || comb.taps > 2 * comb.step) ? 4 : 2;
 }
 
 // Whether this way is open and the best: regular windows of few rows, channels that fill vectors and take few turns.
-template <class Join>
-bool sweeps(const vg_pool *p) {
-    constexpr int lane_count = lanes<typename Join::A>;
+inline bool sweeps(const vg_pool *p, bool backward, int lane_count) {
     const Comb comb = comb_of(p->axis[2]);
-    const int64_t rows = sweep_reach<Join>(p->axis[0]).longest() * sweep_reach<Join>(p->axis[1]).longest();
+    const int64_t rows = sweep_reach(p->axis[0], backward).longest() * sweep_reach(p->axis[1], backward).longest();
     // Backward, columns are kept by place, so places without a window count, too.
-    const bool fits = !Join::weighted || comb.taps <= kSweepTaps * comb.step;
+    const bool fits = !backward || comb.taps <= kSweepTaps * comb.step;
     return takes(p->how, Path::sweep, comb.taps > 0 && fits && rows > 0 && rows <= kSweepRows,
-                 sweep_reach<Join>(p->axis[2]).longest() <= kSweepTaps &&
-                     p->channels <= sweep_turns<Join>(comb) * sweep_vectors(comb) * lane_count &&
+                 sweep_reach(p->axis[2], backward).longest() <= kSweepTaps &&
+                     p->channels <= sweep_turns(comb, backward) * sweep_vectors(comb) * lane_count &&
                      !prefers_flat(comb, p->channels, lane_count));
 }
 
-template <class S, class Join>
-class Sweep {
-    using A = sum_t<S>;
-    static constexpr int L = lanes<A>;
-    static constexpr bool backward = Join::weighted;
-    static constexpr bool may_carry = !backward && VG_VECTOR_BYTES >= 32;
+// The elements of a pool that is swept, as far as it matters how large they are.
+struct SweepElements {
+    bool backward, divides;
+    int64_t stored, summed;  // bytes
+    int lane_count;
+};
 
+// What is decided before the work. The same code for all types, which it would take long to compile for each.
+class SweepPlan {
 public:
-    Sweep(const vg_pool *p, const S *x, S *y, const vg_run *run)
-        : p_(p), D(sweep_reach<Join>(p->axis[0])), H(sweep_reach<Join>(p->axis[1])), W(sweep_reach<Join>(p->axis[2])),
-          C(p->channels), comb_(comb_of(p->axis[2])), inner_(whole(comb_, p->axis[2])), shares_(p), x_(x), y_(y),
-          run_(run) {
+    SweepPlan(const vg_pool *p, const SweepElements &e, const void *y)
+        : p_(p), e_(e), D(sweep_reach(p->axis[0], e.backward)), H(sweep_reach(p->axis[1], e.backward)),
+          W(sweep_reach(p->axis[2], e.backward)), C(p->channels), comb_(comb_of(p->axis[2])), inner_(whole()) {
         const vg_how &how = p->how;
+        const bool backward = e.backward;
         shared_ = takes(how, Path::shared, shares(D), backward ? D.longest() > 2 : D.overlap() > 1.2);
-        twice_ = carries_twice(p);
+        twice_ = carries_twice();
         pairs_ = takes(how, Path::pairs, shares(H) && !twice_, backward ? H.longest() > 2 : H.overlap() > 1.7);
-        carries_ = twice_ || (!pairs_ && carries_once(p));
+        carries_ = twice_ || (!pairs_ && carries_once());
         const bool few = comb_.step == 1 ? comb_.taps == 2 || comb_.taps == 3 : comb_.step == 2 && comb_.taps == 3;
         known_ = takes(how, Path::known, few || (backward && comb_.taps <= comb_.step));
         vectors_ = twice_ ? 2 : pairs_ || carries_ ? kKeptVectors : sweep_vectors(comb_);
         // Where the channels take several turns, the cells must still be near for the next one; backward there are few.
-        const int64_t cell = C * static_cast<int64_t>(sizeof(S)), near = kSweepBytes / at_least_one(cell * comb_.step);
-        const bool one_turn = backward || C <= vectors_ * L;
+        const int64_t cell = C * e.stored, near = kSweepBytes / at_least_one(cell * comb_.step);
+        const bool one_turn = backward || C <= vectors_ * e.lane_count;
         tile_ = one_turn ? at_least_one(W.count) : std::clamp<int64_t>(near, 4, std::max<int64_t>(W.count, 4));
         tile_ = cut_to(how, tile_);
         const bool far = shared_ || (!backward && C <= 64 && asks_ahead(p, D.longest() * H.longest()));
         asks_ = takes(how, Path::asks, true, far);
-        const int64_t size = sizeof(S), cells = cells_in(p) * size, windows = windows_in(p) * size;
+        const int64_t cells = cells_in(p) * e.stored, windows = windows_in(p) * e.stored;
         past_ = writes_past(how, y, backward ? cells : windows, cell, windows + cells, backward && !shared_);
     }
 
@@ -86,12 +83,12 @@ public:
         Blocks blocks = {p_->batch, D.count, H.count, C, at_least_one(D.count), at_least_one(H.count), at_least_one(C)};
         if (shared_) {
             const double rows = static_cast<double>(H.cells) / static_cast<double>(at_least_one(H.count));
-            const double row = static_cast<double>(D.longest() * W.cells * C) * sizeof(S);
+            const double row = static_cast<double>(D.longest() * W.cells * C) * static_cast<double>(e_.stored);
             blocks.limit_heights(static_cast<double>(1 << 18) / (row * std::max(1.0, rows)));
         } else {
             blocks.depths = 1;
         }
-        if (carries_) blocks.heights = std::min(blocks.heights, at_least_one(carry_rows(p_, twice_ ? 2 : 1)));
+        if (carries_) blocks.heights = std::min(blocks.heights, at_least_one(carry_rows(twice_ ? 2 : 1)));
         blocks.refine(p_->how, threads > 1 ? threads * 4 : 1, shared_);
         // What is taken together stays together, however many threads there are: the code of one row may order what it
         // adds in another way than that of two, which shows in the sign of a NaN.
@@ -111,239 +108,52 @@ public:
         const Blocks all = blocks(threads);
         return carries_ ? all.heights * carried_row(all.channels) : 0;
     }
-
-    void block(const Blocks::Block &b, A *scratch) const {
-        if constexpr (may_carry)
-            if (carries_) twice_ ? carry_twice(b, scratch) : carry_once(b, scratch);
-        for (int64_t od = b.depth.lo; od < b.depth.hi && !carries_; ++od) plane(b, od);
-        if (past_) settle();
+    int64_t scratch_bytes(int32_t threads) const {
+        threads = useful_threads(threads);
+        return scratch(threads) * threads * e_.summed;
     }
 
-private:
+protected:
     // The windows that lie wholly inside; none, if some of them count otherwise (cut at the end of a larger volume).
-    static Range whole(const Comb &comb, const vg_span &axis) {
-        const Range inner = comb.inside(axis.size, axis.out);
-        for (int64_t o = inner.lo; Join::divides && o < inner.hi; ++o)
-            if (extent(axis, o) != comb.taps) return {0, 0};
+    Range whole() const {
+        const vg_span &axis = p_->axis[2];
+        const Range inner = comb_.inside(axis.size, axis.out);
+        for (int64_t o = inner.lo; e_.divides && o < inner.hi; ++o)
+            if (extent(axis, o) != comb_.taps) return {0, 0};
         return inner;
     }
-
-    void plane(const Blocks::Block &b, int64_t od) const {
-        for (int64_t oh = b.height.lo; oh < b.height.hi && !cancelled(run_);) {
-            const int64_t outs = pairs_ && oh % 2 == 0 && oh + 1 < b.height.hi ? 2 : 1;
-            for (int64_t o = 0; o < W.count; o += tile_) {
-                const Range wide{o, std::min(W.count, o + tile_)};
-                if (outs == 2) channels<2>(b, od, oh, wide);
-                else channels<1>(b, od, oh, wide);
-            }
-            oh += outs;
-        }
-    }
-
-    // ---- what a depth shares with the next, kept in rows of scratch memory ----
-
-    // What a row of windows takes from the depth before and leaves to the next.
-    struct Carried {
-        A *row;
-        bool take, keep, give;  // give: write outputs
-        Range own, shared;      // planes: of this depth alone, and those to keep
-    };
-    // Where an output and what is kept of it lie.
-    struct Place {
-        S *out;
-        A *kept;
-    };
     // Rows of windows whose `sets` of kept sums fit the second-level cache beside the cells.
-    static int64_t carry_rows(const vg_pool *p, int64_t sets) {
-        const int64_t row = sets * p->axis[2].out * p->channels * static_cast<int64_t>(sizeof(A));
+    int64_t carry_rows(int64_t sets) const {
+        const int64_t row = sets * p_->axis[2].out * C * e_.summed;
         return std::min(kCarryBytes / at_least_one(row), kCarryRows);
     }
     // Planes are shared with the next depth, but none with the one after. Pays only with vectors of 64 bytes.
-    static bool carries_once(const vg_pool *p) {
-        if constexpr (!may_carry) return false;
-        const Comb comb = comb_of(p->axis[0]);
-        return takes(p->how, Path::carry_once, comb.taps > comb.step && comb.taps <= 2 * comb.step,
-                     VG_VECTOR_BYTES == 64 && carry_rows(p, 1) >= kCarryRowsWorth);
+    bool carries_once() const {
+        if (e_.backward || !kMayCarry) return false;
+        const Comb comb = comb_of(p_->axis[0]);
+        return takes(p_->how, Path::carry_once, comb.taps > comb.step && comb.taps <= 2 * comb.step,
+                     VG_VECTOR_BYTES == 64 && carry_rows(1) >= kCarryRowsWorth);
     }
     // Of three planes the next depth shares two. Shorter vectors must come in pairs to be worth it.
-    static bool carries_twice(const vg_pool *p) {
-        if constexpr (!may_carry) return false;
-        const Comb comb = comb_of(p->axis[0]);
-        const bool paired = VG_VECTOR_BYTES > 32 || p->channels >= 2 * L;
-        return takes(p->how, Path::carry_twice, comb.taps == 3 && comb.step == 1,
-                     paired && carry_rows(p, 2) >= kCarryRowsWorth);
+    bool carries_twice() const {
+        if (e_.backward || !kMayCarry) return false;
+        const Comb comb = comb_of(p_->axis[0]);
+        const bool paired = VG_VECTOR_BYTES > 32 || C >= 2 * e_.lane_count;
+        return takes(p_->how, Path::carry_twice, comb.taps == 3 && comb.step == 1,
+                     paired && carry_rows(2) >= kCarryRowsWorth);
     }
     // Whether neighbours along an axis have cells in common; backward, cells have windows.
-    static bool shares(const Reach &reach) { return backward ? reach.longest() > 1 : reach.overlap() > 1; }
+    bool shares(const Reach &reach) const { return e_.backward ? reach.longest() > 1 : reach.overlap() > 1; }
     // Elements that are kept of a row of windows, some channels after the others: those that are summed together.
-    int64_t carried_row(int64_t channels) const { return W.count * pieces(channels, L) * L * (twice_ ? 2 : 1); }
-
+    int64_t carried_row(int64_t channels) const {
+        return W.count * pieces(channels, e_.lane_count) * e_.lane_count * (twice_ ? 2 : 1);
+    }
     // The planes that depth `od` shares with the next.
     Range shared_after(int64_t od) const {
         const int64_t end = od < 0 ? 0 : D.at(od).hi;
         if (od < 0 || od + 1 >= D.count || D.at(od + 1).lo >= end) return {end, end};
         return {D.at(od + 1).lo, end};
     }
-    void carry_once(const Blocks::Block &b, A *scratch) const {
-        const Range before = shared_after(b.depth.lo - 1);
-        if (before.size() > 0) carry_plane(b, b.depth.lo, {scratch, false, true, false, {0, 0}, before});
-        for (int64_t od = b.depth.lo; od < b.depth.hi; ++od) {
-            const Range taken = shared_after(od - 1), kept = shared_after(od), all = D.at(od);
-            const Range own{taken.size() > 0 ? taken.hi : all.lo, kept.size() > 0 ? kept.lo : all.hi};
-            carry_plane(b, od, {scratch, taken.size() > 0, kept.size() > 0, true, own, kept});
-        }
-    }
-    // Two depths at a time, which bring two planes. Kept are what both give together and what the last one gives.
-    void carry_twice(const Blocks::Block &b, A *scratch) const {
-        const auto plane = [&](int64_t d) { return d >= 0 && d < D.cells ? Range{d, d + 1} : Range{0, 0}; };
-        const int64_t first = comb_of(p_->axis[0]).at(b.depth.lo);
-        carry_plane(b, b.depth.lo, {scratch, false, true, false, plane(first), plane(first + 1)});
-        for (int64_t od = b.depth.lo, d = first + 2; od < b.depth.hi; od += 2, d += 2)
-            carry_plane(b, od, {scratch, true, true, true, plane(d), plane(d + 1)});
-    }
-    void carry_plane(const Blocks::Block &b, int64_t od, Carried carried) const {
-        for (int64_t oh = b.height.lo; oh < b.height.hi && !cancelled(run_); ++oh) {
-            channels<1>(b, od, oh, {0, W.count}, &carried);
-            carried.row += carried_row(b.channel.size());
-        }
-    }
-    template <class Taken, class Part>
-    inline __attribute__((always_inline)) void write_once(const Taken &rows, Place to, const vec<A> (&sum)[Taken::sums],
-                                                          A count, Part part) const {
-        constexpr int n = Taken::vectors;
-        vec<A> all[n];
-#pragma GCC unroll 8
-        for (int j = 0; j < n; ++j) {
-            all[j] = rows.carried.take ? Join::join(sum[j], get(to.kept + j * L, part)) : sum[j];
-            if (rows.carried.keep) put(to.kept + j * L, sum[n + j], part);
-            if constexpr (Join::divides) all[j] = all[j] / splat<A>(count);
-        }
-        if (rows.carried.give) write<n>(to.out, all, part);
-    }
-    template <class Taken, class Divisors, class Part>
-    inline __attribute__((always_inline)) void write_twice(const Taken &rows, Place to, const vec<A> (&sum)[Taken::sums],
-                                                           const Divisors &counts, Part part) const {
-        constexpr int n = Taken::vectors;
-        A *last = to.kept + n * L;
-        vec<A> both[n], one[n], two[n];
-#pragma GCC unroll 8
-        for (int j = 0; j < n; ++j) both[j] = Join::join(sum[j], sum[n + j]);
-        if (rows.carried.give) {
-#pragma GCC unroll 8
-            for (int j = 0; j < n; ++j) {
-                one[j] = Join::join(get(to.kept + j * L, part), sum[j]);
-                two[j] = Join::join(get(last + j * L, part), both[j]);
-                if constexpr (Join::divides) one[j] /= splat<A>(counts.of[0]), two[j] /= splat<A>(counts.of[1]);
-            }
-            write<n>(to.out, one, part);
-            if (rows.depth + 1 < D.count) write<n>(to.out + H.count * W.count * C, two, part);
-        }
-#pragma GCC unroll 8
-        for (int j = 0; j < n; ++j) put(to.kept + j * L, both[j], part), put(last + j * L, sum[n + j], part);
-    }
-
-    // The rows of one or two rows of windows, for n vectors of channels, and rows that will be wanted next. First come the
-    // rows that both have.
-    template <int n, int outs_, bool carries = false>
-    struct Rows {
-        static constexpr int vectors = n, outs = outs_, parts = carries ? 2 : outs, sums = n * parts;
-        static constexpr bool carry = carries;
-        struct List {
-            const S *row[2 * kSweepRows];
-            A weight[Join::weighted ? 2 * kSweepRows : 1];
-            int64_t count = 0;
-            void add(const S *one, A share = 1) {
-                if constexpr (Join::weighted) weight[count] = share;
-                row[count++] = one;
-            }
-        };
-        List both, own[parts], ahead;
-        Carried carried{};
-        int64_t depth = 0;
-
-        template <class Part>
-        inline __attribute__((always_inline)) void join(int64_t at, vec<A> (&into)[sums], Part part) const {
-            for (int64_t r = 0; r < ahead.count; ++r) {
-                const S *from = in_register(ahead.row[r] + at);
-#pragma GCC unroll 8
-                for (int j = 0; j < n; ++j) ask(from + j * L);
-            }
-            join(both, at, into, 0, part);
-            if constexpr (parts == 2) {
-#pragma GCC unroll 8
-                for (int j = 0; j < n; ++j) into[n + j] = into[j];
-                join(own[1], at, into, n, part);
-            }
-            join(own[0], at, into, 0, part);
-        }
-        template <class Part>
-        static inline __attribute__((always_inline)) void join(const List &list, int64_t at, vec<A> (&into)[sums],
-                                                               int to, Part part) {
-            for (int64_t r = 0; r < list.count; ++r) {
-                vec<A> v[n];
-                get_several(in_register(list.row[r] + at), v, part);
-#pragma GCC unroll 8
-                for (int j = 0; j < n; ++j) {
-                    if constexpr (Join::weighted) into[to + j] = Join::join(into[to + j], v[j] * splat<A>(list.weight[r]));
-                    else into[to + j] = Join::join(into[to + j], v[j]);
-                }
-            }
-        }
-    };
-    // All channels of some outputs of a row, as many vectors at a time as there are registers.
-    template <int outs>
-    void channels(const Blocks::Block &b, int64_t od, int64_t oh, Range wide, const Carried *carried = nullptr) const {
-        int64_t c = b.channel.lo;
-        const auto some = [&]<int n>(std::integral_constant<int, n>, auto part) {
-            if constexpr (may_carry && outs == 1 && n <= kKeptVectors)
-                if (carried) return carrying<n>(b, od, oh, wide, c, *carried, part);
-            row<outs, n>(b, od, oh, wide, c, part);
-        };
-        const auto all = [&]<int n>(std::integral_constant<int, n> vectors) {
-            for (; vectors_ >= n && c + n * L <= b.channel.hi; c += n * L) some(vectors, All{});
-        };
-        if constexpr (outs == 1) all(std::integral_constant<int, kSweepVectors>{});
-        if constexpr (outs == 1 || kKeptVectors == 4) all(std::integral_constant<int, 4>{});
-        all(std::integral_constant<int, 2>{});
-        all(std::integral_constant<int, 1>{});
-        if (c < b.channel.hi) some(std::integral_constant<int, 1>{}, Some{static_cast<int>(b.channel.hi - c)});
-    }
-    template <int n, class Part>
-    void carrying(const Blocks::Block &b, int64_t od, int64_t oh, Range wide, int64_t c, const Carried &carried,
-                  Part part) const {
-        Rows<n, 1, true> rows;
-        rows.carried = carried, rows.depth = od;
-        const Range rh = H.at(oh);
-        for (int64_t d = carried.shared.lo; d < carried.shared.hi; ++d)
-            for (int64_t h = rh.lo; h < rh.hi; ++h) (twice_ ? rows.own[1] : rows.both).add(source(b.image, d, h, c));
-        for (int64_t d = carried.own.lo; d < carried.own.hi; ++d)
-            for (int64_t h = rh.lo; h < rh.hi; ++h) rows.own[0].add(source(b.image, d, h, c));
-        add_next(rows, b, od, oh, c);
-        A *kept = carried.row + carried_row(c - b.channel.lo);
-        outputs(rows, od, oh, wide, {target(b.image, od, oh, c), kept}, part);
-    }
-    template <class Taken>
-    void add_next(Taken &rows, const Blocks::Block &b, int64_t od, int64_t oh, int64_t c) const {
-        const Next next = asks_ ? wanted_next(b, od, oh, Taken::outs) : Next{};
-        for (int64_t d = next.depth.lo; d < next.depth.hi; ++d)
-            for (int64_t h = next.height.lo; h < next.height.hi; ++h) rows.ahead.add(source(b.image, d, h, c));
-    }
-
-    template <int outs, int n, class Part>
-    void row(const Blocks::Block &b, int64_t od, int64_t oh, Range wide, int64_t c, Part part) const {
-        const Range rd = D.at(od), both = in_both(oh);
-        Rows<n, outs> rows;
-        for (int64_t d = rd.lo; d < rd.hi; ++d)
-            for (int64_t h = both.lo; h < both.hi; ++h) rows.both.add(source(b.image, d, h, c), weight(d, h));
-        for (int64_t k = 0; k < outs; ++k)
-            for (int64_t d = rd.lo; d < rd.hi; ++d)
-                for (int64_t h = H.at(oh + k).lo; h < H.at(oh + k).hi; ++h)
-                    if (h < both.lo || h >= both.hi) rows.own[k].add(source(b.image, d, h, c), weight(d, h));
-        add_next(rows, b, od, oh, c);
-        if constexpr (backward) spread<outs>(rows, wide, target(b.image, od, oh, c), part);
-        else outputs(rows, od, oh, wide, {target(b.image, od, oh, c), nullptr}, part);
-    }
-    A weight(int64_t d, int64_t h) const { return backward ? shares_.of_row(d, h) : A(1); }
     // The rows that windows at `oh` share with those beside them, above or below: these are joined first, whether or not
     // both are taken together, so that a sum is the same wherever the volume is cut.
     Range in_both(int64_t oh) const {
@@ -364,8 +174,260 @@ private:
         const int64_t first = oh == b.height.lo ? rh.lo : std::max(rh.lo, H.at(oh - 1).hi);
         return {{D.at(after - 1).hi, D.at(last).hi}, {first, H.at(oh + outs - 1).hi}};
     }
-    const S *source(int64_t image, int64_t d, int64_t h, int64_t c) const {
-        return x_ + ((image * D.cells + d) * H.cells + h) * W.cells * C + c;
+
+    const vg_pool *p_;
+    const SweepElements e_;
+    const Reach D, H, W;
+    const int64_t C;
+    const Comb comb_;
+    const Range inner_;     // windows that lie wholly inside along the width
+    int64_t vectors_;       // of channels at a time
+    int64_t tile_;          // outputs along the width at a time
+    bool shared_;           // depths share planes
+    bool pairs_;            // two rows of windows at a time
+    bool carries_;          // keeps what a depth shares with the next
+    bool twice_;            // and takes two depths at a time
+    bool known_;            // the compiler knows taps and step
+    bool asks_;             // brings in rows before they are wanted
+    bool past_;             // write around the caches
+};
+
+// Rows, and by what their numbers are multiplied.
+template <class A>
+struct RowList {
+    const void *row[2 * kSweepRows];
+    A weight[2 * kSweepRows];
+    int64_t count = 0;
+    void add(const void *one, A share) {
+        weight[count] = share;
+        row[count++] = in_register(one);  // so that the compiler does not multiply addresses in vectors
+    }
+};
+// What a row of windows takes from the depth before and leaves to the next.
+template <class A>
+struct Carried {
+    A *row;
+    bool take, keep, give;  // give: write outputs
+    Range own, shared;      // planes: of this depth alone, and those to keep
+};
+// The rows of one or two rows of windows: those that both have and those of each, and those that will be wanted next. Of
+// a single row of windows all are its own.
+template <class A>
+struct SweepRows {
+    RowList<A> both, own[2], ahead;
+    Carried<A> carried{};
+    int64_t depth = 0;
+};
+
+// The same code for all that is summed in this type.
+template <class A>
+class SweepLists : public SweepPlan {
+protected:
+    SweepLists(const vg_pool *p, const SweepElements &e, const void *y) : SweepPlan(p, e, y), shares_(p) {}
+
+    // `x` is where the channels begin.
+    __attribute__((noinline)) void list_rows(SweepRows<A> &rows, const Blocks::Block &b, int64_t od, int64_t oh,
+                                             const void *x, int outs) const {
+        const Range both = in_both(oh), planes = D.at(od);
+        if (both.size() > 0) list(outs == 2 ? rows.both : rows.own[0], x, b.image, planes, both, {0, 0}, e_.backward);
+        for (int k = 0; k < outs; ++k) list(rows.own[k], x, b.image, planes, H.at(oh + k), both, e_.backward);
+        if (asks_) list_next(rows, b, od, oh, x, outs);
+    }
+    __attribute__((noinline)) void list_carried(SweepRows<A> &rows, const Blocks::Block &b, int64_t od, int64_t oh,
+                                                const void *x, const Carried<A> &carried) const {
+        rows.carried = carried, rows.depth = od;
+        const Range rh = H.at(oh);
+        list(twice_ ? rows.own[1] : rows.both, x, b.image, carried.shared, rh, {0, 0});
+        list(rows.own[0], x, b.image, carried.own, rh, {0, 0});
+        if (asks_) list_next(rows, b, od, oh, x, 1);
+    }
+    const Shares<A> shares_;
+
+private:
+    void list_next(SweepRows<A> &rows, const Blocks::Block &b, int64_t od, int64_t oh, const void *x, int outs) const {
+        const Next next = wanted_next(b, od, oh, outs);
+        list(rows.ahead, x, b.image, next.depth, next.height, {0, 0});
+    }
+    // The rows of some planes, but those of heights that are left out.
+    void list(RowList<A> &to, const void *x, int64_t image, Range planes, Range heights, Range out,
+              bool weighs = false) const {
+        const int64_t line = W.cells * C * e_.stored;
+        for (int64_t d = planes.lo; d < planes.hi; ++d) {
+            const char *row = static_cast<const char *>(x) + ((image * D.cells + d) * H.cells + heights.lo) * line;
+            for (int64_t h = heights.lo; h < heights.hi; ++h, row += line)
+                if (h < out.lo || h >= out.hi) to.add(row, weighs ? shares_.of_row(d, h) : A(1));
+        }
+    }
+};
+
+template <class S, class Join>
+class Sweep : public SweepLists<sum_t<S>> {
+    using A = sum_t<S>;
+    using Plan = SweepLists<A>;
+    using Plan::C, Plan::D, Plan::H, Plan::W, Plan::p_, Plan::shares_, Plan::comb_, Plan::inner_, Plan::vectors_,
+        Plan::tile_, Plan::pairs_, Plan::carries_, Plan::twice_, Plan::known_, Plan::past_;
+    static constexpr int L = lanes<A>;
+    static constexpr bool backward = Join::weighted;
+    static constexpr bool may_carry = !backward && kMayCarry;
+
+public:
+    static constexpr SweepElements elements{backward, Join::divides, sizeof(S), sizeof(A), L};
+    Sweep(const vg_pool *p, const S *x, S *y, const vg_run *run)
+        : Plan(p, elements, y), x_(x), y_(y), run_(run) {}
+
+    void block(const Blocks::Block &b, A *scratch) const {
+        if constexpr (may_carry)
+            if (carries_) twice_ ? carry_twice(b, scratch) : carry_once(b, scratch);
+        for (int64_t od = b.depth.lo; od < b.depth.hi && !carries_; ++od) plane(b, od);
+        if (past_) settle();
+    }
+
+private:
+    void plane(const Blocks::Block &b, int64_t od) const {
+        for (int64_t oh = b.height.lo; oh < b.height.hi && !cancelled(run_);) {
+            const int64_t outs = pairs_ && oh % 2 == 0 && oh + 1 < b.height.hi ? 2 : 1;
+            for (int64_t o = 0; o < W.count; o += tile_) {
+                const Range wide{o, std::min(W.count, o + tile_)};
+                if (outs == 2) channels<2>(b, od, oh, wide);
+                else channels<1>(b, od, oh, wide);
+            }
+            oh += outs;
+        }
+    }
+
+    // ---- what a depth shares with the next, kept in rows of scratch memory ----
+
+    // Where an output and what is kept of it lie.
+    struct Place {
+        S *out;
+        A *kept;
+    };
+    void carry_once(const Blocks::Block &b, A *scratch) const {
+        const Range before = this->shared_after(b.depth.lo - 1);
+        if (before.size() > 0) carry_plane(b, b.depth.lo, {scratch, false, true, false, {0, 0}, before});
+        for (int64_t od = b.depth.lo; od < b.depth.hi; ++od) {
+            const Range taken = this->shared_after(od - 1), kept = this->shared_after(od), all = D.at(od);
+            const Range own{taken.size() > 0 ? taken.hi : all.lo, kept.size() > 0 ? kept.lo : all.hi};
+            carry_plane(b, od, {scratch, taken.size() > 0, kept.size() > 0, true, own, kept});
+        }
+    }
+    // Two depths at a time, which bring two planes. Kept are what both give together and what the last one gives.
+    void carry_twice(const Blocks::Block &b, A *scratch) const {
+        const auto plane = [&](int64_t d) { return d >= 0 && d < D.cells ? Range{d, d + 1} : Range{0, 0}; };
+        const int64_t first = comb_of(p_->axis[0]).at(b.depth.lo);
+        carry_plane(b, b.depth.lo, {scratch, false, true, false, plane(first), plane(first + 1)});
+        for (int64_t od = b.depth.lo, d = first + 2; od < b.depth.hi; od += 2, d += 2)
+            carry_plane(b, od, {scratch, true, true, true, plane(d), plane(d + 1)});
+    }
+    void carry_plane(const Blocks::Block &b, int64_t od, Carried<A> carried) const {
+        for (int64_t oh = b.height.lo; oh < b.height.hi && !cancelled(run_); ++oh) {
+            channels<1>(b, od, oh, {0, W.count}, &carried);
+            carried.row += this->carried_row(b.channel.size());
+        }
+    }
+    template <class Taken, class Part>
+    inline __attribute__((always_inline)) void write_once(const Taken &rows, Place to, const vec<A> (&sum)[Taken::sums],
+                                                          A count, Part part) const {
+        constexpr int n = Taken::vectors;
+        vec<A> all[n];
+#pragma GCC unroll 8
+        for (int j = 0; j < n; ++j) {
+            all[j] = rows.carried.take ? Join::join(sum[j], load(to.kept + j * L)) : sum[j];
+            if (rows.carried.keep) store(to.kept + j * L, sum[n + j]);
+            if constexpr (Join::divides) all[j] = all[j] / splat<A>(count);
+        }
+        if (rows.carried.give) write<n>(to.out, all, part);
+    }
+    template <class Taken, class Divisors, class Part>
+    inline __attribute__((always_inline)) void write_twice(const Taken &rows, Place to, const vec<A> (&sum)[Taken::sums],
+                                                           const Divisors &counts, Part part) const {
+        constexpr int n = Taken::vectors;
+        A *last = to.kept + n * L;
+        vec<A> both[n], one[n], two[n];
+#pragma GCC unroll 8
+        for (int j = 0; j < n; ++j) both[j] = Join::join(sum[j], sum[n + j]);
+        if (rows.carried.give) {
+#pragma GCC unroll 8
+            for (int j = 0; j < n; ++j) {
+                one[j] = Join::join(load(to.kept + j * L), sum[j]);
+                two[j] = Join::join(load(last + j * L), both[j]);
+                if constexpr (Join::divides) one[j] /= splat<A>(counts.of[0]), two[j] /= splat<A>(counts.of[1]);
+            }
+            write<n>(to.out, one, part);
+            if (rows.depth + 1 < D.count) write<n>(to.out + H.count * W.count * C, two, part);
+        }
+#pragma GCC unroll 8
+        for (int j = 0; j < n; ++j) store(to.kept + j * L, both[j]), store(last + j * L, sum[n + j]);
+    }
+
+    // The rows of one or two rows of windows, for n vectors of channels, and rows that will be wanted next. First come the
+    // rows that both have.
+    template <int n, int outs_, bool carries = false>
+    struct Rows : SweepRows<A> {
+        static constexpr int vectors = n, outs = outs_, parts = carries ? 2 : outs, sums = n * parts;
+        static constexpr bool carry = carries;
+        template <class Part>
+        inline __attribute__((always_inline)) void join(int64_t at, vec<A> (&into)[sums], Part part) const {
+            for (int64_t r = 0; r < this->ahead.count; ++r) {
+                const S *from = in_register(static_cast<const S *>(this->ahead.row[r]) + at);
+#pragma GCC unroll 8
+                for (int j = 0; j < n; ++j) ask(from + j * L);
+            }
+            if constexpr (parts == 2) {
+                join(this->both, at, into, 0, part);
+#pragma GCC unroll 8
+                for (int j = 0; j < n; ++j) into[n + j] = into[j];
+                join(this->own[1], at, into, n, part);
+            }
+            join(this->own[0], at, into, 0, part);
+        }
+        template <class Part>
+        static inline __attribute__((always_inline)) void join(const RowList<A> &list, int64_t at,
+                                                               vec<A> (&into)[sums], int to, Part part) {
+            for (int64_t r = 0; r < list.count; ++r) {
+                vec<A> v[n];
+                get_several(in_register(static_cast<const S *>(list.row[r]) + at), v, part);
+#pragma GCC unroll 8
+                for (int j = 0; j < n; ++j) {
+                    if constexpr (Join::weighted) into[to + j] = Join::join(into[to + j], v[j] * splat<A>(list.weight[r]));
+                    else into[to + j] = Join::join(into[to + j], v[j]);
+                }
+            }
+        }
+    };
+    // All channels of some outputs of a row, as many vectors at a time as there are registers.
+    template <int outs>
+    void channels(const Blocks::Block &b, int64_t od, int64_t oh, Range wide, const Carried<A> *carried = nullptr) const {
+        int64_t c = b.channel.lo;
+        const auto some = [&]<int n>(std::integral_constant<int, n>, auto part) {
+            if constexpr (may_carry && outs == 1 && n <= kKeptVectors)
+                if (carried) return carrying<n>(b, od, oh, wide, c, *carried, part);
+            row<outs, n>(b, od, oh, wide, c, part);
+        };
+        const auto all = [&]<int n>(std::integral_constant<int, n> vectors) {
+            for (; vectors_ >= n && c + n * L <= b.channel.hi; c += n * L) some(vectors, All{});
+        };
+        if constexpr (outs == 1) all(std::integral_constant<int, kSweepVectors>{});
+        if constexpr (outs == 1 || kKeptVectors == 4) all(std::integral_constant<int, 4>{});
+        all(std::integral_constant<int, 2>{});
+        all(std::integral_constant<int, 1>{});
+        if (c < b.channel.hi) some(std::integral_constant<int, 1>{}, Some{static_cast<int>(b.channel.hi - c)});
+    }
+    template <int n, class Part>
+    __attribute__((noinline)) void carrying(const Blocks::Block &b, int64_t od, int64_t oh, Range wide, int64_t c,
+                                            const Carried<A> &carried, Part part) const {
+        Rows<n, 1, true> rows;
+        this->list_carried(rows, b, od, oh, x_ + c, carried);
+        A *kept = carried.row + this->carried_row(c - b.channel.lo);
+        outputs(rows, od, oh, wide, {target(b.image, od, oh, c), kept}, part);
+    }
+    template <int outs, int n, class Part>
+    __attribute__((noinline)) void row(const Blocks::Block &b, int64_t od, int64_t oh, Range wide, int64_t c,
+                                       Part part) const {
+        Rows<n, outs> rows;
+        this->list_rows(rows, b, od, oh, x_ + c, outs);
+        if constexpr (backward) spread<outs>(rows, wide, target(b.image, od, oh, c), part);
+        else outputs(rows, od, oh, wide, {target(b.image, od, oh, c), nullptr}, part);
     }
     S *target(int64_t image, int64_t od, int64_t oh, int64_t c) const {
         return y_ + ((image * D.count + od) * H.count + oh) * W.count * C + c;
@@ -416,10 +478,15 @@ private:
     template <int known, int known_step, class Taken, class Divisors, class Part>
     void run(const Taken &rows, int64_t cell, int64_t taps, int64_t step, int64_t windows, Place to, const Divisors &counts,
              Part part) const {
-        constexpr int kept = known - known_step, sums = Taken::sums, n = Taken::vectors;
+        constexpr int kept = known - known_step, sums = Taken::sums;
         vec<A> old[kept > 0 ? kept : 1][sums];
 #pragma GCC unroll 4
-        for (int k = 0; k < kept; ++k) column(rows, (cell + k) * C, old[k], part);
+        for (int k = 0; k < kept; ++k) {
+            vec<A> first[sums];  // `old` itself stays in registers
+            column_apart(rows, (cell + k) * C, first, part);
+#pragma GCC unroll 8
+            for (int j = 0; j < sums; ++j) old[k][j] = first[j];
+        }
         for (int64_t o = 0; o < windows; ++o, cell += step, to.out += C, to.kept += kept_of<Taken>()) {
             vec<A> sum[sums], fresh[sums];
 #pragma GCC unroll 8
@@ -442,14 +509,20 @@ private:
                     if (kept > 0 && k >= known_step) old[kept > 0 ? k - known_step : 0][j] = fresh[j];
                 }
             }
-            if constexpr (Taken::carry) {
-                if (twice_) write_twice(rows, to, sum, counts, part);
-                else write_once(rows, to, sum, counts.of[0], part);
-                continue;
-            }
+            finish(rows, to, sum, counts, part);
+        }
+    }
+    template <class Taken, class Divisors, class Part>
+    inline __attribute__((always_inline)) void finish(const Taken &rows, Place to, vec<A> (&sum)[Taken::sums],
+                                                      const Divisors &counts, Part part) const {
+        constexpr int n = Taken::vectors;
+        if constexpr (Taken::carry) {
+            if (twice_) write_twice(rows, to, sum, counts, part);
+            else write_once(rows, to, sum, counts.of[0], part);
+        } else {
             if constexpr (Join::divides) {
 #pragma GCC unroll 8
-                for (int j = 0; j < sums; ++j) sum[j] = sum[j] / splat<A>(counts.of[j / n]);
+                for (int j = 0; j < Taken::sums; ++j) sum[j] = sum[j] / splat<A>(counts.of[j / n]);
             }
             write<n>(to.out, sum, part);
         }
@@ -476,10 +549,10 @@ private:
     template <int kept, class Taken, class Taps, class Step, class Part>
     void cells(const Taken &rows, Taps taps, Step step, Range wide, S *out, Part part) const {
         constexpr int sums = Taken::sums, n = Taken::vectors;
-        vec<A> old[kept > 0 ? kept : 1][sums];  // columns, the last one first
+        vec<A> old[kept > 0 ? kept : 1][sums] = {};  // columns, the last one first
         int64_t window = (wide.lo - comb_.start) / step;  // the last that starts no later than the first cell
         if (comb_.at(window) > wide.lo) --window;
-        for (int k = 0; k < kept; ++k) window_column(rows, window - 1 - k, old[k], part);
+        window -= kept;  // those before it bring in their columns and write nothing
         for (int64_t first = comb_.at(window); first < wide.hi; first += step, ++window) {
             vec<A> fresh[sums];
             window_column(rows, window, fresh, part);
@@ -526,6 +599,13 @@ private:
         rows.join(at, into, part);
     }
 
+    // The same where it is rare: one piece of code for all windows of some vectors.
+    template <class Taken, class Part>
+    static __attribute__((noinline)) void column_apart(const Taken &rows, int64_t at, vec<A> (&into)[Taken::sums],
+                                                       Part part) {
+        column(rows, at, into, part);
+    }
+
     // The sums of one or two rows, n vectors each.
     template <int n, int sums, class Part>
     inline __attribute__((always_inline)) void write(S *out, const vec<A> (&sum)[sums], Part part) const {
@@ -534,31 +614,14 @@ private:
             put_several<n, Join::rounds>(out + k * W.count * C, sum + k * n, part, past_);
     }
 
-    const vg_pool *p_;
-    const Reach D, H, W;
-    const int64_t C;
-    const Comb comb_;
-    const Range inner_;     // windows that lie wholly inside along the width
-    const Shares<A> shares_;
-    int64_t vectors_;       // of channels at a time
-    int64_t tile_;          // outputs along the width at a time
-    bool shared_;           // depths share planes
-    bool pairs_;            // two rows of windows at a time
-    bool carries_;          // keeps what a depth shares with the next
-    bool twice_;            // and takes two depths at a time
-    bool known_;            // the compiler knows taps and step
-    bool asks_;             // brings in rows before they are wanted
     const S *x_;
     S *y_;
     const vg_run *run_;
-    bool past_;             // write around the caches
 };
 
 template <class S, class Join>
 int64_t sweep_scratch(const vg_pool *p, int32_t threads) {
-    const Sweep<S, Join> sweep(p, nullptr, nullptr, nullptr);
-    threads = sweep.useful_threads(threads);
-    return sweep.scratch(threads) * threads * static_cast<int64_t>(sizeof(sum_t<S>));
+    return SweepPlan(p, Sweep<S, Join>::elements, nullptr).scratch_bytes(threads);
 }
 
 template <class S, class Join>

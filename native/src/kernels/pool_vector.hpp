@@ -61,6 +61,15 @@ inline vec<sum_t<S>> get(const S *p, Some part) {
     if constexpr (__is_same(S, float)) {
         const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
         return (vec<A>)_mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(part.n), lane));
+    } else if constexpr (__is_same(S, double)) {
+        const __m256i lane = _mm256_setr_epi64x(0, 1, 2, 3);
+        return (vec<A>)_mm256_maskload_pd(p, _mm256_cmpgt_epi64(_mm256_set1_epi64x(part.n), lane));
+    } else if constexpr (sizeof(S) == 2) {  // pairs, and the last one, which may have none
+        const __m128i pair = _mm_setr_epi32(1, 3, 5, 7), lane = _mm_setr_epi16(1, 2, 3, 4, 5, 6, 7, 8);
+        const __m128i count = _mm_set1_epi32(part.n), last = _mm_set1_epi16(static_cast<short>(part.n));
+        const __m128i pairs = _mm_maskload_epi32(reinterpret_cast<const int *>(p), _mm_cmpgt_epi32(count, pair));
+        const __m128i end = _mm_set1_epi16(static_cast<short>(p[part.n - 1].bits));
+        return of_half<S>(_mm_blendv_epi8(pairs, end, _mm_cmpeq_epi16(last, lane)));
     }
 #endif
     S whole[lanes<A>] = {};

@@ -13,6 +13,11 @@ extern template Tile<double> tile_of<double>(int64_t, int64_t, int64_t, int64_t)
 extern template Tile<double> listed_of<double>(int64_t, int64_t);
 extern template Narrow<double> narrow_of<double>(int64_t, int64_t);
 
+template class Slab<f16>;
+template class Slab<bf16>;
+template class Slab<float>;
+template class Slab<double>;
+
 }  // namespace VG_NAMESPACE::conv
 
 namespace VG_NAMESPACE {

@@ -11,6 +11,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -53,6 +54,15 @@ def reach(window: int, dilation: int) -> int:
     return (window - 1) * dilation + 1
 
 
+def centre(axis: Axis) -> Fraction:
+    """Where window 0 lies: the middle of its first and last tap, counted in cells, padding or not.
+
+    >>> centre(axis(8, 2, 2, 1, SAME)), centre(axis(8, 3, 1, 1, SAME)), centre(axis(5, 5, 2, 1, SAME))
+    (Fraction(1, 2), Fraction(0, 1), Fraction(0, 1))
+    """
+    return Fraction(reach(axis.window, axis.dilation) - 1, 2) - axis.before
+
+
 def output_size(size: int, window: int, stride: int, dilation: int, padding: Padding) -> int:
     """Number of windows; negative where a window does not fit into what is there and its stated padding.
 
@@ -65,6 +75,20 @@ def output_size(size: int, window: int, stride: int, dilation: int, padding: Pad
     room = size + stated - reach(window, dilation) + stride
     # TensorFlow divides as C does, towards zero: a window that misses by less than a stride gives an empty output.
     return -(-room // stride) if room < 0 else room // stride
+
+
+def behind_ceiling(size: int, window: int, stride: int, padding: int) -> int:
+    """The cells of padding behind an axis with which its windows are as many as torch's `ceil_mode` makes them.
+
+    The last window may reach beyond the stated padding, but begins in the data or before it.
+
+    >>> behind_ceiling(5, 2, 2, 0), behind_ceiling(4, 2, 2, 0), behind_ceiling(3, 3, 4, 1)
+    (1, 0, 0)
+    """
+    out = -(-(size + 2 * padding - window) // stride) + 1
+    if (out - 1) * stride >= size + padding:
+        out -= 1
+    return max(0, (out - 1) * stride + window - size - padding)
 
 
 def missing_cells(size: int, out: int, window: int, stride: int, dilation: int) -> int:
@@ -145,8 +169,8 @@ def _spans(axis: Axis) -> tuple[array[int], array[int]]:
 
 
 def _table(values: np.ndarray[Any, Any]) -> array[int]:
-    made = array("q")
-    made.frombytes(values.astype(np.int64).tobytes())
+    made = array("q", [0]) * len(values)  # not a number longer, so that AddressSanitizer sees who reads past it
+    np.asarray(made)[:] = values
     return made
 
 
