@@ -14,12 +14,13 @@ from voxgrad.arguments import checked
 from voxgrad.arrays import plain, pools
 from voxgrad.arrays.plain import Padding, Three, transposed_sizes
 from voxgrad.catalog import dtypes
-from voxgrad.catalog.max_pool3d import MAX_POOL3D
 from voxgrad.catalog.model import Spec
 from voxgrad.catalog.problem import DATA_FORMATS
 from voxgrad.catalog.semantics import current_semantics
 from voxgrad.errors import Fault, InvalidArgumentError, show
-from voxgrad.torch.operators import call, spec
+from voxgrad.torch import unpool
+from voxgrad.torch.maxima import cell_numbers
+from voxgrad.torch.operators import call
 
 
 def three(name: str, value: Three) -> list[int]:
@@ -32,6 +33,7 @@ def padding_text(value: Padding) -> str:
     return plain.padding_text("voxgrad.torch", value)
 
 
+Sizes = int | Sequence[int | None] | None
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -46,16 +48,19 @@ def public(function: F) -> F:
     return cast(F, call)
 
 
-_constant: Any = torch.compiler.assume_constant_result
+def _constant(function: F) -> F:
+    """`torch.compiler.assume_constant_result`, which would load Triton; where TensorFlow came first, that aborts."""
+    function._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    return function
 
 
-@_constant  # type: ignore[untyped-decorator]
+@_constant
 def _semantics() -> str:
     """The semantics in force; a compiled graph keeps those of its compilation."""
     return current_semantics()
 
 
-def _in_layout(x: torch.Tensor, data_format: str, run: Callable[[torch.Tensor, bool], torch.Tensor]) -> torch.Tensor:
+def in_layout(x: torch.Tensor, data_format: str, run: Callable[[torch.Tensor, bool], torch.Tensor]) -> torch.Tensor:
     """Run on the data as it lies in memory."""
     data, last, back = _as_it_lies(x, data_format)
     return back(run(data, last))
@@ -100,7 +105,7 @@ def conv3d(
     def run(x: torch.Tensor, last: bool) -> torch.Tensor:
         return _with_bias(call.conv3d(x, filter, steps, spread, around, last, _semantics()), bias, last)
 
-    return _in_layout(input, data_format, run)
+    return in_layout(input, data_format, run)
 
 
 @public
@@ -134,7 +139,7 @@ def conv3d_transpose(
             raise InvalidArgumentError(Fault("VG005", "voxgrad.torch", "output", "have sizes of 64 bits", show(sizes)))
         return _with_bias(call.conv3d_input(sizes, filter, x, steps, spread, around, last, _semantics()), bias, last)
 
-    return _in_layout(input, data_format, run)
+    return in_layout(input, data_format, run)
 
 
 def _with_bias(y: torch.Tensor, bias: torch.Tensor | None, last: bool) -> torch.Tensor:
@@ -176,7 +181,7 @@ def _pool(
 ) -> torch.Tensor:
     window = three("ksize", ksize)
     steps, around = window if strides is None else three("strides", strides), padding_text(padding)
-    return _in_layout(x, data_format, lambda data, last: op(data, window, steps, around, last, _semantics()))
+    return in_layout(x, data_format, lambda data, last: op(data, window, steps, around, last, _semantics()))
 
 
 @public
@@ -198,12 +203,10 @@ def max_pool3d_with_argmax(
     y = call.max_pool(data, *attrs)
     if y.numel() == 0:
         return back(y), back(y.new_zeros(y.shape, dtype=torch.int64))
-    spatial = data.shape[1:4] if last else data.shape[2:5]
-    exact = getattr(torch, pools.exact_type(spec(MAX_POOL3D, "input", data), last).name)
-    numbers = torch.arange(1, spatial.numel() + 1, dtype=exact, device=data.device)
-    every = numbers.reshape((*spatial, 1) if last else spatial).expand(data.shape)
     # The op that takes, per window, what lies at the cell that won, is given the numbers of the cells.
-    found = call.max_pool_grad_grad(data.detach().to(exact), y.detach().to(exact), every, *attrs)
+    numbers = cell_numbers(data, last)
+    above, top = (one.detach().to(numbers.dtype) for one in (data, y))
+    found = call.max_pool_grad_grad(above, top, numbers, *attrs)
     return back(y), back(found.to(torch.int64) - 1)
 
 
@@ -229,7 +232,7 @@ def max_unpool3d(
     extent, cells = _unpooled(described, ksize, strides, padding, stated, data_format)
     axis = 1 if data_format == DATA_FORMATS[0] else 2
     values = input.flatten(axis, axis + 2)
-    places = call.unpool_places(indices, axis - 5, cells)
+    places = unpool.places(indices, axis - 5, cells)
     shape = [*values.shape[:axis], cells + 1, *values.shape[axis + 1 :]]
     # What is not taken goes to one cell more, which is cut off: so nothing is added, and gradients are torch's own.
     made = values.new_zeros(shape).scatter(axis, places, values).narrow(axis, 0, cells)
@@ -241,7 +244,7 @@ def _sizes(x: torch.Tensor) -> tuple[int, ...]:
     return tuple(operator.index(size) for size in x.shape)
 
 
-@_constant  # type: ignore[untyped-decorator]
+@_constant
 def _unpooled(described: Any, *given: Any) -> tuple[tuple[int, ...], int]:
     """The shape of what `max_unpool3d` makes and the cells of an image and channel there; a call is checked here."""
     specs = {
@@ -253,29 +256,27 @@ def _unpooled(described: Any, *given: Any) -> tuple[tuple[int, ...], int]:
 
 
 @public
-def adaptive_avg_pool3d(
-    input: torch.Tensor, output_size: int | Sequence[int | None] | None, data_format: str = "NCDHW"
-) -> torch.Tensor:
+def adaptive_avg_pool3d(input: torch.Tensor, output_size: Sizes, data_format: str = "NCDHW") -> torch.Tensor:
     """The mean over `output_size` windows, a number or three, None for as many as there are cells: torch's windows."""
-    return _adaptive("adaptive_avg_pool3d", call.avg_pool, input, output_size, data_format)
+    return adaptive("adaptive_avg_pool3d", call.avg_pool, input, output_size, data_format)
 
 
 @public
-def adaptive_max_pool3d(
-    input: torch.Tensor, output_size: int | Sequence[int | None] | None, data_format: str = "NCDHW"
-) -> torch.Tensor:
+def adaptive_max_pool3d(input: torch.Tensor, output_size: Sizes, data_format: str = "NCDHW") -> torch.Tensor:
     """The maximum over the windows of `adaptive_avg_pool3d`; ties go to the first cell; NaN never wins."""
-    return _adaptive("adaptive_max_pool3d", call.max_pool, input, output_size, data_format)
+    return adaptive("adaptive_max_pool3d", call.max_pool, input, output_size, data_format)
 
 
-@_constant  # type: ignore[untyped-decorator]
+@_constant
 def _adaptive_sizes(*given: Any) -> tuple[list[int], int]:
     return pools.adaptive_sizes(*given)
 
 
-def _adaptive(
-    function: str, op: Any, x: torch.Tensor, output_size: int | Sequence[int | None] | None, data_format: str
+def adaptive(
+    function: str, op: Any, x: torch.Tensor, output_size: Sizes, data_format: str = "NCDHW", rule: str = "documented"
 ) -> torch.Tensor:
+    """A pool into windows of a stated number, each computed by `op`."""
+
     def take(x: torch.Tensor, cells: list[int], axis: int) -> torch.Tensor:
         # Several times as fast as index_select on a CPU.
         return x[(*[slice(None)] * axis, torch.tensor(cells, device=x.device))]
@@ -283,8 +284,8 @@ def _adaptive(
     def run(x: torch.Tensor, last: bool) -> torch.Tensor:
         shape, order = _sizes(x), DATA_FORMATS[0 if last else 1]
         sizes, first = _adaptive_sizes(f"nn.{function}", shape, x.element_size(), output_size, order)
-        pool = lambda x, window: op(x, window, window, "VALID", last, "documented")  # noqa: E731
+        pool = lambda x, window: op(x, window, window, "VALID", last, rule)  # noqa: E731
         made: torch.Tensor = pools.adaptive(x, sizes, first, take, torch.cat, pool)
         return made
 
-    return _in_layout(x, data_format, run)
+    return in_layout(x, data_format, run)

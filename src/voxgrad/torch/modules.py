@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers that stand in for `nn.Conv3d`, `nn.AvgPool3d` and `nn.MaxPool3d`, with SAME or stated padding."""
+"""The layers of `torch.nn` on the kernels of this package, and such with TensorFlow's padding.
+
+A layer here is torch's own with another `forward`: it prints, copies, pickles and loads weights as torch's does.
+"""
 
 from __future__ import annotations
 
-import math
+import operator
 from typing import Any
 
 import torch
@@ -11,11 +14,115 @@ from torch import nn
 
 from voxgrad.arguments import checked
 from voxgrad.arrays.plain import Padding, Three
+from voxgrad.catalog import dtypes
 from voxgrad.errors import Fault, InvalidArgumentError, show
+from voxgrad.torch import functional
 from voxgrad.torch.functions import avg_pool3d, conv3d, max_pool3d, padding_text, public, three
 
+_TYPES = frozenset(getattr(torch, dtype.name) for dtype in dtypes.FLOATING)
 
-class Conv3dSame(nn.Module):
+
+def _runs(*tensors: torch.Tensor, devices: tuple[str, ...] = ("cpu", "cuda", "meta")) -> bool:
+    """Are there kernels for these? For other types and devices a layer of torch's stays what it was.
+
+    And in `torch.jit.trace`, which cannot record lists of sizes of operators like ours.
+    """
+    return not torch.jit.is_tracing() and all(one.dtype in _TYPES and one.device.type in devices for one in tensors)
+
+
+class Conv3d(nn.Conv3d):
+    """`nn.Conv3d` that pads with zeros."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """The convolved volume."""
+        if not _runs(input, self.weight):
+            return super().forward(input)
+        padding: Any = self.padding
+        return functional.conv3d(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+
+class ConvTranspose3d(nn.ConvTranspose3d):
+    """`nn.ConvTranspose3d`."""
+
+    def forward(self, input: torch.Tensor, output_size: list[int] | None = None) -> torch.Tensor:
+        """The volume that a convolution would have made the input of."""
+        if not _runs(input, self.weight):
+            return super().forward(input, output_size)
+        stride, padding, window, dilation = self.stride, self.padding, self.kernel_size, self.dilation
+        found: Any = self._output_padding  # torch's rule, of which size is meant
+        more = found(input, output_size, stride, padding, window, 3, dilation)
+        return functional.conv_transpose3d(
+            input, self.weight, self.bias, stride, padding, more, self.groups, dilation
+        )  # fmt: skip
+
+
+class MaxPool3d(nn.MaxPool3d):
+    """`nn.MaxPool3d` without dilation and indices."""
+
+    note = "on a GPU torch's own"
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """The maximum of every window."""
+        if not _runs(input, devices=("cpu", "meta")):  # A look for NaN would make a GPU wait.
+            return super().forward(input)
+        return functional.max_pool3d(input, self.kernel_size, self.stride, self.padding, self.dilation,
+                                     self.ceil_mode, self.return_indices)  # fmt: skip
+
+
+class AvgPool3d(nn.AvgPool3d):
+    """`nn.AvgPool3d` without a divisor of its own."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """The mean of every window."""
+        # Inductor cannot tell whether a padded copy of unknown sizes is in order.
+        copied = self.count_include_pad and any(three("padding", self.padding))
+        if not _runs(input) or (copied and torch.compiler.is_compiling()):
+            return super().forward(input)
+        return functional.avg_pool3d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+                                     self.count_include_pad, self.divisor_override)  # fmt: skip
+
+
+_DIVIDED = "where the number of windows divides that of cells, else torch's own, which is faster there"
+
+
+def _window(input: torch.Tensor, output_size: Any) -> list[int] | None:
+    """The window of an adaptive pool whose windows have one size and no cell in common; None for others."""
+    sizes = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * 3
+    if input.dim() not in (4, 5) or 0 in sizes:
+        return None
+    window = []
+    for size, out in zip(input.shape[-3:], sizes, strict=True):
+        if size == 0 or (out is not None and size % out):
+            return None
+        window.append(1 if out is None else operator.index(size // out))
+    return window
+
+
+class AdaptiveAvgPool3d(nn.AdaptiveAvgPool3d):
+    """`nn.AdaptiveAvgPool3d`."""
+
+    note = _DIVIDED
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """The mean of every window."""
+        window = _window(input, self.output_size)
+        return functional.avg_pool3d(input, window) if window and _runs(input) else super().forward(input)
+
+
+class AdaptiveMaxPool3d(nn.AdaptiveMaxPool3d):
+    """`nn.AdaptiveMaxPool3d` without indices."""
+
+    note = f"{_DIVIDED}; {MaxPool3d.note}"
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """The maximum of every window."""
+        window = _window(input, self.output_size)
+        if window is None or self.return_indices or not _runs(input, devices=("cpu", "meta")):
+            return super().forward(input)
+        return functional.max_pool3d(input, window)
+
+
+class Conv3dSame(nn.Conv3d):
     """A convolution with SAME, VALID or stated padding. Its parameters are those of `nn.Conv3d`: state dicts fit."""
 
     @checked
@@ -30,32 +137,20 @@ class Conv3dSame(nn.Module):
         bias: bool = True,
         padding: Padding = "SAME",
         data_format: str = "NCDHW",
+        device: Any = None,
+        dtype: Any = None,
     ):
-        super().__init__()
-        for name, count in (("in_channels", in_channels), ("out_channels", out_channels)):
-            if not 1 <= count < 2**31:
-                raise InvalidArgumentError(Fault("VG003", type(self).__name__, name, "be 1 or more", show(count)))
+        window = three("kernel_size", kernel_size)
+        for name, counts in (("in_channels", [in_channels]), ("out_channels", [out_channels]), ("kernel_size", window)):
+            if not 1 <= min(counts) <= max(counts) < 2**31:
+                raise InvalidArgumentError(Fault("VG003", type(self).__name__, name, "be 1 or more", show(counts)))
         if groups < 1 or in_channels % groups or out_channels % groups:
             wanted = f"divide in_channels and out_channels, {in_channels} and {out_channels}"
             raise InvalidArgumentError(Fault("VG013", type(self).__name__, "groups", wanted, str(groups)))
-        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
-        self.kernel_size = three("kernel_size", kernel_size)
-        if not 1 <= min(self.kernel_size) <= max(self.kernel_size) < 2**31:
-            raise InvalidArgumentError(
-                Fault("VG003", type(self).__name__, "kernel_size", "be 1 or more", show(self.kernel_size))
-            )
-        self.stride, self.dilation = three("stride", stride), three("dilation", dilation)
-        self.padding, self.data_format = padding_text(padding), data_format
-        self.weight = nn.Parameter(torch.empty(out_channels, in_channels // groups, *self.kernel_size))
-        self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """The initial values that `nn.Conv3d` has."""
-        nn.init.kaiming_uniform_(self.weight, a=math.sqrt(5))
-        if self.bias is not None:
-            bound = 1 / math.sqrt(self.weight[0].numel())
-            nn.init.uniform_(self.bias, -bound, bound)
+        around, steps, spread = padding_text(padding), three("stride", stride), three("dilation", dilation)
+        super().__init__(in_channels, out_channels, tuple(window), tuple(steps), 0, tuple(spread), groups, bias,
+                         device=device, dtype=dtype)  # fmt: skip
+        self.padding, self.data_format = around, data_format
 
     @public
     def forward(self, input: torch.Tensor) -> torch.Tensor:
@@ -70,14 +165,7 @@ class Conv3dSame(nn.Module):
 
     def extra_repr(self) -> str:
         """What `print(layer)` shows."""
-        shown = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
-        more = {
-            "dilation": (self.dilation, [1, 1, 1]),
-            "groups": (self.groups, 1),
-            "bias": (self.bias is not None, True),
-        }
-        told = [f"{name}={value}" for name, (value, default) in more.items() if value != default]
-        return ", ".join([shown, *told, f"padding={self.padding!r}", f"data_format={self.data_format!r}"])
+        return f"{super().extra_repr()}, data_format={self.data_format}"
 
 
 class _Pool(nn.Module):
@@ -86,14 +174,14 @@ class _Pool(nn.Module):
         self, kernel_size: Three, stride: Three | None = None, padding: Padding = "SAME", data_format: str = "NCDHW"
     ):
         super().__init__()
-        self.kernel_size = three("kernel_size", kernel_size)
-        self.stride = self.kernel_size if stride is None else three("stride", stride)
+        self.kernel_size = tuple(three("kernel_size", kernel_size))
+        self.stride = self.kernel_size if stride is None else tuple(three("stride", stride))
         self.padding, self.data_format = padding_text(padding), data_format
 
     def extra_repr(self) -> str:
         """What `print(layer)` shows."""
-        shown = f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding!r}"
-        return f"{shown}, data_format={self.data_format!r}"
+        shown = f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+        return f"{shown}, data_format={self.data_format}"
 
 
 class AvgPool3dSame(_Pool):
@@ -110,61 +198,3 @@ class MaxPool3dSame(_Pool):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """The maximum of every window."""
         return max_pool3d(input, self.kernel_size, self.stride, self.padding, self.data_format)
-
-
-@checked
-def from_torch(model: nn.Module) -> nn.Module:
-    """Replace every layer of a model that can be replaced without changing its results; returns the model.
-
-    Replaced are `nn.Conv3d` that pad with zeros, and `nn.AvgPool3d` without padding; a model that is such a layer
-    itself comes back as the new one. Weights are shared, not copied.
-    Other layers stay: subclasses, layers with hooks or parametrisations (weight_norm, pruning), and `nn.MaxPool3d`,
-    through which torch lets NaN pass. Where that does not matter, put `MaxPool3dSame(..., padding="VALID")` there.
-    """
-    made = _replacement(model)
-    if made is not None:
-        return made
-    replaced: dict[int, nn.Module | None] = {}
-    for parent in list(model.modules()):
-        for name, child in parent._modules.items():
-            if child is not None and (fresh := replaced.setdefault(id(child), _replacement(child))) is not None:
-                setattr(parent, name, fresh)
-    return model
-
-
-def _replacement(layer: Any) -> nn.Module | None:
-    """A layer of ours with the same results for every input, or None."""
-    if not _is_plain(layer):
-        return None
-    if type(layer) is nn.AvgPool3d:
-        same = layer.padding in (0, (0, 0, 0)) and not layer.ceil_mode and layer.divisor_override is None
-        made: Any = AvgPool3dSame(layer.kernel_size, layer.stride, "VALID") if same else None
-    elif type(layer) is nn.Conv3d and (padding := _padding(layer)) and layer.weight.is_floating_point():
-        # Its own weights take the place of these, which therefore draw no random numbers.
-        with torch.device("meta"):
-            made = Conv3dSame(
-                layer.in_channels, layer.out_channels, layer.kernel_size, layer.stride, layer.dilation, layer.groups,
-                layer.bias is not None, padding,
-            )  # fmt: skip
-        made.weight, made.bias = layer.weight, layer.bias
-    else:
-        return None
-    return None if made is None else made.train(layer.training)
-
-
-def _is_plain(layer: nn.Module) -> bool:
-    """Does a layer do what its class does: no hooks, no method or parameter of its own?"""
-    hooked = any(value for name, value in vars(layer).items() if name.endswith("_hooks"))
-    return not hooked and "forward" not in vars(layer) and set(layer._parameters) <= {"weight", "bias"}
-
-
-def _padding(layer: nn.Conv3d) -> str:
-    """The padding of a layer as the ops take it, "" where they have none such."""
-    if layer.padding_mode != "zeros":
-        return ""
-    if isinstance(layer.padding, str):
-        return layer.padding.upper()  # torch's "same" is for stride 1 only, and there it is TensorFlow's.
-    axes = zip(layer.padding, layer.kernel_size, layer.dilation, layer.stride, strict=True)
-    if all(2 * p == (k - 1) * d and s == 1 for p, k, d, s in axes):
-        return "SAME"
-    return padding_text(layer.padding) if any(layer.padding) else "VALID"

@@ -14,19 +14,18 @@ import torch
 from voxgrad.arrays.execute import execute
 from voxgrad.arrays.fast import MISS
 from voxgrad.arrays.gpu import kept
-from voxgrad.arrays.pools import refuse_place
-from voxgrad.catalog import dtypes
 from voxgrad.catalog import problem as door
-from voxgrad.catalog.model import Op, Side, Spec
+from voxgrad.catalog.model import Op, Side
 from voxgrad.catalog.registry import FAMILY
 from voxgrad.catalog.semantics import semantics
-from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.kernels.names import kernel_name
 from voxgrad.torch import rules
+from voxgrad.torch.maxima import NAN_WINS, declared, with_nan
 from voxgrad.torch.rules import call as call
+from voxgrad.torch.rules import operator
 
 _torch: Any = torch.library
-_library = _torch.Library("voxgrad", "DEF")
+library = _torch.Library("voxgrad", "DEF")
 
 
 def _schema(op: Op) -> str:
@@ -59,9 +58,11 @@ def _kernel(op: Op) -> Callable[..., torch.Tensor]:
         inputs, attrs, rule = _named(op, arguments)
         # Parameters are tensors like others here: what is computed below autograd has no gradient to lose.
         plain = {k: v.detach() if isinstance(v, torch.Tensor) else list(v) for k, v in inputs.items()}
-        with semantics(rule):
+        with semantics(declared(rule)):
             result = calls.call(plain | attrs)
             made: torch.Tensor = execute(op, plain | attrs) if result is MISS else result
+        if rule == NAN_WINS and op.selects:
+            return with_nan(op, [*plain.values()], arguments[len(plain) : -1], made)
         return made
 
     return kernel
@@ -72,8 +73,8 @@ def _fake(op: Op) -> Callable[..., torch.Tensor]:
 
     def fake(*arguments: Any) -> torch.Tensor:
         inputs, attrs, rule = _named(op, arguments)
-        specs = {item.name: spec(op, item.name, inputs[item.name]) for item in op.inputs}
-        shape = door.parse(op, specs, attrs, rule).output_shape
+        specs = {item.name: rules.spec(op, item.name, inputs[item.name]) for item in op.inputs}
+        shape = door.parse(op, specs, attrs, declared(rule)).output_shape
         like: torch.Tensor = next(inputs[item.name] for item in reversed(op.inputs) if not item.host)
         if op.map.output is not Side.TAPS or like.device.type != "cuda" or attrs["data_format"] == "NCDHW":
             return like.new_empty(shape)
@@ -83,79 +84,39 @@ def _fake(op: Op) -> Callable[..., torch.Tensor]:
     return fake
 
 
-def spec(op: Op, name: str, value: Any) -> Spec:
-    """What is known of a tensor, or of the sizes that a host vector states."""
-    if not isinstance(value, torch.Tensor):
-        return Spec(None, (len(value),), tuple(value))
-    dtype = dtypes.named(str(value.dtype).removeprefix("torch."))
-    if dtype is None:
-        raise InvalidArgumentError(Fault("VG011", op.name, name, "hold numbers", str(value.dtype)))
-    return Spec(dtype, tuple(value.shape))
-
-
 def _autocast(op: Op, device: str) -> Callable[..., torch.Tensor]:
-    """The op in autocast's type, like torch's own."""
+    """The op in the type that autocast has torch's own in: convolutions in its type, pools on a CPU in float32."""
     keys = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCUDA) | torch._C.DispatchKeySet(
         torch._C.DispatchKey.AutocastCPU
     )
 
     def kernel(*arguments: Any) -> torch.Tensor:
-        dtype = torch.get_autocast_dtype(device)
+        dtype = torch.get_autocast_dtype(device) if op.map.has_taps else torch.float32
         with torch._C._ExcludeDispatchKeyGuard(keys):
             cast = [
-                value.to(dtype) if isinstance(value, torch.Tensor) and value.dtype is not torch.float64 else value
+                value.to(dtype) if isinstance(value, torch.Tensor) and value.dtype in _CAST else value
                 for value in arguments
             ]
-            result: torch.Tensor = rules.operator(op)(*cast)
+            result: torch.Tensor = operator(op)(*cast)
         return result
 
     return kernel
 
 
+_CAST = (torch.float16, torch.bfloat16, torch.float32)
+
+
 def _register(op: Op) -> None:
     name = kernel_name(op.name)
-    _library.define(_schema(op), tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_fixed_stride_order))
+    library.define(_schema(op), tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_fixed_stride_order))
     for device in ("CPU", "CUDA"):
-        _library.impl(name, _kernel(op), device)
-        # Convolutions run in the type of autocast, pools in that of their input.
-        if op.map.has_taps:
-            _library.impl(name, _autocast(op, device.lower()), f"Autocast{device}")
-    _library.impl(name, rules.autograd(op), "Autograd", with_keyset=True)
-    _torch.register_fake(f"voxgrad::{name}", _fake(op), lib=_library)
-    _torch.register_vmap(f"voxgrad::{name}", rules.batched(op), lib=_library)
+        library.impl(name, _kernel(op), device)
+        if op.map.has_taps or device == "CPU":
+            library.impl(name, _autocast(op, device.lower()), f"Autocast{device}")
+    library.impl(name, rules.autograd(op), "Autograd", with_keyset=True)
+    _torch.register_fake(f"voxgrad::{name}", _fake(op), lib=library)
+    _torch.register_vmap(f"voxgrad::{name}", rules.batched(op), lib=library)
 
 
 for _op in FAMILY:
     _register(_op)
-
-
-def _unpool_places(indices: torch.Tensor, axis: int, cells: int) -> torch.Tensor:
-    """The cells of the values of `max_unpool3d` along one axis; `cells` for those that are not taken.
-
-    `axis` is the first of the three of windows, from behind, which become one.
-    """
-    wrong = (indices < -1) | (indices >= cells)
-    if wrong.any():
-        at = wrong.nonzero()[0].tolist()
-        refuse_place(int(indices[tuple(at)]), at, cells)
-    places, axis = torch.where(indices < 0, cells, indices.long()).flatten(axis, axis + 2), axis + 2
-    order = torch.arange(places.shape[axis], device=places.device).reshape((-1, *[1] * (-1 - axis)))
-    shape = [*places.shape]
-    shape[axis] = cells + 1
-    latest = places.new_zeros(shape).scatter_reduce(axis, places, order.expand_as(places), "amax")
-    return places.where(latest.gather(axis, places) == order, cells)
-
-
-def _fake_places(indices: torch.Tensor, axis: int, cells: int) -> torch.Tensor:
-    return torch.empty_like(indices, dtype=torch.int64).flatten(axis, axis + 2)
-
-
-def _mapped_places(info: Any, dims: tuple[Any, ...], indices: torch.Tensor, *rest: int) -> tuple[torch.Tensor, int]:
-    return call.unpool_places(indices.movedim(dims[0], 0), *rest), 0
-
-
-_library.define("unpool_places(Tensor indices, int axis, SymInt cells) -> Tensor", tags=torch.Tag.pt2_compliant_tag)
-for _device in ("CPU", "CUDA"):
-    _library.impl("unpool_places", _unpool_places, _device)
-_torch.register_fake("voxgrad::unpool_places", _fake_places, lib=_library)
-_torch.register_vmap("voxgrad::unpool_places", _mapped_places, lib=_library)

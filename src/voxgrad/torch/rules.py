@@ -18,8 +18,10 @@ from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
 
 from voxgrad.arrays.limits import limit_in_force, limits
-from voxgrad.catalog.model import Op, Side
+from voxgrad.catalog import dtypes
+from voxgrad.catalog.model import Op, Side, Spec
 from voxgrad.catalog.registry import OPS
+from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.kernels.names import kernel_name
 
 call: Any = torch.ops.voxgrad
@@ -39,6 +41,16 @@ def attr_names(op: Op) -> tuple[str, ...]:
     numbers = [attr.name for attr in op.attrs if attr.kind == "ints"]
     words = ["channels_last" if attr.name == "data_format" else attr.name for attr in op.attrs if attr.kind != "ints"]
     return (*numbers, *words, "semantics")
+
+
+def spec(op: Op, name: str, value: Any) -> Spec:
+    """What is known of a tensor, or of the sizes that a host vector states."""
+    if not isinstance(value, torch.Tensor):
+        return Spec(None, (len(value),), tuple(value))
+    dtype = dtypes.named(str(value.dtype).removeprefix("torch."))
+    if dtype is None:
+        raise InvalidArgumentError(Fault("VG011", op.name, name, "hold numbers", str(value.dtype)))
+    return Spec(dtype, tuple(value.shape))
 
 
 @dataclass(frozen=True)
