@@ -19,13 +19,22 @@ from voxgrad.catalog.describe import shown_default, type_names
 from voxgrad.catalog.model import Input, Op
 from voxgrad.catalog.semantics import SEMANTICS, semantics
 from voxgrad.cli import chunked, exits
-from voxgrad.cli.show import describe
+from voxgrad.cli.show import describe, tell_lost, tell_type
 from voxgrad.errors import Fault, Faults, InvalidArgumentError, VoxgradError
 from voxgrad.formats.tensor_files import bad_file, is_array_file, write_npz
 from voxgrad.formats.text import parse_attr, parse_attrs, parse_ints, parse_type, parse_value
 from voxgrad.volumes.grids import space_of_call
 from voxgrad.volumes.space import NOWHERE, Space
-from voxgrad.volumes.stores import is_volume_name, open_volume, read_file, read_type, write_file
+from voxgrad.volumes.stores import (
+    Store,
+    fitted,
+    is_volume_name,
+    open_volume,
+    read_file,
+    read_type,
+    result_type,
+    write_file,
+)
 
 TAKES_REST = True
 """The arguments depend on the op, so they are parsed here, after its name is known."""
@@ -39,7 +48,7 @@ Run one op on arrays in files and write the result.
   voxgrad apply MaxPool3D --help        the arguments of an op
 
 Files are .npy and .npz (file.npz:name where it holds several) and, with their libraries, NIfTI, Zarr, OME-Zarr, TIFF,
-HDF5 (file.h5:/name) and DICOM, which come as [N, D, H, W, C].
+HDF5 (file.h5:/name), NRRD, MetaImage and DICOM, which come as [N, D, H, W, C].
 Values are typed as 1,2,2,2,1 or {1,2,2,2,1}, SAME, true, DT_FLOAT.
 """
 _SHAPED = "1,4,4,4,2, or a file"
@@ -73,7 +82,9 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
         print("\n".join(line for name, value in results.items() for line in describe(name, value)))
     elif len(results) == 1:
         space = space_of_call(op, values, {name: [_space(text) for text in texts] for name, texts in sources.items()})
-        write_file(given.output, next(iter(results.values())), space)
+        array, kind = next(iter(results.values())), _written_type(op, given, sources)
+        write_file(given.output, array if kind is None else fitted(array, kind, given.output), space)
+        tell_lost(given.output, space)
     elif given.output.endswith(".npz"):
         write_npz(Path(given.output), results)
     else:
@@ -114,6 +125,7 @@ def make_parser(op: Op) -> argparse.ArgumentParser:
     attrs.add_argument("--attrs", metavar="TEXT", default="", help="several at once: 'data_format_ = NDHWC;'")
     parser.add_argument("--output", metavar="FILE", help="where the result goes; without it, it is printed")
     parser.add_argument("--dtype", metavar="TYPE", help="convert the tensor inputs to this type first")
+    parser.add_argument("--output-dtype", metavar="TYPE", help="the type to write, into which every value must fit")
     parser.add_argument("--semantics", choices=list(SEMANTICS), default="documented")
     chunked.add_arguments(parser, device=True)
     return parser
@@ -185,14 +197,26 @@ def _read_input(op: Op, item: Input, text: str, dtype: str | None) -> Any:
         return read_file(text)
     if not is_file and text[:1] in "{[-+.0123456789":
         return parse_value(text, parse_type(dtype) if dtype else None, item.name, op.name)
-    if is_array_file(text):
-        array = read_file(text)
-        return array.astype(numpy_type(parse_type(dtype, "--dtype", op.name))) if dtype else array
-    store = open_volume(text)
-    kind = numpy_type(parse_type(dtype, "--dtype", op.name)) if dtype else read_type(op, item, store.dtype)
-    if kind != store.dtype and dtype is None:
-        print(f"{text}: {store.dtype}, read as {kind} (--dtype chooses another type)", file=sys.stderr)
-    return store.astype(kind).read()
+    source = read_file(text) if is_array_file(text) else open_volume(text)
+    stored = source.dtype
+    kind = numpy_type(parse_type(dtype, "--dtype", op.name)) if dtype else _type_for(op, item, stored)
+    if dtype is None:
+        tell_type(text, stored, kind)
+    return source.astype(kind).read() if isinstance(source, Store) else source.astype(kind, copy=False)
+
+
+def _type_for(op: Op, item: Input, stored: Any) -> Any:
+    """As a chunked run reads it; ordinary ops say themselves what they do not take."""
+    return read_type(op, item, stored) if op.problem is not None or item.layout == "data" else stored
+
+
+def _written_type(op: Op, given: argparse.Namespace, sources: dict[str, list[str]]) -> Any:
+    """The type of the result's file: what was asked for, else that of integers whose maxima they are."""
+    if given.output_dtype is not None:
+        return np.dtype(numpy_type(parse_type(given.output_dtype, "--output-dtype", op.name)))
+    if given.dtype is not None or op.problem is None or any(not is_volume_name(one) for [one] in sources.values()):
+        return None
+    return result_type(op, {item.name: open_volume(sources[item.name][0]).dtype for item in op.inputs if not item.host})
 
 
 def _space(text: str) -> Space:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from voxgrad.catalog.attributes import canonical
 from voxgrad.catalog.model import Op
+from voxgrad.cli.show import tell_lost, tell_type
 from voxgrad.errors import Fault, Faults, InvalidArgumentError
 from voxgrad.formats.text import parse_attr, parse_attrs, parse_ints
+from voxgrad.volumes.stores import open_volume, read_type
 
 if TYPE_CHECKING:
     from voxgrad.volumes.job import Job
@@ -26,7 +28,7 @@ _WIDTH = 30
 def add_arguments(parser: argparse.ArgumentParser, *, device: bool) -> argparse._ArgumentGroup:
     """What a chunked run asks for besides its own files; the group, for those."""
     group = parser.add_argument_group(
-        "volumes larger than memory (any volume in; .npy, .zarr, .nii, .tif, .h5 out)", TEACHING
+        "volumes larger than memory (any volume in; .npy, .zarr, .nii, .tif, .h5, .nrrd, .mha out)", TEACHING
     )
     group.add_argument("--chunks", metavar="D,H,W", help="the size of a chunk of the result (default 128,128,128)")
     group.add_argument(
@@ -72,7 +74,13 @@ def op_job(op: Op, given: argparse.Namespace, sources: dict[str, list[str]]) -> 
         item.name: parse_ints(sources[item.name][0], item.name, op.name) if item.host else sources[item.name][0]
         for item in op.inputs
     }
-    return make(op.name, inputs, given.output or "", device=given.device, dtype=given.dtype, **values)
+    if given.dtype is None:
+        for item in op.inputs:
+            if not item.host:
+                stored = open_volume(sources[item.name][0]).dtype
+                tell_type(sources[item.name][0], stored, read_type(op, item, stored))
+    types = {"dtype": given.dtype, "output_dtype": given.output_dtype}
+    return make(op.name, inputs, given.output or "", device=given.device, **types, **values)
 
 
 def go(job: Job, given: argparse.Namespace, folder: Path | None) -> dict[Any, Any] | None:
@@ -80,6 +88,7 @@ def go(job: Job, given: argparse.Namespace, folder: Path | None) -> dict[Any, An
     from voxgrad.volumes.costs import advise, cost
     from voxgrad.volumes.executors import executor_for
     from voxgrad.volumes.run import run_in
+    from voxgrad.volumes.store import Store
 
     advice = None
     if given.chunks is not None:
@@ -98,6 +107,9 @@ def go(job: Job, given: argparse.Namespace, folder: Path | None) -> dict[Any, An
     found = run_in(job, folder, executor_for(given.workers, given.scheduler), bar)
     if bar:
         sys.stderr.write("\n")
+    for value in found.values():
+        if isinstance(value, Store):
+            tell_lost(value.name, value.space)
     return found
 
 

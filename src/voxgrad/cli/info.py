@@ -54,4 +54,8 @@ def describe(store: Store) -> list[str]:
     if store.affine is not None:
         turned = "; ".join(" ".join(f"{value:.4g}" for value in row) for row in store.affine[:3])
         rows.append(("affine", turned))
+    elif any(store.space.origin):
+        rows.append(("origin", f"{' x '.join(f'{one:g}' for one in store.space.origin)} {store.unit}".rstrip()))
+    if not store.space.is_known:
+        rows.append(("place", f"unknown: {store.space.lost}" if store.space.lost else "unknown"))
     return [store.name, *(f"  {label:<8}{text}" for label, text in rows)]

@@ -17,14 +17,17 @@ from voxgrad.catalog import dtypes
 from voxgrad.cli import chunked, exits
 from voxgrad.cli.pages import add_page, open_page
 from voxgrad.cli.progress import ProgressLine
-from voxgrad.cli.show import describe
+from voxgrad.cli.show import describe, tell_lost
 from voxgrad.errors import Fault, InvalidArgumentError
-from voxgrad.formats.tensor_files import write_npz
+from voxgrad.formats.tensor_files import is_array_file, write_npz
 from voxgrad.formats.text import parse_value
 from voxgrad.graph.block import Block, Output
+from voxgrad.graph.lint import left_out
 from voxgrad.graph.page import Page
 from voxgrad.graph.session import ClientSession
-from voxgrad.volumes.stores import is_volume_name, read_file
+from voxgrad.volumes.grids import space_on_page
+from voxgrad.volumes.space import Space
+from voxgrad.volumes.stores import is_volume_name, open_volume, read_file, write_file
 
 Array = np.ndarray[Any, Any]
 CHUNKS = (128, 128, 128)
@@ -56,7 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--cycles", type=_positive, default=1, metavar="N", help="how often to run (default 1)")
     parser.add_argument("--device", default="cpu", help="cpu or cuda (default cpu)")
-    parser.add_argument("--save", metavar="FILE.npz", help="write the results of the last cycle")
+    parser.add_argument(
+        "--save", metavar="FILE", help="write the results of the last cycle: all to .npz, one to any volume"
+    )
     parser.add_argument("--json", action="store_true", help="the results of the last cycle as JSON")
     parser.add_argument("--all", action="store_true", help="show every block, not only the outputs")
     parser.add_argument("--why", action="store_true", help="say for every block whether and why it ran")
@@ -81,7 +86,8 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     if arguments.volume or arguments.output or chunked.is_asked_for(arguments):
         return run_over_volumes(arguments)
     page = open_page(arguments)
-    for warning in page.warnings():
+    idle = {block.name for block in left_out(page.infer())}
+    for warning in (*page.warnings(), *(one for one in page.problems() if one.block in idle)):
         print(f"warning: {warning}", file=sys.stderr)
     wanted = [page.output(name) for name in arguments.fetch]
     feeds = read_feeds(page, arguments.feed)
@@ -91,7 +97,7 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
         every = arguments.json or arguments.all or not page.outputs
         results = run_page(session, wanted, feeds, arguments.cycles, progress, every)
     if arguments.save:
-        write_npz(Path(arguments.save), _flat(results))
+        _save(page, arguments, wanted, results)
     if arguments.json:
         print(json.dumps({"blocks": as_json(results)}))
     elif not arguments.save or arguments.all:
@@ -102,6 +108,35 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     if arguments.why:
         print("\n".join(map(str, session.report)))
     return exits.OK
+
+
+def _save(page: Page, arguments: argparse.Namespace, wanted: list[Output], results: Results) -> None:
+    """Write the results: all of them into a .npz file, or one of them into a file of any format, at its place."""
+    name = arguments.save
+    if is_array_file(name) and not name.endswith(".npy"):
+        write_npz(Path(name), _flat(results))
+        return
+    shown = _outputs_only(page, wanted, results)
+    if len(_flat(shown)) != 1:
+        listed = ", ".join(_flat(shown)) or "none"
+        remedy = "Choose one with --fetch, or write them all with --save out.npz."
+        raise InvalidArgumentError(
+            Fault("VG052", "run", "--save", f"name one result, for {name} holds one", listed, remedy)
+        )
+    ((block, pins),) = shown.items()
+    ((pin, value),) = pins.items()
+    output = page.output(f"{block}.{pin}")
+    space = _space_of(page, output, arguments.feed)
+    write_file(name, value, space)
+    tell_lost(name, space)
+
+
+def _space_of(page: Page, output: Output, feeds: list[str]) -> Space:
+    """Where a result lies, from the files that were fed and those of Volume blocks."""
+    files = dict(_pair("--feed", text) for text in feeds)
+    return space_on_page(
+        page, output, {name: open_volume(file) for name, file in files.items() if is_volume_name(file)}
+    )
 
 
 def run_over_volumes(arguments: argparse.Namespace) -> int:
@@ -119,6 +154,9 @@ def run_over_volumes(arguments: argparse.Namespace) -> int:
         return exits.OK
     values = {output.path: value for output, value in found.items() if output not in job.outputs}
     if arguments.save:
+        if not arguments.save.endswith(".npz"):
+            remedy = "Volumes go to files with --output NAME=FILE."
+            raise InvalidArgumentError(Fault("VG052", "run", "--save", "be a .npz file", arguments.save, remedy))
         write_npz(Path(arguments.save), values)
     elif arguments.json:
         print(json.dumps({"outputs": {path: tensor_as_json(value) for path, value in values.items()}}))
@@ -207,13 +245,13 @@ def run_page(
 
 
 def what_runs(page: Page, wanted: list[Output]) -> tuple[list[Output], list[Block]]:
-    """What a run of the page fetches and executes: what is wanted, or what the page names, else every block.
+    """What a run of the page fetches and executes: what is wanted, or what the page names, else all that is wired.
 
     Handles of queues and readers are executed, not fetched: they have no value to show.
     """
     if not wanted and not page.outputs and not page.targets:
-        first = set(page.initializers)
-        return [], [block for block in page.blocks if block not in first]
+        idle = {*page.initializers, *left_out(page.infer())}
+        return [], [block for block in page.blocks if block not in idle] or page.blocks
     named = wanted or list(page.outputs.values())
     handles = [one for one in named if one.dtype == dtypes.RESOURCE]
     return [one for one in named if one not in handles], [*page.targets, *(one.block for one in handles)]

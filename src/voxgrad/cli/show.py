@@ -4,15 +4,30 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from voxgrad.volumes.space import Space
+
 Array = np.ndarray[Any, Any]
 
 SMALL = 128
 """Elements up to which every value is printed."""
+
+
+def tell_lost(name: str, space: Space) -> None:
+    """Say that a result has no place in space, and why, where what it was made of had one."""
+    if space.lost:
+        print(f"{name}: its voxels have no place: {space.lost}", file=sys.stderr)
+
+
+def tell_type(name: str, stored: Any, read: Any) -> None:
+    """Say that a file is read as another type than it holds."""
+    if stored != read:
+        print(f"{name}: {stored}, read as {read} (--dtype chooses another type)", file=sys.stderr)
 
 
 def describe(name: str, value: Any) -> list[str]:

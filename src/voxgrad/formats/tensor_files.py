@@ -26,7 +26,7 @@ _MAX_HEADER = 10_000
 """As NumPy has it."""
 
 
-def bad_file(path: str | Path, wanted: str, got: object, remedy: str = "", code: str = "VG051") -> VoxgradError:
+def bad_file(path: object, wanted: str, got: object, remedy: str = "", code: str = "VG051") -> VoxgradError:
     """The error for a file that is not what it should be."""
     return VoxgradError(Fault(code, "file", str(path), wanted, str(got), remedy))
 

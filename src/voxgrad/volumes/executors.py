@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterable, Sequence
+import signal
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from importlib import import_module
@@ -61,6 +63,7 @@ class Workers:
         self.count = count
         self.threads = threads or max(1, cpu.get_num_threads() // count)
         self._pool: ProcessPoolExecutor | None = None
+        self._processes: Mapping[int, Any] = {}
         self._stays = False
 
     def __enter__(self) -> Workers:
@@ -80,7 +83,22 @@ class Workers:
             self._pool = ProcessPoolExecutor(
                 self.count, mp_context=context, initializer=cpu.set_num_threads, initargs=(self.threads,)
             )
+            # Kept, for the pool forgets how its processes ended.
+            self._processes = self._pool._processes
         return self._pool
+
+    def _check_mapped(self, folder: str) -> None:
+        """A worker that the system ended at a page of a map did not die by chance: the file or its disk has an end."""
+        processes = list(self._processes.values())
+        until = time.monotonic() + 2
+        # The pool's own thread waits for them too, and only one of the two is told at once.
+        while any(process.exitcode is None for process in processes) and time.monotonic() < until:
+            time.sleep(0.01)
+        if any(process.exitcode == -getattr(signal, "SIGBUS", 0) < 0 for process in processes):
+            wanted = "have a place on the disk for every page of a mapped file"
+            remedy = "Make room, or see who cuts the file off; then the same call goes on."
+            self._close()
+            raise InvalidArgumentError(Fault("VG073", "volumes", folder, wanted, "none (SIGBUS)", remedy))
 
     def _close(self) -> None:
         if self._pool is not None:
@@ -95,6 +113,7 @@ class Workers:
                 left = len(waiting)
                 lost = self._round(folder, run, waiting, done)
                 if lost is not None:
+                    self._check_mapped(folder)
                     waiting += lost
                     deaths, in_vain = deaths + 1, 0 if len(waiting) < left else in_vain + 1
                     self._close()

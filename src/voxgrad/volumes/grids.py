@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the results of a page lie in space: the dimensions of its volumes, followed through the blocks.
 
-Windows move cells as their geometry says, ordinary ops as they say which dimensions they follow (`catalog/locality`).
-Where inputs lie at different places, or an op follows nothing, the result has no place, and a file says so.
+Windows move cells as their geometry says, ordinary ops as they say where their cells lie (`catalog/locality`).
+Where inputs lie at different places, or an op keeps no places, the result has none, and says why.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from voxgrad.catalog.dims import all_known
-from voxgrad.catalog.locality import tensors_of
-from voxgrad.catalog.model import Call, Op, Side
+from voxgrad.catalog.locality import Shift, lies, tensors_of
+from voxgrad.catalog.model import Call, Op, Side, Spec
 from voxgrad.catalog.problem import Problem, solve
 from voxgrad.catalog.registry import find
 from voxgrad.catalog.semantics import current_semantics
@@ -22,15 +23,22 @@ from voxgrad.graph.infer import Inference
 from voxgrad.graph.order import order
 from voxgrad.graph.page import Page
 from voxgrad.graph.values import spec_of
+from voxgrad.graph.volume_files import open_in
+from voxgrad.volumes.layout import flat
 from voxgrad.volumes.space import NOWHERE, Along, Space
+from voxgrad.volumes.store import Store
 
 Dims = tuple[Along | None, ...]
 
 
 def spaces(inference: Inference, volumes: Mapping[Output, Space], wanted: Sequence[Output]) -> dict[Output, Space]:
-    """The space of every wanted result [N, D, H, W, C] that has one, from those of the volumes, of the same order."""
+    """The space of every wanted result [N, D, H, W, C] that is made of volumes with one, which have the same order.
+
+    A result that has no place of its own says why.
+    """
     known: list[Space] = []
     found: dict[Output, Dims] = {}
+    lost: dict[Output, str] = {}
     for output, space in volumes.items():
         if space.is_known:
             at = next((at for at, one in enumerate(known) if one.equals(space)), len(known))
@@ -40,31 +48,55 @@ def spaces(inference: Inference, volumes: Mapping[Output, Space], wanted: Sequen
         call = inference.calls.get(block)
         if call is not None and block.outputs and block.outputs[0] not in volumes:
             for output in block.outputs:
-                found[output] = _through(inference, block, call, output, found)
-    placed = {output: _spatial(found[output]) for output in wanted if output in found}
-    return {output: known[dims[0].volume].resampled(dims) for output, dims in placed.items() if dims}
+                found[output], why = _through(inference, block, call, output, found, lost)
+                lost |= {output: why} if why else {}
+    made = {}
+    for output in wanted:
+        dims = _spatial(found.get(output, ()))
+        if dims:
+            made[output] = known[dims[0].volume].resampled(dims)
+        elif _axes(found.get(output, ())) or output in lost:
+            made[output] = Space(lost=lost.get(output, "its dimensions are not depth, height and width"))
+    return made
+
+
+def _axes(dims: Dims) -> set[tuple[int, int]]:
+    """The axes of volumes along which dimensions run."""
+    return {(one.volume, one.axis) for one in dims if one is not None}
 
 
 def _spatial(dims: Dims) -> list[Along]:
     """Depth, height and width, where they run along three axes of one volume."""
     middle = [one for one in dims[1:4] if one is not None]
-    whole = len(dims) == 5 and len({(one.volume, one.axis) for one in middle}) == 3
+    whole = len(dims) == 5 and len(_axes(dims[1:4])) == 3
     return middle if whole and len({one.volume for one in middle}) == 1 else []
 
 
 def _through(
-    inference: Inference, block: Block, call: Call, output: Output, found: Mapping[Output, Dims]
-) -> Dims:  # fmt: skip
-    """The dimensions of a result: what all inputs that have a say agree on."""
+    inference: Inference, block: Block, call: Call, output: Output, found: Mapping[Output, Dims],
+    lost: Mapping[Output, str],
+) -> tuple[Dims, str]:  # fmt: skip
+    """The dimensions of a result, what all inputs that have a say agree on; and why some are lost, where they are."""
     shape = inference.spec(output).shape
-    if shape is None or not all_known(shape) or any(not all_known(one.shape) for one in tensors_of(call)):
-        return ()
     sources = [source for item in call.op.inputs for source in block.sources.get(item.name, ())]
     inputs = [found.get(one, ()) if isinstance(one, Output) else () for one in sources]
-    told: list[set[Along]] = [set() for _ in shape]
-    for at, along in _windowed(call, inputs) if call.op.problem is not None else _followed(call, shape, inputs):
-        told[at].add(along)
-    return tuple(next(iter(one)) if len(one) == 1 else None for one in told)
+    why = next((lost[one] for one in sources if isinstance(one, Output) and one in lost), "")
+    there = max((len(_axes(dims)) for dims in inputs), default=0)
+    if not there:
+        return (), why
+    told: list[set[Along]] = []
+    if shape is not None and all_known(shape) and all(all_known(one.shape) for one in tensors_of(call)):
+        told = [set() for _ in shape]
+        windowed = call.op.problem is not None
+        for at, along in _windowed(call, inputs) if windowed else _moved(call, shape, inputs, output.index):
+            told[at].add(along)
+    made = tuple(next(iter(one)) if len(one) == 1 else None for one in told)
+    if len(_axes(made)) < there:
+        apart = any(len(one) > 1 for one in told)
+        why = f"{block.name} ({call.op.name}) " + (
+            "joins volumes that lie at different places" if apart else "does not keep voxels at their places"
+        )
+    return made, why
 
 
 def _windowed(call: Call, inputs: Sequence[Dims]) -> list[tuple[int, Along]]:
@@ -84,16 +116,15 @@ def _windowed(call: Call, inputs: Sequence[Dims]) -> list[tuple[int, Along]]:
     return told
 
 
-def _followed(call: Call, shape: Sequence[int], inputs: Sequence[Dims]) -> list[tuple[int, Along]]:
-    """What the inputs of an ordinary op say of the dimensions of its result that follow theirs."""
-    if call.op.follows is None:
-        return []
-    return [
-        (place, along)
-        for dims, places in zip(inputs, call.op.follows(call, tuple(shape)), strict=True)
-        for along, place in zip(dims, places if isinstance(places, tuple) else (), strict=False)
-        if along is not None and place is not None
-    ]
+def _moved(call: Call, shape: Sequence[int], inputs: Sequence[Dims], number: int) -> list[tuple[int, Along]]:
+    """What the inputs of an ordinary op say of the dimensions of a result that lie along theirs."""
+    told: list[tuple[int, Along]] = []
+    for dims, places in zip(inputs, lies(call, tuple(shape), number), strict=True):
+        for along, place in zip(dims, places if isinstance(places, tuple) else (), strict=False):
+            if along is not None and place is not None:
+                shift = place if isinstance(place, Shift) else Shift(place, 0)
+                told.append((shift.place, along.moved(shift.start, shift.step)))
+    return told
 
 
 def space_of_call(op: Op, values: Mapping[str, Any], inputs: Mapping[str, Sequence[Space]]) -> Space:
@@ -116,3 +147,33 @@ def space_of_call(op: Op, values: Mapping[str, Any], inputs: Mapping[str, Sequen
     add_block(page, op, (), given, "result")
     result = page.output("result")
     return spaces(page.infer(), volumes, [result]).get(result, NOWHERE)
+
+
+def space_on_page(page: Page, output: Output, fed: Mapping[str, Store]) -> Space:
+    """The space of a result of a page, from the volumes that were fed to it and those of its own Volume blocks."""
+    exposed = next((name for name, one in page.outputs.items() if one == output), None)
+    copy = flat(page)
+    if exposed is None and all(block.name != output.block.name for block in copy.blocks):
+        return Space(lost=f"{output.block.name} is a page, and {output.pin} none of its outputs")
+    target = copy.output(output.path) if exposed is None else copy.outputs[exposed]
+    given = {copy.output(name): store for name, store in fed.items()}
+    shapes = {one: Spec(one.dtype, store.shape) for one, store in given.items()}
+    placed = {one: store.space for one, store in given.items()}
+    return spaces(copy.infer().given(shapes), own_spaces(copy) | placed, [target]).get(target, NOWHERE)
+
+
+def own_spaces(page: Page) -> dict[Output, Space]:
+    """Where the volumes of a page's own Volume blocks lie, and boxes of them."""
+    found = {}
+    for block in page.blocks if page.files else ():
+        if block.op_name == "Volume":
+            store = open_in(page.files, block.attrs["path"], block.attrs.get("axes", ""))
+            found[block.output(0)] = _of_box(store.space, block.attrs.get("box") or ())
+    return found
+
+
+def _of_box(space: Space, box: Sequence[int]) -> Space:
+    """The space of a box, from its first cell on."""
+    if not box or not space.is_known:
+        return space
+    return space.resampled([Along(0, axis, Fraction(box[2 * axis])) for axis in range(3)])

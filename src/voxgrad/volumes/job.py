@@ -12,8 +12,9 @@ import json
 import math
 import os
 import uuid
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,10 @@ import numpy as np
 
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.dims import shapes_differ
+from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Spec
 from voxgrad.errors import Fault, InvalidArgumentError, show
+from voxgrad.formats.tensor_files import replace_file
 from voxgrad.graph.block import Output
 from voxgrad.graph.feeds import Feeds, feed_arrays
 from voxgrad.graph.page import Page
@@ -33,10 +36,13 @@ from voxgrad.kernels.arraywise.files import Files
 from voxgrad.kernels.element_types import dtype_of, numpy_type
 from voxgrad.volumes.layout import Layout, flat, lay_out
 from voxgrad.volumes.page_plan import PagePlan
+from voxgrad.volumes.record import check_seals, damaged, digest, sampled, seals
+from voxgrad.volumes.store import Address
 from voxgrad.volumes.stores import Store, open_volume
 
 Array = np.ndarray[Any, Any]
 _MOST_LOOKED_AT = 100_000
+_SEALED = ("page.vox.json", "feeds.json", "feeds.npz", "values.json", "values.npz")
 
 
 @dataclass
@@ -53,6 +59,8 @@ class Job:
     device: str = "cpu"
     names: dict[str, Output] = field(default_factory=dict)
     """What the caller calls its results."""
+    types: dict[Output, str] = field(default_factory=dict)
+    """The types that results are written as, where not as they are computed."""
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
     """Stands for this run, so that nobody takes an old run in the same folder for it."""
 
@@ -118,6 +126,11 @@ class Job:
             raise InvalidArgumentError(Fault("VG011", "volumes", name, "hold numbers", str(store.dtype)))
         return Spec(dtype, store.shape)
 
+    def written_type(self, output: Output, computed: DType | None) -> np.dtype[Any]:
+        """The type of the file of a result."""
+        assert computed is not None
+        return np.dtype(self.types[output]) if output in self.types else np.dtype(numpy_type(computed))
+
     def described(self) -> dict[str, Any]:
         """What makes this job this job, as plain data."""
         return {
@@ -127,11 +140,12 @@ class Job:
             "feeds": {output.path: content_key(value).hex() for output, value in self.feeds.items()},
             "chunks": list(self.chunks),
             "device": self.device,
+            "types": {output.path: kind for output, kind in self.types.items()},
             "files": self.page.files.as_data(),
         }
 
     def marks(self) -> dict[str, list[Any]]:
-        """What tells that a volume is still the same: shape, type, bytes and the time of the last change."""
+        """What tells that a volume is still the same: shape, type, and a checksum of times and samples of its files."""
         return {output.path: _mark(store) for output, store in self.volumes.items()}
 
 
@@ -159,16 +173,16 @@ def _own_volumes(page: Page, given: Container[Output]) -> dict[Output, Store]:
 
 
 def _mark(store: Store) -> list[Any]:
-    size, changed, looked = 0, 0, 0
-    for file in _files(store.path):
-        seen = file.stat()
-        size, changed, looked = size + seen.st_size, max(changed, seen.st_mtime_ns), looked + 1
-        if looked >= _MOST_LOOKED_AT:
-            break
-    return [list(store.shape), str(store.dtype), size, changed]
+    """Shape and type, and what its files hold; of one at an address, voxels at the corners."""
+    if isinstance(store.path, Address):
+        ends = [sorted({0, max(0, size - 8)}) for size in store.shape[1:4]]
+        boxes = [(slice(None), *(slice(at, at + 8) for at in one), slice(None)) for one in product(*ends)]
+        return [list(store.shape), str(store.dtype), 0, digest(store.read(box) for box in boxes)]
+    files = sorted(islice(_files(store.path), _MOST_LOOKED_AT))
+    return [list(store.shape), str(store.dtype), *sampled([*files, *store.beside])]
 
 
-def _files(path: Path) -> Any:
+def _files(path: Path) -> Iterator[Path]:
     if path.is_file():
         yield path
     for folder, _, names in os.walk(path):
@@ -184,16 +198,28 @@ def save_job(job: Job, folder: Path, values: Mapping[int, Array]) -> None:
     job.page.save(folder / "page.vox.json")
     _save_arrays(folder / "feeds", {output.path: value for output, value in job.feeds.items()})
     _save_arrays(folder / "values", {str(slot): value for slot, value in values.items()})
-    text = json.dumps({"run": job.run, "job": job.described(), "marks": job.marks()}, sort_keys=True)
-    unfinished = folder / "job.json.part"
-    unfinished.write_text(text)
-    unfinished.replace(folder / "job.json")
+    head = {"run": job.run, "job": job.described(), "marks": job.marks(), "files": seals(folder, _SEALED)}
+    head["seal"] = _seal(head)
+    replace_file(folder / "job.json", json.dumps(head, sort_keys=True).encode())
+
+
+def _seal(head: Mapping[str, Any]) -> str:
+    return digest([json.dumps({key: one for key, one in head.items() if key != "seal"}, sort_keys=True).encode()])
 
 
 def read_head(folder: Path) -> dict[str, Any] | None:
-    """What `job.json` says, or None where no job was saved."""
+    """What `job.json` says, or None where no job was saved; what was changed since is refused."""
     file = folder / "job.json"
-    head: dict[str, Any] | None = json.loads(file.read_text()) if file.exists() else None
+    if not file.exists():
+        return None
+    try:
+        head: dict[str, Any] = json.loads(file.read_bytes())
+        sound = head["seal"] == _seal(head)
+    except (ValueError, KeyError, TypeError):
+        sound = False
+    if not sound:
+        raise damaged(folder, "job.json, changed or cut off")
+    check_seals(folder, head["files"])
     return head
 
 
@@ -214,6 +240,7 @@ def open_job(folder: Path) -> tuple[Job, dict[int, Array]]:
         [page.output(name) for name in told["fetches"]],
         tuple(told["chunks"]),
         told["device"],
+        types={page.output(name): kind for name, kind in told["types"].items()},
         run=head["run"],
     )
     return job, load_values(folder)

@@ -6,16 +6,24 @@ from __future__ import annotations
 
 import bz2
 import lzma
+import math
 import os
+import shutil
 import struct
+import tempfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from voxgrad.arrays.limits import check_size, limit_in_force
 from voxgrad.errors import Faults
 from voxgrad.formats.tensor_files import bad_file
+from voxgrad.volumes.axes import Array
+from voxgrad.volumes.store import mapped
 
 RATIO = 1032
 """No deflated byte becomes more."""
@@ -30,7 +38,7 @@ def is_harmless(stored: int, promised: int) -> bool:
     return stored * RATIO <= max(2 * promised + _SLACK, 2**30 if limit is None else min(limit, 2**30))
 
 
-def check_piece(path: str | Path, codec: str, data: bytes, promised: int) -> None:
+def check_piece(path: object, codec: str, data: bytes, promised: int) -> None:
     """Refuse a piece that would unpack to more than `promised` bytes, and the little that checksums take."""
     most = promised + _SLACK
     if codec in _WINDOWS and is_harmless(len(data), promised):
@@ -40,7 +48,7 @@ def check_piece(path: str | Path, codec: str, data: bytes, promised: int) -> Non
         raise bad_file(path, f"hold {promised:,} bytes in a packed piece", f"{size:,} or more", code="VG020")
 
 
-def check_chunks(path: str | Path, chunk_bytes: int, count: int = 1) -> None:
+def check_chunks(path: object, chunk_bytes: int, count: int = 1) -> None:
     """Refuse chunks that do not fit into memory, however little of them is asked for, and more than can be handled."""
     faults = Faults("open_volume")
     check_size("open_volume", chunk_bytes + 4096 * count, faults, argument=str(path))
@@ -52,6 +60,43 @@ def check_inside(path: str, root: str) -> None:
     real = os.path.realpath(path)
     if os.path.commonpath([real, root]) != root:
         raise bad_file(path, "hold its own data", "a link to elsewhere", "Links are not followed.", "VG056")
+
+
+def unpacked_map(
+    path: Path, pieces: Callable[[], Iterable[bytes]], sizes: Sequence[int], dtype: np.dtype[Any], order: str
+) -> Callable[[], Array]:
+    """The data of a packed file as a function, so that opening it unpacks nothing: once, into a temporary file.
+
+    No more is unpacked than the header declares, whatever the pieces hold, nor more than the disk does.
+    """
+
+    @cache
+    def unpacked() -> Array:
+        wanted = math.prod(sizes) * dtype.itemsize
+        _check_room(path, wanted)
+        # Windows cannot take the name away from a file that is mapped.
+        kept = os.name == "nt"
+        with tempfile.NamedTemporaryFile(prefix="voxgrad-", delete=not kept) as file:
+            left = wanted
+            for piece in pieces():
+                file.write(piece[:left])
+                left -= len(piece)
+                if left <= 0:
+                    break
+            file.flush()
+            # The map keeps the bytes when the name goes.
+            return mapped(Path(file.name), sizes, dtype, 0, order, False)
+
+    return unpacked
+
+
+def _check_room(path: Path, wanted: int) -> None:
+    """Refuse what a file of this size cannot hold, and what the disk cannot."""
+    there, free = path.stat().st_size, shutil.disk_usage(tempfile.gettempdir()).free
+    if wanted > there * RATIO:
+        raise bad_file(path, f"hold {wanted:,} bytes of data", f"{there:,} packed ones", "The file is cut off.")
+    if wanted > free:
+        raise bad_file(path, f"unpack into the {free:,} bytes that are free for temporary files", f"{wanted:,}")
 
 
 def unpacked_size(make: Callable[[], Any], data: bytes, most: int) -> int:

@@ -2,15 +2,14 @@
 """Runs ops and pages from store to store, chunk by chunk, and goes on where an earlier run stopped.
 
 A folder beside the first output holds the job and records every chunk whose data is written. A chunk counts as done
-when it is recorded, never because its data is there. An op is a page of one block.
+when it is recorded and its data has the checksum that was recorded with it (`record`). An op is a page of one block.
 """
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,25 +19,27 @@ from voxgrad.arguments import checked
 from voxgrad.catalog.model import Input, Op
 from voxgrad.catalog.registry import find
 from voxgrad.catalog.semantics import current_semantics
-from voxgrad.errors import Fault, Faults, InvalidArgumentError
+from voxgrad.errors import Fault, Faults, InvalidArgumentError, VoxgradError
+from voxgrad.formats.text import parse_type
 from voxgrad.graph.block import Output, is_variable
 from voxgrad.graph.build import add_block
 from voxgrad.graph.page import Page
 from voxgrad.graph.session import ClientSession
 from voxgrad.kernels.element_types import dtype_of, numpy_type
+from voxgrad.volumes.chunk import index_of, is_some
 from voxgrad.volumes.executors import Executor, executor_for
-from voxgrad.volumes.grids import spaces
+from voxgrad.volumes.grids import own_spaces, spaces
 from voxgrad.volumes.job import Job, load_values, opened, read_head, save_job
 from voxgrad.volumes.layout import VOLUME
-from voxgrad.volumes.page_plan import PagePlan
-from voxgrad.volumes.stores import Store, create_volume, open_volume, read_type, save_volume
+from voxgrad.volumes.page_plan import PagePlan, Root
+from voxgrad.volumes.record import Digests, Done, digest, only_run, room_in
+from voxgrad.volumes.stores import Store, create_volume, is_there, open_volume, read_type, result_type, save_volume
 from voxgrad.volumes.sums import Sums
 from voxgrad.volumes.watch import Record, folder_of
 
 Array = np.ndarray[Any, Any]
 Progress = Callable[[int, int, float], None]
 CHUNKS = (128, 128, 128)
-_SYNC_SECONDS = 1.0
 
 
 @checked
@@ -52,6 +53,7 @@ def apply(
     client: Any = None,
     device: str = "cpu",
     dtype: str | None = None,
+    output_dtype: str | None = None,
     progress: Progress | None = None,
     **attrs: Any,
 ) -> Store:
@@ -61,22 +63,26 @@ def apply(
                          strides=[1, 2, 2, 2, 1], padding="SAME")
 
     `inputs` are paths, or lists of integers for shape vectors; `dtype` is the type to read volumes as, where it is not
-    that of the file. The same call again goes on where this one stopped. `workers` and `client` as in `run_page`.
+    that of the file, `output_dtype` the one to write, into which every value must fit. Integers that an op does not
+    take are read as floats; maxima of them are written as what they were. The same call again goes on where this one
+    stopped. `workers` and `client` as in `run_page`.
     """
-    job = op_job(op, inputs, output, chunks=chunks, device=device, dtype=dtype, **attrs)
+    job = op_job(
+        op, inputs, output, chunks=chunks, device=device, dtype=dtype, output_dtype=output_dtype, **attrs
+    )  # fmt: skip
     run_in(job, None, executor_for(workers, client), progress)
     return open_volume(output)
 
 
 def op_job(
     op: str, inputs: Mapping[str, Any], output: str | Path, *, chunks: Sequence[int] = CHUNKS, device: str = "cpu",
-    dtype: str | None = None, **attrs: Any,
+    dtype: str | None = None, output_dtype: str | None = None, **attrs: Any,
 ) -> Job:  # fmt: skip
     """The job of one op: a page with a placeholder per file and one block."""
     declared = find(op)
     page = Page(op, semantics=current_semantics())
     given: list[Any] = []
-    volumes, feeds = {}, {}
+    volumes, feeds, stored = {}, {}, {}
     for item in declared.inputs:
         value = inputs.get(item.name)
         if value is None:
@@ -85,13 +91,18 @@ def op_job(
             given.append([int(size) for size in value])
             continue
         store = opened(value)
+        stored[item.name] = store.dtype
         given.append(_placeholder(page, declared, item, store, dtype))
         if item.layout == "filter":
             feeds[item.name] = store.read()
         else:
             volumes[item.name] = store
     add_block(page, declared, tuple(given), attrs, "result")
-    return Job.make(page, volumes, feeds, {"result": output}, [], chunks, device)
+    job = Job.make(page, volumes, feeds, {"result": output}, [], chunks, device)
+    kept = result_type(declared, stored) if dtype is None else None
+    kind = np.dtype(numpy_type(parse_type(output_dtype, "output_dtype", op))) if output_dtype else kept
+    job.types = {} if kind is None else {job.names["result"]: kind.name}
+    return job
 
 
 def _placeholder(page: Page, op: Op, item: Input, store: Store, dtype: str | None) -> Output:
@@ -171,36 +182,76 @@ def run_job(job: Job, folder: Path, executor: Executor, progress: Progress | Non
     """Do what is left of a job; returns every result, opened files and arrays."""
     plan = job.plan()
     _check_files(job, plan)
-    manifest = Manifest(folder, job)
+    with only_run(folder, job.outputs.values()), room_in(folder):
+        return _run_alone(job, plan, folder, executor, progress)
+
+
+def _run_alone(
+    job: Job, plan: PagePlan, folder: Path, executor: Executor, progress: Progress | None
+) -> dict[Output, Any]:
+    head = read_head(folder)
+    _check_free(job) if head is None else _check_same(folder, job, head)
     session = ClientSession(job.page)
-    if manifest.fresh:
+    if head is None:
         save_job(job, folder, _wholes(plan, job, session))
-    if not manifest.done:
-        _create_outputs(plan, job)
+        head = read_head(folder)
+    assert head is not None
+    job.run = head["run"]
+    recorded = Done(folder)
+    recorded.keep(_believed(plan, job, folder, recorded.numbers))
     sums = Sums(folder / "sums", len(plan)) if plan.layout.sinks else None
-    todo = _todo(plan, manifest, sums)
+    if sums is not None:
+        recorded.keep(sums.go_on(recorded.numbers))
     start = time.monotonic()
 
     def done(numbers: list[int]) -> None:
-        manifest.record(numbers)
+        recorded.record(numbers)
         if sums is not None:
             for number in numbers:
                 sums.add(number)
         if progress is not None:
-            progress(len(manifest.done), len(plan), time.monotonic() - start)
+            progress(len(recorded.numbers), len(plan), time.monotonic() - start)
 
     batch, depth, height, width = plan.grid
     with Record(folder).run((batch * depth, height, width), plan.chunks[1:]):
         done([])
+        todo = [number for number in range(len(plan)) if number not in recorded.numbers]
         executor.go(str(folder.resolve()), job.run, todo, done)
+    _check_marks(folder, job, head)
     return _results(plan, job, session, load_values(folder), {} if sums is None else sums.totals())
 
 
-def _todo(plan: PagePlan, manifest: Manifest, sums: Sums | None) -> list[int]:
-    """The chunks that are not recorded, and those whose sums are gone."""
-    if sums is not None:
-        manifest.done = sums.go_on(manifest.done)
-    return [number for number in range(len(plan)) if number not in manifest.done]
+def _believed(plan: PagePlan, job: Job, folder: Path, recorded: set[int]) -> set[int]:
+    """The recorded chunks whose data is in the outputs, as their checksums say; new outputs where one is gone."""
+    roots = {root: path for root in plan.roots for output, path in job.outputs.items()
+             if root.piece is None and plan.layout.fetches[output] == root.slot}  # fmt: skip
+    if not roots:
+        return {number for number in recorded if number < len(plan)}
+    stores = {root: _written(job, plan, root, path) for root, path in roots.items()} if recorded else {}
+    if not recorded or None in stores.values():
+        _create_outputs(plan, job)
+        return set()
+    known, believed = Digests(folder).read(), set()
+    for number in sorted(one for one in recorded if one < len(plan) and one in known):
+        boxes = [(store, plan.root_box(root, plan.at(number))) for root, store in stores.items()]
+        parts = [store.read(index_of(box)) for store, box in boxes if store is not None and is_some(box)]
+        if digest(parts) in known[number]:
+            believed.add(number)
+    return believed
+
+
+def _written(job: Job, plan: PagePlan, root: Root, path: str) -> Store | None:
+    """An output of an earlier run, or None where it is gone or broken; a file of something else is left alone."""
+    try:
+        store = open_volume(path)
+    except VoxgradError:
+        return None
+    spec = plan.layout.specs[root.slot]
+    output = next(output for output, slot in plan.layout.fetches.items() if slot == root.slot)
+    if store.shape != spec.shape or store.dtype != job.written_type(output, spec.dtype):
+        fault = Fault("VG051", "volumes", "output", "be the file that this run began", f"{path}, another volume")
+        raise InvalidArgumentError(fault)
+    return store
 
 
 def _check_files(job: Job, plan: PagePlan) -> None:
@@ -214,7 +265,7 @@ def _check_files(job: Job, plan: PagePlan) -> None:
 
 def _create_outputs(plan: PagePlan, job: Job) -> None:
     """New files for the volumes that are made, cut so that every chunk of a file belongs to one task."""
-    volumes = {output: store.space for output, store in job.volumes.items()}
+    volumes = own_spaces(job.page) | {output: store.space for output, store in job.volumes.items()}
     placed = spaces(plan.layout.inference, volumes, list(job.outputs))
     for output, path in job.outputs.items():
         slot = plan.layout.fetches[output]
@@ -226,7 +277,8 @@ def _create_outputs(plan: PagePlan, job: Job) -> None:
         assert spec.shape is not None
         roles = plan.layout.roles[slot]
         cut = [size if role is None else root.chunks[role] for role, size in zip(roles, spec.shape, strict=True)]
-        create_volume(path, spec.shape, numpy_type(spec.dtype), [max(1, size) for size in cut], like=placed.get(output))
+        kind = job.written_type(output, spec.dtype)
+        create_volume(path, spec.shape, kind, [max(1, size) for size in cut], like=placed.get(output))
 
 
 def _wholes(plan: PagePlan, job: Job, session: ClientSession) -> dict[int, Array]:
@@ -292,45 +344,10 @@ def _save_value(path: str, value: Array) -> None:
         save_volume(path, value)
 
 
-class Manifest:
-    """The record of a run: the numbers of the chunks whose data is written. It belongs to one job."""
-
-    def __init__(self, folder: Path, job: Job):
-        head = read_head(folder)
-        self.fresh = head is None
-        if head is None:
-            _check_free(job)
-        else:
-            _check_same(folder, job, head)
-            job.run = head["run"]
-        self._log = folder / "done"
-        self._synced = 0.0
-        self.done = set(self._read())
-
-    def _read(self) -> Iterator[int]:
-        if self._log.exists():
-            for line in self._log.read_text().splitlines():
-                # A line that was cut off by a crash was not recorded.
-                if line.endswith(";") and line[:-1].isdecimal():
-                    yield int(line[:-1])
-
-    def record(self, numbers: list[int]) -> None:
-        """Remember chunks; whoever is killed now has them recorded, and a machine that stops loses a second at most."""
-        if not numbers:
-            return
-        with self._log.open("a") as log:
-            log.write("".join(f"\n{number};" for number in numbers))
-            log.flush()
-            if time.monotonic() - self._synced > _SYNC_SECONDS:
-                os.fsync(log.fileno())
-                self._synced = time.monotonic()
-        self.done.update(numbers)
-
-
 def _check_free(job: Job) -> None:
     """A run that starts must not write over anything."""
     for path in job.outputs.values():
-        if Path(path).exists():
+        if is_there(path):
             fault = Fault("VG051", job.page.name, "output", "not exist yet", path, "Remove it or choose another name.")
             raise InvalidArgumentError(fault)
 
@@ -344,12 +361,19 @@ def _check_same(folder: Path, job: Job, head: Mapping[str, Any]) -> None:
             "VG051", job.page.name, "output", "belong to this very run", "the manifest of another one", remedy
         )
         raise InvalidArgumentError(fault)
-    marks = job.marks()
-    faults = Faults(job.page.name)
+    _check_marks(folder, job, head)
+
+
+def _check_marks(folder: Path, job: Job, head: Mapping[str, Any]) -> None:
+    """Volumes must be what they were when the run began: before it goes on, and when it has read all of them."""
+    marks, faults = job.marks(), Faults(job.page.name)
     for name, mark in head["marks"].items():
         if marks[name] != mark:
             path, _ = head["job"]["volumes"][name]
-            remedy = f"Its chunks would not fit together: put the old file back, or {remove} and start again."
+            remedy = (
+                "Its chunks would not fit together: put the old file back, or "
+                f"remove {folder} and the output and start again."
+            )
             faults.add("VG051", name, wanted="be what it was when the run began", got=f"{path}, changed", remedy=remedy)
     faults.raise_if_any()
 

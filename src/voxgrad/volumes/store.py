@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import operator
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,6 +25,25 @@ from voxgrad.volumes.space import NOWHERE, Space, Triple
 EXTRA = "pip install 'voxgrad[volumes]'"
 
 
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The name of a volume that is no file of this machine: s3://bucket/scan.zarr."""
+
+    text: str
+
+    @property
+    def name(self) -> str:
+        """The part behind the last slash."""
+        return self.text.rstrip("/").rpartition("/")[2]
+
+    def resolve(self) -> Address:
+        """The same for every process."""
+        return self
+
+    def __str__(self) -> str:
+        return self.text
+
+
 @dataclass(frozen=True, repr=False)
 class Store:
     """A volume in a file, seen as [N, D, H, W, C]. `read` and `write` take slices of these five dimensions.
@@ -34,7 +55,7 @@ class Store:
     >>> store[0, 10:20, :, :, 0]            # or store.read(), np.asarray(store)
     """
 
-    path: Path
+    path: Path | Address
     layout: Layout
     dtype: np.dtype[Any]
     fetch: Callable[[Index], Array]
@@ -45,6 +66,10 @@ class Store:
     chunks: tuple[int, ...] | None = None
     member: str = ""
     kind: str = ""
+    settle: Callable[[], None] | None = None
+    """Brings what was written to the disk, where writing alone does not."""
+    beside: tuple[Path, ...] = ()
+    """Files with data of this volume, besides the one that names it."""
 
     @property
     def spacing(self) -> Triple:
@@ -92,7 +117,8 @@ class Store:
             "path": self.name, "format": self.kind, "shape": list(self.shape), "axes": self.axes,
             "dtype": str(self.dtype), "spacing": list(self.spacing), "unit": self.unit,
             "chunks": None if self.chunks is None else list(self.chunks), "bytes": self.nbytes,
-            "affine": None if self.affine is None else self.affine.tolist(),
+            "affine": None if self.affine is None else self.affine.tolist(), "origin": list(self.space.origin),
+            "lost": self.space.lost,
         }  # fmt: skip
 
     def read(self, index: Index = WHOLE) -> Array:
@@ -111,6 +137,12 @@ class Store:
             raise bad_file(self.name, "be open for writing", f"a {self.kind} file that is only read")
         with reading(self.name, self.kind):
             self.put(self.layout.own(index), self.layout.to_own(part))
+
+    def sync(self) -> None:
+        """Return when all that was written is on the disk."""
+        if self.settle is not None:
+            with reading(self.name, self.kind):
+                self.settle()
 
     def astype(self, dtype: Any) -> Store:
         """The same volume, read as another element type. It is only read."""
@@ -198,7 +230,7 @@ def human(size: int) -> str:
     return f"{size} bytes"
 
 
-def needed(module: str, path: str | Path) -> Any:
+def needed(module: str, path: Any) -> Any:
     """A library for a format, or an error that says what to install."""
     try:
         return import_module(module)
@@ -215,9 +247,27 @@ def reading(path: str | Path, kind: str) -> Iterator[None]:
         yield
     except VoxgradError:
         raise
+    except ImportError as error:
+        # Of what a library loads for itself: one for an address, one for a way to pack.
+        raise bad_file(path, f"be readable as {kind}", str(error)[:160], code="VG070") from error
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise no_room(path) from error
         told = str(error).splitlines()[0][:160] if str(error) else "nothing more is known"
         raise bad_file(path, f"be a readable {kind} volume", f"{type(error).__name__}: {told}") from error
+
+
+def no_room(path: object) -> VoxgradError:
+    """The error for a disk that is full."""
+    remedy = "Make room; a chunked run goes on when the same command is given again."
+    return bad_file(path, "fit on its disk", "no space left", remedy, "VG073")
+
+
+def reserve(path: Path) -> None:
+    """Take the room of a new file now: a page of a map for which there is none would end the process later."""
+    if hasattr(os, "posix_fallocate") and (size := path.stat().st_size):
+        with path.open("r+b") as stream:
+            os.posix_fallocate(stream.fileno(), 0, size)
 
 
 def mapped(path: Path, shape: Sequence[int], dtype: np.dtype[Any], offset: int, order: str, write: bool) -> Array:
@@ -232,7 +282,12 @@ def mapped(path: Path, shape: Sequence[int], dtype: np.dtype[Any], offset: int, 
     return np.memmap(path, dtype, kind, offset, tuple(shape), order)  # type: ignore[call-overload, no-any-return]
 
 
-def check_dtype(path: str | Path, dtype: np.dtype[Any]) -> np.dtype[Any]:
+def settled(array: Array) -> Callable[[], None] | None:
+    """What brings a mapped array to the disk."""
+    return array.flush if isinstance(array, np.memmap) else None
+
+
+def check_dtype(path: object, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The element type as this machine has it; only numbers are volumes."""
     if (
         dtype.hasobject

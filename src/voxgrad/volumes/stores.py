@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens, makes and saves volumes: .npy, .npz, Zarr, OME-Zarr, NIfTI, TIFF, HDF5, DICOM. No file brings code with it.
+"""Opens, makes and saves volumes: .npy, .npz, Zarr, OME-Zarr, NIfTI, TIFF, HDF5, NRRD, MetaImage, DICOM.
+
+No file brings code with it.
 
 A store shows its data as [N, D, H, W, C], whatever the order in the file. The name says what the file is; behind a
 colon it can say what is meant inside: `features.npz:scan`, `run.h5:/t0/density`, `scan.ome.zarr:1`.
@@ -7,7 +9,8 @@ colon it can say what is meant inside: `features.npz:scan`, `run.h5:/t0/density`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from os.path import exists
 from pathlib import Path
@@ -16,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from voxgrad.arguments import checked
-from voxgrad.catalog.model import Input, Op
+from voxgrad.catalog.model import Input, Op, Side
 from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
 from voxgrad.formats.tensor_files import bad_file, is_array_file, read_array, write_array, write_npz
 from voxgrad.kernels.element_types import dtype_of
@@ -24,16 +27,18 @@ from voxgrad.volumes.axes import WHOLE, Array, Layout
 from voxgrad.volumes.axes import Index as Index
 from voxgrad.volumes.space import NOWHERE
 from voxgrad.volumes.space import Space as Space
-from voxgrad.volumes.store import New, check_dtype, reading
+from voxgrad.volumes.store import Address, New, check_dtype, reading, reserve
 from voxgrad.volumes.store import Store as Store
 from voxgrad.volumes.store import human as human
 
 _FORMATS = {
     ".npy": "npy", ".npz": "npy", ".zarr": "zarr", ".nii": "nifti", ".nii.gz": "nifti", ".tif": "tiff",
-    ".tiff": "tiff", ".h5": "hdf5", ".hdf5": "hdf5", ".dcm": "dicom",
+    ".tiff": "tiff", ".h5": "hdf5", ".hdf5": "hdf5", ".nrrd": "nrrd", ".mha": "metaimage", ".mhd": "metaimage",
+    ".dcm": "dicom",
 }  # fmt: skip
 SUFFIXES = tuple(_FORMATS)
 """The endings of names that are volumes."""
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _ZARR_MARKS = ("zarr.json", ".zarray", ".zgroup")
 
 
@@ -51,7 +56,7 @@ def open_volume(path: str | Path, *, axes: str | None = None, write: bool = Fals
         if isinstance(error, VoxgradError):
             raise
         raise bad_file(place, "be the name of a file", str(error)[:60]) from None
-    if not exists(place):
+    if isinstance(place, Path) and not exists(place):
         raise bad_file(place, "exist", "no such file")
     with reading(path, format_):
         return _module(format_).open_store(place, member, axes, write)  # type: ignore[no-any-return]
@@ -93,6 +98,8 @@ def create_volume(
     check_dtype(place, new.dtype)
     with reading(path, format_):
         module.create(place, member, new)
+        if isinstance(place, Path) and place.is_file():
+            reserve(place)
     return open_volume(path, axes=axes, write=True)
 
 
@@ -108,7 +115,9 @@ def save_volume(
     """Write a whole volume [N, D, H, W, C] to a file of any format; packed ones (.npz, .nii.gz) too."""
     data = np.asarray(array)
     name, place = str(path).lower(), split_name(path)[0]
-    if name.endswith(".nii.gz"):
+    if isinstance(place, Address):
+        create_volume(path, data.shape, data.dtype, chunks, axes=axes, like=like).write(WHOLE, data)
+    elif name.endswith(".nii.gz"):
         new = _new(data.shape, data.dtype, None, None, axes, like)
         with reading(path, "NIfTI"):
             _module("nifti").save_packed(place, data, new)
@@ -165,6 +174,35 @@ def read_type(op: Op, item: Input, found: np.dtype[Any]) -> np.dtype[Any]:
     return found if own is not None and own in op.allowed(item.type) else _as_float(found)
 
 
+def result_type(op: Op, found: Mapping[str, np.dtype[Any]]) -> np.dtype[Any] | None:
+    """What a result is written as, where not as it is computed: maxima of integers are such integers."""
+    if op.problem is None or not op.map.selects or op.map.output is not Side.WINDOWS or op.maxima:
+        return None
+    (stored,) = (found[item.name] for item in op.inputs if item.side is Side.CELLS and not item.host)
+    return stored.newbyteorder("=") if stored.kind in "iu" and stored.itemsize <= 4 else None
+
+
+def fitted(array: Array, dtype: np.dtype[Any], name: str) -> Array:
+    """An array in another type, rounded to the nearest where that holds integers; what it cannot hold is an error."""
+    if array.dtype == dtype:
+        return array
+    whole = np.rint(array) if dtype.kind in "iu" and array.dtype.kind not in "iub" else array
+    if dtype.kind in "iu" and array.size:
+        least, most = np.min(whole), np.max(whole)
+        limits = np.iinfo(dtype)
+        # In Python's numbers, which compare exactly; NaN fits nowhere.
+        if not (np.isfinite(float(least)) and limits.min <= least.item() and most.item() <= limits.max):
+            wanted = f"hold values from {limits.min} to {limits.max} to be written as {dtype}"
+            remedy = "Choose a wider type, or scale the values first."
+            raise InvalidArgumentError(Fault("VG043", "volumes", name, wanted, f"{least:g} to {most:g}", remedy))
+    with np.errstate(over="ignore"):
+        made = whole.astype(dtype)
+    if dtype.kind == "f" and not np.array_equal(np.isfinite(made), np.isfinite(array)):
+        wanted, got = f"hold values that {dtype} has", f"{np.abs(array[np.isfinite(array)]).max():g}"
+        raise InvalidArgumentError(Fault("VG043", "volumes", name, wanted, got, "Choose a wider type."))
+    return made
+
+
 def _as_float(found: np.dtype[Any]) -> np.dtype[Any]:
     if found.kind not in "biu":
         return found
@@ -179,16 +217,38 @@ def write_file(name: str, array: Array, space: Space | None = None) -> None:
         save_volume(name, array, like=space)
 
 
-def split_name(path: str | Path) -> tuple[Path, str]:
-    """A path, and what is meant inside of it."""
+def split_name(path: str | Path) -> tuple[Path | Address, str]:
+    """A path, or an address, and what is meant inside of it."""
     text = str(path)
     before, colon, member = text.rpartition(":")
-    known = before.lower().endswith(SUFFIXES) or (len(before) > 1 and Path(before).is_dir())
-    return (Path(before), member) if colon and known else (Path(text), "")
+    known = before.lower().endswith(SUFFIXES) or (len(before) > 1 and "/" not in member and Path(before).is_dir())
+    return (_place(before), member) if colon and known else (_place(text), "")
 
 
-def _format(path: Path, member: str) -> str:
+def _place(text: str) -> Path | Address:
+    if not _ADDRESS.match(text):
+        return Path(text)
+    return Path(text.removeprefix("file://")) if text.startswith("file://") else Address(text)
+
+
+def is_there(path: str | Path) -> bool:
+    """True where a volume of this name exists; of an address, where it can be opened."""
+    place, _ = split_name(path)
+    if isinstance(place, Path):
+        return exists(place)
+    try:
+        open_volume(path)
+    except VoxgradError as error:
+        return any(fault.code == "VG070" for fault in error.faults)
+    return True
+
+
+def _format(path: Path | Address, member: str) -> str:
     name = path.name.lower()
+    if isinstance(path, Address):
+        if name.endswith(".zarr"):
+            return "zarr"
+        raise bad_file(path, "be a Zarr volume", "another format", "Others are read from files of this machine.")
     if path.is_dir():
         return "zarr" if any((path / mark).exists() for mark in _ZARR_MARKS) or name.endswith(".zarr") else "dicom"
     for suffix, format_ in _FORMATS.items():

@@ -8,6 +8,8 @@ on with what is there.
 
 from __future__ import annotations
 
+import os
+import zipfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,7 +40,10 @@ class Sums:
     def _write(self, level: int, index: int, parts: dict[str, Array]) -> None:
         file = self._file(level, index)
         unfinished = file.with_suffix(".part.npz")
-        np.savez(unfinished, **parts)  # type: ignore[arg-type]
+        with unfinished.open("wb") as stream:
+            np.savez(stream, **parts)  # type: ignore[arg-type]
+            stream.flush()
+            os.fsync(stream.fileno())
         unfinished.replace(file)
 
     def go_on(self, recorded: Iterable[int]) -> set[int]:
@@ -61,7 +66,17 @@ class Sums:
 
     def _there(self) -> set[tuple[int, int]]:
         names = [file.stem for file in self.folder.glob("*-*.npz") if not file.name.endswith(".part.npz")]
-        return {(int(level), int(index)) for level, _, index in (name.partition("-") for name in names)}
+        there = {(int(level), int(index)) for level, _, index in (name.partition("-") for name in names)}
+        return {one for one in there if self._is_sound(*one)}
+
+    def _is_sound(self, level: int, index: int) -> bool:
+        """False for a file that was damaged: it is taken away, and what it held is done again."""
+        try:
+            self._read(level, index)
+        except (OSError, ValueError, zipfile.BadZipFile, EOFError, KeyError):
+            self._file(level, index).unlink(missing_ok=True)
+            return False
+        return True
 
     def _holds(self, number: int, there: set[tuple[int, int]]) -> bool:
         return any((level, number >> level) in there for level in range(len(self.widths)))

@@ -32,8 +32,9 @@ _RAISED = re.compile(r"(\d+) (.*)")
 
 
 def folder_of(output: str | Path) -> Path:
-    """The folder of records beside an output."""
-    path = Path(output)
+    """The folder of records beside an output; of one at an address, in the current folder."""
+    text = str(output)
+    path = Path(text.rstrip("/").rpartition("/")[2]) if "://" in text else Path(text)
     return path.with_name(path.name + SUFFIX)
 
 
@@ -51,7 +52,7 @@ class Record:
         """A run starts, or goes on: how its result is cut, and who runs it, until it ends in whatever way."""
         for name in ("running", "failed"):
             (self.folder / name).unlink(missing_ok=True)
-        begun = {"grid": list(grid), "chunks": list(chunks), "runner": _me(), "since": time.time()}
+        begun = {"grid": list(grid), "chunks": list(chunks), "runner": me(), "since": time.time()}
         self._say(begun)
         try:
             yield
@@ -66,7 +67,7 @@ class Record:
     @contextmanager
     def chunk(self, number: int) -> Iterator[None]:
         """A worker has a chunk; what it raises is noted and goes on its way."""
-        self._append("running", f"{number} {_me()} {time.time():.3f}")
+        self._append("running", f"{number} {me()} {time.time():.3f}")
         try:
             yield
         except Exception as error:
@@ -203,7 +204,8 @@ def _changed(path: Path) -> float:
     return path.stat().st_mtime if path.exists() else 0.0
 
 
-def _me() -> str:
+def me() -> str:
+    """This process, as records name it."""
     return f"{socket.gethostname().replace(' ', '-')}:{os.getpid()}"
 
 

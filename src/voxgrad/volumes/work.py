@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from voxgrad.arrays.locks import make_lock
 from voxgrad.graph.block import Output
@@ -12,7 +13,8 @@ from voxgrad.kernels import cpu
 from voxgrad.volumes.chunk import Array, Chunks, Index, index_of, is_some
 from voxgrad.volumes.job import open_job
 from voxgrad.volumes.page_plan import PagePlan
-from voxgrad.volumes.stores import Store, open_volume
+from voxgrad.volumes.record import Digests, room_in
+from voxgrad.volumes.stores import Store, fitted, open_volume
 from voxgrad.volumes.sums import Sums
 from voxgrad.volumes.watch import Record
 
@@ -26,29 +28,46 @@ class Worker:
         self.plan: PagePlan = self.job.plan()
         slots = self.plan.layout.fetches
         self.targets = {slots[output]: path for output, path in self.job.outputs.items()}
-        self._stores: dict[str, Store] = {}
+        self._stores: dict[str, tuple[Store, Any]] = {}
         self.sums = Sums(folder / "sums", len(self.plan))
+        self.digests = Digests(folder)
         self.chunks = Chunks(self.plan, values, self._read, device_named(self.job.device))
 
     def _read(self, output: Output, index: Index) -> Array:
         return self.job.volumes[output].read(index)
 
     def _store(self, path: str) -> Store:
-        if path not in self._stores:
-            self._stores[path] = open_volume(path, write=True)
-        return self._stores[path]
+        store, files = self._stores.get(path, (None, ()))
+        if store is None or _files(store) != files:
+            # What is mapped stays mapped when another file takes its name, as after a run whose output was removed.
+            store = open_volume(path, write=True)
+            self._stores[path] = store, _files(store)
+        return store
 
     def do(self, number: int) -> None:
         """Compute a chunk and write its part of every result."""
         parts = self.chunks.compute(number)
         at = self.plan.at(number)
         summed = [part for root, part in zip(self.plan.roots, parts, strict=True) if root.piece is not None]
+        written = []
         for root, part in zip(self.plan.roots, parts, strict=True):
             box = self.plan.root_box(root, at)
             if root.piece is None and part is not None and is_some(box):
-                self._store(self.targets[root.slot]).write(index_of(box), part)
+                store = self._store(self.targets[root.slot])
+                part = fitted(part, store.dtype, store.name)
+                store.write(index_of(box), part)
+                store.sync()
+                written.append(part)
         if summed:
             self.sums.put(number, summed)
+        if written:
+            self.digests.note(number, written)
+
+
+def _files(store: Store) -> list[tuple[int, int]]:
+    """The files that a store has mapped."""
+    paths = [*([store.path] if isinstance(store.path, Path) and store.path.is_file() else []), *store.beside]
+    return [(seen.st_dev, seen.st_ino) for seen in (one.stat() for one in paths)]
 
 
 _open: dict[str, Worker] = {}
@@ -70,7 +89,7 @@ def worker_of(folder: str, run: str) -> Worker:
 def work(folder: str, run: str, number: int) -> int:
     """Do one chunk of the job in a folder."""
     worker = worker_of(folder, run)
-    with Record(worker.folder).chunk(number):
+    with Record(worker.folder).chunk(number), room_in(worker.folder):
         worker.do(number)
     return number
 

@@ -22,13 +22,11 @@ import numpy as np
 from voxgrad.formats.tensor_files import bad_file
 from voxgrad.volumes.axes import Array, Index, Layout
 from voxgrad.volumes.packed import RATIO, check_chunks
-from voxgrad.volumes.space import Space
+from voxgrad.volumes.space import TO_RAS, Space, sound
 from voxgrad.volumes.store import Store, check_dtype, needed
 
 _KEPT_FRAMES = 16
 """Decoded slices that are kept: boxes of one run touch the same slices again."""
-_TO_RAS = np.diag([-1.0, -1.0, 1.0, 1.0])
-"""DICOM's patient axes point left and back, those of an affine right and front."""
 _TAGS = [
     "SeriesInstanceUID", "SeriesDescription", "Rows", "Columns", "NumberOfFrames", "SamplesPerPixel", "BitsAllocated",
     "PixelRepresentation", "ImageOrientationPatient", "ImagePositionPatient", "PixelSpacing", "SliceThickness",
@@ -51,7 +49,7 @@ def open_store(path: Path, member: str, axes: str | None, write: bool) -> Store:
     if write:
         raise bad_file(path, "be a format that is written", "DICOM", "Write .nii, .zarr, .tif, .h5 or .npy.")
     pydicom = needed("pydicom", path)
-    frames, gap, first = _frames(_headers(pydicom, path, member))
+    frames, gap, first, last = _frames(_headers(pydicom, path, member))
     samples = int(first.get("SamplesPerPixel", 1))
     sizes = (len(frames), int(first.Rows), int(first.Columns), *([samples] if samples > 1 else []))
     layout = Layout(axes or "zyxc"[: len(sizes)], sizes)
@@ -76,12 +74,8 @@ def open_store(path: Path, member: str, axes: str | None, write: bool) -> Store:
         # Of no slices, the shape of one still counts.
         return np.stack([image(at)[index[1:]] for at in asked or range(1)])[: len(asked)]
 
-    rows, columns = (float(size) for size in first.get("PixelSpacing", (1.0, 1.0)))
-    known = "PixelSpacing" in first
-    return Store(
-        path, layout, dtype, fetch, space=Space((gap, rows, columns), "mm" if known else "", _affine(first, gap)),
-        member=member, kind="DICOM",
-    )  # fmt: skip
+    space = _space(first, last, len(frames), gap)
+    return Store(path, layout, dtype, fetch, space=space, member=member, kind="DICOM")
 
 
 def _headers(pydicom: Any, path: Path, member: str) -> list[tuple[Path, Any]]:
@@ -145,8 +139,8 @@ def _check_count(file: Path, count: int) -> None:
         raise bad_file(file, f"hold {count:,} frames", f"{there:,} bytes", "The file is damaged.")
 
 
-def _frames(headers: Sequence[tuple[Path, Any]]) -> tuple[list[Frame], float, Any]:
-    """The images in their order, the distance from one to the next, and the header of the first."""
+def _frames(headers: Sequence[tuple[Path, Any]]) -> tuple[list[Frame], float, Any, Any]:
+    """The images in their order, the distance from one to the next, and the headers of the first and the last."""
     first = headers[0][1]
     for file, header in headers:
         for name in ("Rows", "Columns", "SamplesPerPixel", "BitsAllocated", "PixelRepresentation"):
@@ -156,7 +150,7 @@ def _frames(headers: Sequence[tuple[Path, Any]]) -> tuple[list[Frame], float, An
     if len(headers) == 1:
         count = int(first.get("NumberOfFrames", 1) or 1)
         _check_count(headers[0][0], count)
-        return [Frame(headers[0][0], number, *_scale(first)) for number in range(count)], thickness, first
+        return [Frame(headers[0][0], number, *_scale(first)) for number in range(count)], thickness, first, first
     ordered = sorted(((_place(file, header, first), file, header) for file, header in headers), key=lambda one: one[0])
     gaps = np.diff([place for place, _, _ in ordered])
     gap = float(np.median(gaps))
@@ -166,7 +160,7 @@ def _frames(headers: Sequence[tuple[Path, Any]]) -> tuple[list[Frame], float, An
         if abs(step - gap) > 0.05 * gap:
             got = f"a step of {step:g} mm before it, where others have {gap:g} mm"
             raise bad_file(file, "follow the slice before it", got, "A slice is missing.")
-    return [Frame(file, 0, *_scale(header)) for _, file, header in ordered], gap, ordered[0][2]
+    return [Frame(file, 0, *_scale(header)) for _, file, header in ordered], gap, ordered[0][2], ordered[-1][2]
 
 
 def _place(file: Path, header: Any, first: Any) -> float:
@@ -191,14 +185,20 @@ def _stored_type(path: Path, header: Any) -> np.dtype[Any]:
     return np.dtype(f"{'i' if signed else 'u'}{bits // 8}")
 
 
-def _affine(first: Any, gap: float) -> Array | None:
-    """From indices x, y, z to millimetres, of the first slice on."""
-    if "ImageOrientationPatient" not in first or "PixelSpacing" not in first:
-        return None
-    along = np.asarray(first.ImageOrientationPatient, dtype=float)
+def _space(first: Any, last: Any, count: int, gap: float) -> Space:
+    """From indices x, y, z to millimetres, of the first slice on; slices may lie askew on each other."""
+    if "PixelSpacing" not in first:
+        return Space((gap, 1.0, 1.0))
     rows, columns = (float(size) for size in first.PixelSpacing)
+    if "ImageOrientationPatient" not in first:
+        return Space((gap, rows, columns), "mm")
+    along = np.asarray(first.ImageOrientationPatient, dtype=float)
+    begin, end = (np.asarray(one.get("ImagePositionPatient", (0, 0, 0)), dtype=float) for one in (first, last))
     affine = np.eye(4)
     affine[:3, 0], affine[:3, 1] = along[:3] * columns, along[3:] * rows
-    affine[:3, 2] = np.cross(along[:3], along[3:]) * gap
-    affine[:3, 3] = np.asarray(first.get("ImagePositionPatient", (0, 0, 0)), dtype=float)
-    return _TO_RAS @ affine
+    affine[:3, 2] = (end - begin) / (count - 1) if count > 1 and last is not first else (
+        np.cross(along[:3], along[3:]) * gap
+    )  # fmt: skip
+    affine[:3, 3] = begin
+    step = float(np.linalg.norm(affine[:3, 2]))
+    return Space((step, rows, columns), "mm", sound(TO_RAS @ affine))

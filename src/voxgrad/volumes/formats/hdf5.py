@@ -18,12 +18,11 @@ import numpy as np
 from voxgrad.formats.tensor_files import bad_file
 from voxgrad.volumes.axes import Array, Index, Layout, default_axes, told_axes
 from voxgrad.volumes.packed import check_chunks, check_piece, is_harmless
-from voxgrad.volumes.space import NOWHERE, Space
-from voxgrad.volumes.store import New, Store, check_dtype, mapped, needed
+from voxgrad.volumes.space import MILLIMETRES, NOWHERE, Space
+from voxgrad.volumes.store import New, Store, check_dtype, mapped, needed, settled
 
 _SIZES = "element_size_um"
 """The attribute in which microscopy keeps depth, height and width of a voxel."""
-_MICROMETRES = {"m": 1e6, "mm": 1e3, "um": 1.0, "nm": 1e-3}
 _DEFLATE = 1
 """HDF5's number of the filter."""
 _SPACE = "voxgrad_space"
@@ -55,7 +54,7 @@ def open_store(path: Path, member: str, axes: str | None, write: bool) -> Store:
 
     return Store(
         path, layout, dtype, fetch, array.__setitem__ if write else None,
-        space=space, chunks=chunks, member=name, kind="HDF5",
+        space=space, chunks=chunks, member=name, kind="HDF5", settle=settled(array) if write else None,
     )  # fmt: skip
 
 
@@ -128,22 +127,16 @@ def _axes(data: Any) -> str:
 
 def _space(data: Any) -> Space:
     if _SPACE in data.attrs:
-        told = json.loads(data.attrs[_SPACE])
-        affine = None if told["affine"] is None else np.array(told["affine"], float).reshape(4, 4)
-        spacing, origin = (np.array(told[name], float).reshape(3).tolist() for name in ("spacing", "origin"))
-        return Space((*spacing,), str(told["unit"]), affine, (*origin,))
+        return Space.from_data(json.loads(data.attrs[_SPACE]))
     found = np.ravel(data.attrs.get(_SIZES, ()))
     return Space((float(found[0]), float(found[1]), float(found[2])), "um") if len(found) == 3 else NOWHERE
 
 
 def _describe(data: Any, space: Space) -> None:
-    if not space.is_known:
-        return
-    if space.unit in _MICROMETRES:
-        data.attrs[_SIZES] = [size * _MICROMETRES[space.unit] for size in space.spacing]
-    affine = None if space.affine is None else space.affine.tolist()
-    told = {"spacing": space.spacing, "unit": space.unit, "origin": space.origin, "affine": affine}
-    data.attrs[_SPACE] = json.dumps(told)
+    if space.unit in MILLIMETRES:
+        data.attrs[_SIZES] = [size * 1e3 * MILLIMETRES[space.unit] for size in space.spacing]
+    if space.is_known or space.lost:
+        data.attrs[_SPACE] = json.dumps(space.as_data())
 
 
 def create(path: Path, member: str, new: New) -> None:

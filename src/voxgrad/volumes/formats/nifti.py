@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import gzip
 import math
-import os
 import shutil
 import struct
 import tempfile
-from functools import cache
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from voxgrad.formats.tensor_files import bad_file
 from voxgrad.volumes.axes import Array, Index, Layout
-from voxgrad.volumes.packed import RATIO
-from voxgrad.volumes.space import Space
-from voxgrad.volumes.store import New, Store, check_dtype, mapped, needed, short_unit
+from voxgrad.volumes.packed import unpacked_map
+from voxgrad.volumes.space import LOST, Space, lost_in, placed, sound
+from voxgrad.volumes.store import New, Store, check_dtype, mapped, needed, settled, short_unit
 
 AXES = "xyztc"
 MAX_OFFSET = 2**26
@@ -59,12 +58,19 @@ def open_store(path: Path, member: str, axes: str | None, write: bool) -> Store:
     def put(index: Index, part: Array) -> None:
         array()[index] = part
 
+    return Store(path, layout, dtype, fetch, put if write else None, space=_space(header), kind="NIfTI",
+                 settle=settled(array()) if write else None)  # fmt: skip
+
+
+def _space(header: Any) -> Space:
+    """From the sform, else the qform; where the header declares neither, there are sizes of voxels and no more."""
+    unit = short_unit(header.get_xyzt_units()[0])
+    if header["sform_code"] > 0 or header["qform_code"] > 0:
+        affine = sound(np.asarray(header.get_best_affine(), float))
+        if affine is not None:
+            return placed(affine, unit or "mm")
     zooms = [float(size) for size in header.get_zooms()] + [1.0, 1.0, 1.0]
-    return Store(
-        path, layout, dtype, fetch, put if write else None,
-        space=Space((zooms[2], zooms[1], zooms[0]), short_unit(header.get_xyzt_units()[0]), np.asarray(image.affine)),
-        kind="NIfTI",
-    )  # fmt: skip
+    return Space((zooms[2], zooms[1], zooms[0]), unit, lost=lost_in(header["descrip"].item().decode("latin-1")))
 
 
 def _scaled_type(stored: np.dtype[Any]) -> np.dtype[Any]:
@@ -95,36 +101,12 @@ def _array(path: Path, packed: bool, sizes: tuple[int, ...], stored: np.dtype[An
         array = mapped(path, sizes, stored, offset, "F", write)
         return lambda: array
 
-    @cache
-    def unpacked() -> Array:
-        wanted = math.prod(sizes) * stored.itemsize
-        _check_room(path, wanted)
-        # Windows cannot take the name away from a file that is mapped.
-        kept = os.name == "nt"
-        with gzip.open(path) as stream, tempfile.NamedTemporaryFile(prefix="voxgrad-", delete=not kept) as file:
+    def pieces() -> Iterator[bytes]:
+        with gzip.open(path) as stream:
             stream.read(offset)
-            _copy(stream, file, wanted)
-            # The map keeps the bytes when the name goes.
-            return mapped(Path(file.name), sizes, stored, 0, "F", False)
+            yield from iter(lambda: stream.read(2**22), b"")
 
-    return unpacked
-
-
-def _check_room(path: Path, wanted: int) -> None:
-    """Refuse what a file of this size cannot hold, and what the disk cannot."""
-    there, free = path.stat().st_size, shutil.disk_usage(tempfile.gettempdir()).free
-    if wanted > there * RATIO:
-        raise bad_file(path, f"hold {wanted:,} bytes of data", f"{there:,} packed ones", "The file is cut off.")
-    if wanted > free:
-        raise bad_file(path, f"unpack into the {free:,} bytes that are free for temporary files", f"{wanted:,}")
-
-
-def _copy(source: Any, target: IO[bytes], size: int) -> None:
-    """No more than the header declares, whatever the archive holds."""
-    while size > 0 and (block := source.read(min(size, 2**22))):
-        target.write(block)
-        size -= len(block)
-    target.flush()
+    return unpacked_map(path, pieces, sizes, stored, "F")
 
 
 def create(path: Path, member: str, new: New) -> None:
@@ -156,23 +138,20 @@ def save_packed(path: Path, array: Array, new: New) -> None:
 def _new_image(path: Path, layout: Layout, new: New) -> Any:
     nibabel = needed("nibabel", path)
     kind = nibabel.Nifti1Image if max(layout.sizes) < 2**15 else nibabel.Nifti2Image
-    affine = _affine(new.space)
+    space = new.space if new.space.unit in _CODES else new.space.in_millimetres
+    affine = space.matrix
     blank = np.broadcast_to(np.zeros((), new.dtype), layout.sizes)
     # int64 has to be asked for: older readers do not know it.
     image = kind(blank, affine, dtype=new.dtype)
     # Readers differ in which of the two they look at first; a sheared affine fits only one of them.
-    directions = affine[:3, :3] / np.maximum(np.linalg.norm(affine[:3, :3], axis=0), 1e-30)
-    image.set_sform(affine, "aligned")
-    image.set_qform(affine, "aligned" if np.allclose(directions.T @ directions, np.eye(3), atol=1e-5) else "unknown")
-    image.header.set_xyzt_units(_CODES.get(new.space.unit, "unknown" if new.space.affine is None else "mm"))
+    straight = np.allclose(space.directions.T @ space.directions, np.eye(3), atol=1e-5)
+    # ITK reads the sform of a file that says so, and else the qform, which is coarse where it turns by half a circle.
+    known = "scanner" if space.is_known else "unknown"
+    image.set_sform(affine, known)
+    image.set_qform(affine, known if straight else "unknown")
+    image.header.set_xyzt_units(_CODES.get(space.unit, "unknown" if space.affine is None else "mm"))
+    if space.lost:
+        image.header["descrip"] = f"{LOST}{space.lost}".encode("latin-1", "replace")[:79]
     if image.header.get_data_dtype() != new.dtype:
         raise bad_file(path, "have an element type of NIfTI", new.dtype)
     return image
-
-
-def _affine(space: Space) -> Array:
-    if space.affine is not None:
-        return space.affine
-    affine = np.diag([*space.spacing[::-1], 1.0])
-    affine[:3, 3] = space.origin[::-1]
-    return affine

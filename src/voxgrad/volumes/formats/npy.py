@@ -12,7 +12,7 @@ import numpy as np
 
 from voxgrad.formats.tensor_files import bad_file, find_member, read_header, read_member
 from voxgrad.volumes.axes import Array, Index, Layout, default_axes
-from voxgrad.volumes.store import New, Store, check_dtype, mapped
+from voxgrad.volumes.store import New, Store, check_dtype, mapped, settled
 
 
 def open_store(path: Path, member: str, axes: str | None, write: bool) -> Store:
@@ -28,7 +28,8 @@ def open_store(path: Path, member: str, axes: str | None, write: bool) -> Store:
     def fetch(index: Index) -> Array:
         return np.array(array[index])
 
-    return Store(path, layout, check_dtype(path, dtype), fetch, array.__setitem__ if write else None, kind=".npy")
+    return Store(path, layout, check_dtype(path, dtype), fetch, array.__setitem__ if write else None, kind=".npy",
+                 settle=settled(array))  # fmt: skip
 
 
 def _open_npz(path: Path, member: str, axes: str | None, write: bool) -> Store:

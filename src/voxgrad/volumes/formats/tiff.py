@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import weakref
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +16,16 @@ import numpy as np
 from voxgrad.formats.tensor_files import bad_file
 from voxgrad.volumes.axes import Array, Index, Layout, told_axes
 from voxgrad.volumes.packed import check_chunks, check_piece, is_harmless
-from voxgrad.volumes.space import Space
-from voxgrad.volumes.store import New, Store, check_dtype, mapped, needed, short_unit
+from voxgrad.volumes.space import Space, triple
+from voxgrad.volumes.store import New, Store, check_dtype, mapped, needed, settled, short_unit
 
 _CLASSIC = 2**32 - 2**25
 """Larger files need BigTIFF, whose offsets have 64 bits; the rest is room for tags."""
 _IMAGEJ = ("uint8", "uint16", "float32")
 _PACKED = {8: "zlib", 32946: "zlib", 34925: "lzma", 50000: "zstd", 34926: "zstd"}
 """TIFF's numbers of the ways to pack that have no bound of their own."""
+_SPACE = "voxgrad_space"
+"""Our own entry, for what the others have no words for: directions, and why a result lies nowhere."""
 _METRES = {2: 25400.0, 3: 10000.0}
 """Micrometres in TIFF's units of resolution: inch and centimetre."""
 
@@ -47,7 +51,7 @@ def _store(path: Path, file: Any, axes: str | None, write: bool) -> Store:
     sizes = tuple(int(size) for size in series.shape)
     dtype = check_dtype(path, np.dtype(series.dtype))
     layout = Layout(axes or _axes(series.axes, len(sizes)), sizes)
-    spacing, unit = _spacing(file, series)
+    space = _space(file, series)
     if series.dataoffset is not None:
         stored = dtype.newbyteorder(file.byteorder)
         array = mapped(path, sizes, stored, int(series.dataoffset), "C", write)
@@ -63,7 +67,8 @@ def _store(path: Path, file: Any, axes: str | None, write: bool) -> Store:
     def fetch(index: Index) -> Array:
         return np.array(array[index])
 
-    return Store(path, layout, dtype, fetch, put, space=Space(spacing, unit), chunks=chunks, kind="TIFF")
+    return Store(path, layout, dtype, fetch, put, space=space, chunks=chunks, kind="TIFF",
+                 settle=settled(array))  # fmt: skip
 
 
 def _check_segments(path: Path, file: Any, series: Any) -> None:
@@ -93,23 +98,44 @@ def _axes(told: str, rank: int) -> str:
     return plain if rank == 2 and set(plain) == set("YX") else told_axes(plain, rank)
 
 
-def _spacing(file: Any, series: Any) -> tuple[tuple[float, float, float], str]:
+def _space(file: Any, series: Any) -> Space:
+    """What the file says of its voxels; of one that was written here and not changed since, all that was known."""
+    told, text = _told_space(file, series), ""
+    if file.is_ome:
+        found = re.search(rf'<M K="{_SPACE}">([^<]*)</M>', str(file.ome_metadata))
+        text = unescape(found[1]) if found else ""
+    elif file.is_imagej:
+        text = str(file.imagej_metadata.get(_SPACE, ""))
+    elif file.is_shaped:
+        text = str(file.shaped_metadata[0].get(_SPACE, ""))
+    if not text:
+        return told
+    kept = Space.from_data(json.loads(text))
+    # A plain file has no tag for depth.
+    same = np.allclose(kept.spacing[1:], told.spacing[1:], rtol=1e-4)
+    return kept if same else told
+
+
+def _told_space(file: Any, series: Any) -> Space:
     """Depth, height and width of a voxel: from OME or ImageJ where they say so, else from the resolution."""
     if file.is_ome:
         text = str(file.ome_metadata)
         found = [re.search(rf'PhysicalSize{axis}="([0-9.eE+-]+)"', text) for axis in "ZYX"]
         unit = re.search(r'PhysicalSizeXUnit="([^"]*)"', text)
         sizes = [float(one[1]) if one else 1.0 for one in found]
-        return (sizes[0], sizes[1], sizes[2]), short_unit(unit[1] if unit else "µm" if any(found) else "")
+        return Space(triple(sizes), short_unit(unit[1] if unit else "µm" if any(found) else ""))
     height, width = (_pixel(series.keyframe, name) for name in ("YResolution", "XResolution"))
     if file.is_imagej:
         known = file.imagej_metadata
-        return (float(known.get("spacing", 1.0)), height, width), short_unit(str(known.get("unit", "")))
+        sizes = [float(known.get("spacing", 1.0)), height, width]
+        # ImageJ counts the cell that is the origin.
+        origin = [0.0 - float(known.get(f"{axis}origin", 0.0)) * size for axis, size in zip("zyx", sizes, strict=True)]
+        return Space(triple(sizes), short_unit(str(known.get("unit", ""))), origin=triple(origin))
     told = series.keyframe.tags.get("ResolutionUnit")
     factor = _METRES.get(int(told.value)) if told else None
     if factor is None:
-        return (1.0, height, width), ""
-    return (1.0, height * factor, width * factor), "um"
+        return Space((1.0, height, width))
+    return Space((1.0, height * factor, width * factor), "um")
 
 
 def _pixel(page: Any, name: str) -> float:
@@ -125,22 +151,39 @@ def create(path: Path, member: str, new: New) -> None:
         raise bad_file(path, "have an element type of TIFF", new.dtype)
     big = new.nbytes > _CLASSIC
     ome = path.name.lower().endswith((".ome.tif", ".ome.tiff"))
-    imagej = not ome and not big and new.dtype.name in _IMAGEJ and new.axes is None
+    # The library does not find its way back from ImageJ's images of one column.
+    imagej = not ome and not big and new.dtype.name in _IMAGEJ and new.axes is None and new.shape[3] > 1
     axes = new.axes or "".join(letter for letter in "TZCYX" if letter in "YX" or new.size(letter) > 1 or letter == "Z")
     layout = Layout.holding(axes, new.shape)
-    depth, height, width = new.space.spacing
-    unit = new.space.unit or "pixel"
-    metadata: dict[str, Any] = {"axes": axes}
-    options: dict[str, Any] = {"resolution": (1 / width, 1 / height)}
-    if imagej:
-        metadata |= {"spacing": depth, "unit": unit}
-        options["resolutionunit"] = "NONE"
-    elif ome:
-        metadata |= {f"PhysicalSize{axis}": size for axis, size in zip("ZYX", new.space.spacing, strict=True)}
-        metadata |= {f"PhysicalSize{axis}Unit": unit.replace("um", "µm") for axis in "ZYX"}
-    else:
-        options["resolutionunit"] = "NONE"
+    _, height, width = new.space.spacing
+    options = {"resolution": (1 / width, 1 / height)} | ({} if ome else {"resolutionunit": "NONE"})
+    metadata = {"axes": axes} | _metadata(new, axes, ome, imagej)
     tifffile.memmap(
         path, shape=layout.sizes, dtype=new.dtype, bigtiff=big, ome=ome, imagej=imagej, metadata=metadata,
         photometric="minisblack", **options,
     ).flush()  # fmt: skip
+
+
+def _metadata(new: New, axes: str, ome: bool, imagej: bool) -> dict[str, Any]:
+    """Where voxels lie, as ImageJ or OME say it, and all of it in an entry of ours."""
+    space = new.space
+    kept = {_SPACE: json.dumps(space.as_data())} if space.is_known or space.lost else {}
+    if imagej:
+        origins = zip("zyx", space.corner, space.spacing, strict=True)
+        shifts = {f"{axis}origin": -corner / size for axis, corner, size in origins if corner}
+        return {"spacing": space.spacing[0], "unit": space.unit or "pixel"} | shifts | kept
+    if not ome:
+        return kept
+    unit = (space.unit or "pixel").replace("um", "µm")
+    made: dict[str, Any] = {f"PhysicalSize{axis}": size for axis, size in zip("ZYX", space.spacing, strict=True)}
+    made |= {f"PhysicalSize{axis}Unit": unit for axis in "ZYX"}
+    if kept:
+        made["MapAnnotation"] = {"Namespace": "voxgrad", **kept}
+    if any(space.corner):
+        planes = np.ndindex(*(new.size(letter) for letter in axes if letter not in "YX"))
+        depth = [letter for letter in axes if letter not in "YX"].index("Z")
+        z = [space.corner[0] + at[depth] * space.spacing[0] for at in planes]
+        places = {"X": [space.corner[2]] * len(z), "Y": [space.corner[1]] * len(z), "Z": z}
+        made["Plane"] = {f"Position{axis}": place for axis, place in places.items()}
+        made["Plane"] |= {f"Position{axis}Unit": [unit] * len(z) for axis in "XYZ"}
+    return made

@@ -17,14 +17,16 @@ import numpy as np
 from voxgrad.formats.tensor_files import bad_file
 from voxgrad.volumes.axes import Array, Index, Layout, default_axes, told_axes
 from voxgrad.volumes.packed import check_chunks, check_inside, check_piece
-from voxgrad.volumes.space import Space
-from voxgrad.volumes.store import LONG_UNITS, New, Store, check_dtype, needed, short_unit
+from voxgrad.volumes.space import Space, triple
+from voxgrad.volumes.store import LONG_UNITS, Address, New, Store, check_dtype, needed, short_unit
 
 _OME_ORDER = "tczyx"
+_SPACE = "voxgrad_space"
+"""Our own attribute of an array, for what OME has no words for: directions, and why a result lies nowhere."""
 _OME_TYPES = {"t": "time", "c": "channel", "z": "space", "y": "space", "x": "space"}
 
 
-def open_store(path: Path, member: str, axes: str | None, write: bool) -> Store:
+def open_store(path: Path | Address, member: str, axes: str | None, write: bool) -> Store:
     """An array, the first dataset of an OME image, or the array of a group that `member` names."""
     zarr = needed("zarr", path)
     guard = _guarded(zarr, path, write)
@@ -44,20 +46,24 @@ def open_store(path: Path, member: str, axes: str | None, write: bool) -> Store:
         check_chunks(path, promised, _touched(index, found.shape, found.chunks))
         return np.asarray(found[index])
 
-    sizes, corner = _triple(layout, spacing, 1.0), _triple(layout, origin, 0.0)
+    space = Space(triple(layout.five(spacing)[1:4]), unit, origin=triple(layout.five(origin, 0.0)[1:4]))
     return Store(
         path, layout, check_dtype(path, np.dtype(found.dtype)), fetch, found.__setitem__ if write else None,
-        space=Space(sizes, unit, origin=corner), chunks=chunks, member=member, kind="OME-Zarr" if image else "Zarr",
+        space=_whole_space(found.attrs, space, bool(image)), chunks=chunks, member=member,
+        kind="OME-Zarr" if image else "Zarr",
     )  # fmt: skip
 
 
-def _triple(layout: Layout, values: Sequence[float], missing: float) -> tuple[float, float, float]:
-    """Values of the file's dimensions along depth, height and width."""
-    _, depth, height, width, _ = layout.five(values or [missing] * len(layout.sizes), missing)
-    return float(depth), float(height), float(width)
+def _whole_space(attributes: Mapping[str, Any], told: Space, is_ome: bool) -> Space:
+    """With the directions that our own attribute keeps; what OME says counts where they do not agree."""
+    if _SPACE not in attributes:
+        return told
+    kept = Space.from_data(attributes[_SPACE])
+    same = np.allclose((kept.spacing, kept.corner), (told.spacing, told.origin), rtol=1e-6, atol=1e-9)
+    return kept if same or not is_ome else told
 
 
-def _of_group(path: Path, group: Any, member: str) -> tuple[Any, Mapping[str, Any], str]:
+def _of_group(path: Path | Address, group: Any, member: str) -> tuple[Any, Mapping[str, Any], str]:
     """The array that is meant, the OME image that it belongs to, and its name in the group."""
     attributes = dict(group.attrs)
     listed = attributes.get("ome", attributes).get("multiscales")
@@ -80,15 +86,16 @@ def _touched(index: Index, shape: Sequence[int], chunks: Sequence[int]) -> int:
     )
 
 
-def _guarded(zarr: Any, path: Path, write: bool) -> Any:
+def _guarded(zarr: Any, path: Path | Address, write: bool) -> Any:
     """The files of a folder, and of no other: links are not followed, and chunks hold what the header promises."""
-    root = os.path.realpath(path)
+    root = os.path.realpath(path) if isinstance(path, Path) else ""
 
     class Guard(zarr.storage.WrapperStore):  # type: ignore[misc]
         pieces: tuple[str, int] = "", 0
 
         async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:
-            check_inside(os.path.join(root, key), root)
+            if root:
+                check_inside(os.path.join(root, key), root)
             found = await self._store.get(key, prototype, byte_range)
             if found is not None and self.pieces[0] and key.rpartition("/")[2] not in _HEADERS:
                 check_piece(path, self.pieces[0], found.to_bytes(), self.pieces[1])
@@ -98,17 +105,32 @@ def _guarded(zarr: Any, path: Path, write: bool) -> Any:
             return [await self.get(key, prototype, one) for key, one in key_ranges]
 
         async def set(self, key: str, value: Any) -> None:
-            check_inside(os.path.join(root, key), root)
+            if root:
+                check_inside(os.path.join(root, key), root)
             await self._store.set(key, value)
+            if root:
+                _sync(os.path.join(root, key))
 
-    return Guard(zarr.storage.LocalStore(root, read_only=not write))
+    if isinstance(path, Path):
+        return Guard(zarr.storage.LocalStore(root, read_only=not write))
+    return Guard(zarr.storage.FsspecStore.from_url(str(path), read_only=not write))
+
+
+def _sync(path: str) -> None:
+    """What a chunk holds is on the disk before a run records that it is."""
+    for one in (path, os.path.dirname(path)) if os.name != "nt" else ():
+        descriptor = os.open(one, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 _HEADERS = (".zarray", ".zattrs", ".zgroup", ".zmetadata", "zarr.json")
 _PACKING = ("gzip", "zlib", "bz2", "lzma", "blosc", "lz4", "zstd")
 
 
-def _packing(path: Path, metadata: Any) -> str:
+def _packing(path: Path | Address, metadata: Any) -> str:
     """What the chunks of an array are packed with; twice packed ones could unpack twice as far."""
     names = [str(value).rpartition(".")[2] for key, value in _entries(metadata) if key in ("id", "name")]
     found = [name for name in names if name in _PACKING]
@@ -117,7 +139,7 @@ def _packing(path: Path, metadata: Any) -> str:
     return found[0] if found else ""
 
 
-def _refuse_code(path: Path, metadata: Any) -> None:
+def _refuse_code(path: Path | Address, metadata: Any) -> None:
     """Version 2 can name pickle as a filter, which would run what the file says."""
     for key, value in _entries(metadata):
         if key in ("id", "name") and str(value).rpartition(".")[2] == "pickle":
@@ -139,7 +161,7 @@ def _described(array: Any, image: Mapping[str, Any], member: str) -> tuple[str, 
     if not image:
         names = getattr(array.metadata, "dimension_names", None) or ()
         letters = "".join(name[:1] if isinstance(name, str) else "?" for name in names)
-        return (told_axes(letters, rank) if names else default_axes(rank)), [], [], ""
+        return (told_axes(letters, rank) if names else default_axes(rank)), [1.0] * rank, [0.0] * rank, ""
     axes = [one if isinstance(one, Mapping) else {"name": one} for one in image.get("axes", _OME_ORDER[-rank:])]
     letters = "".join(str(one["name"])[:1] for one in axes)
     dataset = next(one for one in image["datasets"] if not member or one["path"] == member)
@@ -153,7 +175,7 @@ def _described(array: Any, image: Mapping[str, Any], member: str) -> tuple[str, 
     return told_axes(letters, rank), spacing.tolist(), origin.tolist(), short_unit(unit)
 
 
-def create(path: Path, member: str, new: New) -> None:
+def create(path: Path | Address, member: str, new: New) -> None:
     """A Zarr array of zeros, or an OME image of one resolution where the name ends in .ome.zarr."""
     zarr = needed("zarr", path)
     ome = path.name.lower().endswith(".ome.zarr")
@@ -162,6 +184,8 @@ def create(path: Path, member: str, new: New) -> None:
     options: dict[str, Any] = {"fill_value": 0, "dtype": new.dtype, "shape": layout.sizes}
     options["chunks"] = layout.own(new.chunks) if new.chunks else "auto"
     options["shards"] = layout.own(new.shards) if new.shards else None
+    if new.space.lost or new.space.affine is not None or (new.space.is_known and not ome):
+        options["attributes"] = {_SPACE: new.space.as_data()}
     if not ome:
         names = None if axes == "NDHWC" else list(axes)
         zarr.create_array(store=str(path), overwrite=True, dimension_names=names, **options)
@@ -175,7 +199,7 @@ def _ome_axes(new: New) -> str:
     return "".join(letter for letter in _OME_ORDER if letter in "zyx" or new.shape["tzyxc".index(letter)] != 1)
 
 
-def _ome_metadata(path: Path, axes: str, new: New) -> dict[str, Any]:
+def _ome_metadata(path: Path | Address, axes: str, new: New) -> dict[str, Any]:
     space = {"unit": LONG_UNITS.get(new.space.unit, new.space.unit)} if new.space.unit else {}
     sizes, corner = (dict(zip("zyx", one, strict=True)) for one in (new.space.spacing, new.space.corner))
     described = [{"name": one, "type": _OME_TYPES[one]} | (space if one in sizes else {}) for one in axes]
