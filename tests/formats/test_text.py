@@ -151,6 +151,14 @@ def test_a_small_float_stays_what_it_is() -> None:
         ("[[1,2],[3,4]]", "int32", [[1, 2], [3, 4]]),
         ('{"a b","c,\\"d"}', "object", [b"a b", b'c,"d']),
         ("-inf", "float64", float("-inf")),
+        ("1,2,3,4", "int32", [1, 2, 3, 4]),
+        ("1;2;3;4;", "int32", [1, 2, 3, 4]),
+        ("1\t2.5\r\n3\t4\r\n", "float64", [[1, 2.5], [3, 4]]),  # as a spreadsheet copies cells
+        ("1,2\n3,4", "int32", [[1, 2], [3, 4]]),
+        ("range(4)", "int32", [0, 1, 2, 3]),
+        ("range( 1, 7, 2 )", "int32", [1, 3, 5]),
+        ("range(0, 1, 0.25)", "float64", [0, 0.25, 0.5, 0.75]),
+        ("range(2, 0, -1)", "int32", [2, 1]),
     ],
 )
 def test_values(text: str, dtype: str, wanted: object) -> None:
@@ -163,7 +171,12 @@ def test_values(text: str, dtype: str, wanted: object) -> None:
     ("text", "at"),
     [
         ("{{1,2},{3}}", 7),  # ragged: read as a 2x1 array
-        ("1,2", 1),  # undefined behaviour
+        ("1 2", 1),
+        ("1,2\n3", 4),
+        ("1,{2}", 2),
+        ("range(x)", 0),
+        ("range(1e9)", 0),
+        ("range(3),", 8),
         ("{1,{2}}", 3),
         ("{{1},2}", 5),
         ("{1;2}", 2),

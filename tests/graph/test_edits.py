@@ -153,6 +153,12 @@ def test_control_edges() -> None:
     page.apply({"do": "no_longer_after", "block": "sum", "others": ["pool", "x"]})
     assert [one.name for one in page["sum"].control] == ["scope/deep/late"]
     check_consistent(page)
+    new = {"do": "add", "op": "NoOp", "name": "pool"}
+    page.apply([new, {"do": "run_after", "block": "sum", "others": ["pool"]}])
+    assert [one.name for one in page["sum"].control] == ["scope/deep/late", "pool_1"], "what these edits call pool"
+    page.apply([new, {"do": "run_after", "block": "sum", "others": ["pool", "pool_1"]},
+                {"do": "no_longer_after", "block": "sum", "others": ["pool", "scope/deep/late"]}])  # fmt: skip
+    assert [one.name for one in page["sum"].control] == ["pool_1"]
     scope = page.with_control_dependencies(["pool"]).sub("behind").with_op_name("here")
     made = scope.add("NoOp")
     assert made.name == "behind/here" and made.control == [page["pool"]] and made in page["pool"].readers

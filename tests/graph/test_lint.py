@@ -54,14 +54,19 @@ def test_nan_is_equal_to_nan() -> None:
     x[0, :2, :2, :2] = np.nan
     page = gradient_page(vg.raw_ops.MaxPool3D(input=x, **WINDOW))
     page.set_attr("x", "value", x)
-    assert page.warnings() == []
+    assert {one.code for one in page.warnings()} == {"VG082"}  # and no VG080
 
 
 @pytest.mark.parametrize("changed", [{"ksize": [1, 1, 2, 2, 1]}, {"padding": "VALID"}, {"ksize": [1, 2, 2, 1, 1]}])
 def test_a_pool_with_other_attributes(changed: dict[str, Any]) -> None:
-    (warning,) = gradient_page(**changed).warnings()
+    page = gradient_page(**changed)
+    (warning,) = page.warnings()
     (name,) = changed
     assert f"y, which has {name}" in warning.got
+    assert [fix.title.partition(" [")[0] for fix in warning.fixes][1:] == ["Compute orig_output with MaxPool3D"]
+    page.apply(warning.fixes[0])
+    assert page["dx"].attrs[name] == changed[name]
+    assert page.warnings() == []
 
 
 def test_a_pool_that_is_wrong_is_told_once() -> None:
@@ -85,15 +90,118 @@ def test_a_page_inside_a_page_names_the_way_and_has_no_fix() -> None:
     assert warning.fixes == ()
 
 
+def test_maxima_that_are_computed_from_constants() -> None:
+    page = gradient_page(MAXIMA / 2)
+    page.connect(vg.ops.AddV2(page, page["y"].outputs[0], page["y"].outputs[0], name="twice"), "dx", "orig_output")
+    assert page.warnings() == []
+    page.set_attr("y", "value", MAXIMA / 4)
+    (warning,) = page.warnings()
+    assert (warning.code, warning.pin) == ("VG080", "orig_output")
+
+
+def average_page(**gradient: Any) -> vg.Page:
+    """An average pool and its gradient, which may have other attributes."""
+    page = vg.Page("page")
+    x = vg.ops.Const(page, X, name="x")
+    window = WINDOW | {"strides": [1] * 5}
+    y = vg.ops.AvgPool3D(page, x, **window, name="y")
+    vg.ops.AvgPool3DGrad(page, vg.ops.Shape(page, x), y, **(window | gradient), name="dx")
+    return page
+
+
+def test_a_gradient_with_the_window_of_no_pool_on_the_page() -> None:
+    assert average_page().warnings() == []
+    page = average_page(ksize=[1, 3, 2, 2, 1])
+    (warning,) = page.warnings()
+    assert (warning.block, warning.pin, warning.code) == ("dx", "ksize", "VG080")
+    assert warning.got == "[1,3,2,2,1], where y has ksize [1,2,2,2,1]"
+    page.apply(warning.fix)
+    assert page.warnings() == []
+    y = vg.raw_ops.AvgPool3D(input=X, **(WINDOW | {"strides": [1] * 5}))
+    expected = vg.raw_ops.AvgPool3DGrad(orig_input_shape=X.shape, grad=y, **(WINDOW | {"strides": [1] * 5}))
+    np.testing.assert_array_equal(vg.ClientSession(page).run("dx"), expected)
+
+
+def test_a_gradient_that_is_zero_says_why() -> None:
+    page = gradient_page()
+    page.set_attr("dy", "value", np.zeros((1, 2, 2, 2, 1), np.float32))
+    vg.ops.MaxPool3DGradGrad(page, page["x"].outputs[0], page["y"].outputs[0], page["dx"].outputs[0], **WINDOW)
+    (warning,) = page.warnings()  # told where it begins, and not again behind it
+    assert (warning.block, warning.pin, warning.code) == ("dx", "grad", "VG081")
+    assert warning.got == "zero everywhere, because grad is"
+    page.apply(warning.fix)
+    assert page.warnings() == []
+    assert vg.ClientSession(page).run("dx").sum() == 8
+    dead = vg.Page("relu")
+    vg.ops.ReluGrad(dead, vg.ops.Const(dead, X + 1), vg.ops.Const(dead, -X), name="dx")
+    (warning,) = dead.warnings()
+    assert warning.got == "zero everywhere, because no element of features is above 0"
+
+
+def test_a_constant_that_is_not_a_number() -> None:
+    page = vg.Page("page")
+    x = vg.ops.Const(page, np.array([1, np.nan, np.nan], np.float32), name="x")
+    vg.ops.AddN(page, [x, x], name="y")
+    (warning,) = page.warnings()
+    assert (warning.block, warning.pin, warning.code, warning.got) == ("x", "value", "VG082", "nan at [1], 2 of 3")
+    page.apply(warning.fix)
+    assert vg.ClientSession(page).run("y").tolist() == [2, 0, 0]
+    assert page.warnings() == [] and str(page["x"].outputs[0].dtype) == "float32"
+
+
+def test_what_feeds_nothing() -> None:
+    page = gradient_page()
+    vg.ops.Const(page, X, name="spare")
+    (warning,) = page.warnings()
+    assert (warning.block, warning.code) == ("spare", "VG083")
+    page.apply(warning.fix)
+    assert "spare" not in page and page.warnings() == []
+    page.fold(["x", "y", "dy", "dx"], "part")
+    vg.ops.Neg(page.pages["part"], page.pages["part"]["y"].outputs[0], name="unseen")
+    assert [(one.block, one.code) for one in page.warnings()] == [("part/unseen", "VG083")]
+
+
+def test_an_unwired_block_stops_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = gradient_page()
+    page.add("Relu", name="later")
+    page.save(tmp_path / "page.vox.json")
+    assert main(["run", str(tmp_path / "page.vox.json"), "--json"]) == 0
+    told = capsys.readouterr()
+    assert "warning: VG001 Relu: later.features must be connected" in told.err and "dx" in told.out
+    page.connect(page["later"].outputs[0], vg.ops.Neg(page, X, name="minus").block, "x")
+    page.save(tmp_path / "page.vox.json")
+    assert main(["run", str(tmp_path / "page.vox.json")]) == 1
+
+
+def fixed(name: str, folder: Path) -> vg.Page:
+    """An example after all that `check --fix` does by itself."""
+    file = folder / "fixed.vox.json"
+    assert main(["check", str(EXAMPLES / f"{name}.vox.json"), "--fix", "-o", str(file)]) == 0
+    return vg.Page.load(file)
+
+
 def test_the_card_with_a_mistake_ends_in_the_maxima(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    fixed = tmp_path / "fixed.vox.json"
-    name = str(EXAMPLES / "max_pool3d_grad_grad_mistake.vox.json")
-    assert main(["check", name, "--fix", "-o", str(fixed)]) == 0
-    page = vg.Page.load(fixed)
+    page = fixed("max_pool3d_grad_grad_mistake", tmp_path)
     assert page.problems() == page.warnings() == []
     pool = next(block for block in page.blocks if block.op_name == "MaxPool3D")
-    assert vg.ClientSession(page).run(pool.outputs[0]).ravel().tolist() == [15, 16, 31, 32]
+    run = vg.ClientSession(page).run
+    assert run(pool.outputs[0]).ravel().tolist() == [15, 16, 31, 32]
+    assert run("grad_grad").ravel().tolist() == [2, 2, 2, 2]  # the direction of the card is 2 everywhere
     assert "no problems;" in capsys.readouterr().out
+
+
+def test_the_card_of_the_average_ends_as_the_right_one(tmp_path: Path) -> None:
+    page = fixed("avg_pool3d_grad_mistake", tmp_path)
+    assert page.problems() == page.warnings() == []
+    right = vg.ClientSession(vg.Page.load(EXAMPLES / "avg_pool3d_grad.vox.json")).run("grad")
+    np.testing.assert_array_equal(vg.ClientSession(page).run("grad"), right)
+    pool = next(block for block in page.blocks if block.op_name == "AvgPool3D")
+    assert vg.ClientSession(page).run(pool.outputs[0]).ravel().tolist() == [8, 9, 24, 25]
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.vox.json")), ids=lambda path: path.name)
+def test_no_example_has_something_to_look_at(path: Path) -> None:
+    assert vg.Page.load(path).warnings() == []
 
 
 def test_commands_tell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

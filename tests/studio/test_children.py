@@ -25,7 +25,7 @@ SLEEP = "import time\ndef __getattr__(name):\n    time.sleep(600)\n"
 
 def volume_page(name: str) -> dict:
     page = vg.Page("scan")
-    page.add("Volume", attrs={"path": name}, name="scan")
+    vg.ops.Identity(page, page.add("Volume", attrs={"path": name}, name="scan").output(0))
     return page_file.to_data(page)
 
 

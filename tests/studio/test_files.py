@@ -37,6 +37,19 @@ def npy(array: np.ndarray, **more: bool) -> bytes:
     return buffer.getvalue()
 
 
+def test_a_volume_becomes_a_block_for_a_page_that_is_open(server: Server) -> None:
+    pages = len(server.get("pages")["pages"])
+    volume = np.arange(8000, dtype=np.float32).reshape(20, 20, 20)
+    kind = {"content-type": "application/octet-stream"}
+    answer = server.client.post("/api/import/blocks", params={"name": "scan.npy"}, content=npy(volume), headers=kind)
+    assert answer.status_code == 200, answer.text
+    (block,) = answer.json()["document"]["blocks"]
+    pasted = {"do": "paste", "blocks": [block], "pages": {}, "shift": [0, 0]}
+    edited = server.post("edit", {"document": pool_page(), "edits": [pasted]})
+    assert edited["added"] == ["scan"] and server.run(edited["document"], "scan")["state"] == "done"
+    assert len(server.get("pages")["pages"]) == pages
+
+
 @pytest.mark.parametrize("kind", ["json", "svg", "png"])
 def test_an_exported_page_opens_again(server: Server, kind: str) -> None:
     made = server.post("pages", {"name": f"export {kind}", "document": pool_page()})

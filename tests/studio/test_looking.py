@@ -72,6 +72,15 @@ def test_an_old_page_is_red_before_it_runs_and_one_click_repairs_it(server: Serv
     assert server.run(document, "old")["state"] == "done"
 
 
+def test_a_block_without_a_wire_is_told_and_stops_no_run(server: Server) -> None:
+    document = pool_page()
+    document["blocks"].append({"name": "later", "op": "Relu", "position": [0, 900]})
+    analysis = server.post("analyse", {"document": document})
+    assert analysis["problems"] == [] and [one["block"] for one in analysis["warnings"]] == ["later"]
+    run = server.run(document, "later")
+    assert run["state"] == "done" and "later" not in [block["block"] for block in run["blocks"]]
+
+
 def test_symbolic_sizes_and_costs(server: Server) -> None:
     page = vg.Page("symbols")
     x = page.add("Placeholder", attrs={"dtype": "float32", "shape": ["N", "D", 8, 8, 1]}, name="x")

@@ -9,13 +9,14 @@ import { useKeyboard } from "./editor/keyboard";
 import { QuickAdd } from "./editor/QuickAdd";
 import { Bottom } from "./panels/Bottom";
 import { Dialogs } from "./panels/Commands";
+import { ContextMenu } from "./panels/ContextMenu";
 import { Inspector } from "./panels/Inspector";
 import { Left } from "./panels/Left";
 import { Notices } from "./panels/Notices";
 import { Breadcrumb, StatusBar } from "./panels/StatusBar";
 import { TopBar } from "./panels/TopBar";
 import { Home } from "./screens/Home";
-import { attempt, openDropped, openFiles, openPage } from "./state/pages";
+import { attempt, followAddress, openDropped, openFiles, reopenTabs } from "./state/pages";
 import { activeTab, update, useStudio } from "./state/store";
 import { startSync } from "./state/sync";
 import { useWords } from "./state/words";
@@ -61,6 +62,7 @@ export function App() {
         </div>
       )}
       <QuickAdd />
+      <ContextMenu />
       <Dialogs />
       <OpenFile />
       <div className="sr" role="status" aria-live="polite">
@@ -93,9 +95,13 @@ function useStart(): void {
   useEffect(() => {
     void attempt(() => api.ops()).then((found) => found && update({ ops: found.ops, catalogue: new Map(found.ops.map((op) => [op.name, op])) }));
     void attempt(() => api.engines()).then((found) => found && update({ engines: found.engines }));
-    const page = /^#\/page\/(.+)$/.exec(location.hash)?.[1];
-    if (page !== undefined) void openPage(decodeURIComponent(page));
-    return startSync();
+    void reopenTabs().then(() => followAddress());
+    window.addEventListener("hashchange", followAddress);
+    const stop = startSync();
+    return () => {
+      window.removeEventListener("hashchange", followAddress);
+      stop();
+    };
   }, []);
 }
 

@@ -110,7 +110,7 @@ def _flops(call: Call, specs: Sequence[Spec]) -> Amount:
     written = sum(_product(shape) for shape in shapes if shape is not None)
     if "MatMul" in call.op.name:
         return _matrix_flops(call, written)
-    if "strides" in call.attrs and "padding" in call.attrs:
+    if "padding" in call.attrs and ("ksize" in call.attrs or any(item.side is Side.TAPS for item in call.op.inputs)):
         return _plane_flops(call, written)
     read = [_product(spec.shape) for spec in _inputs(call) if spec.shape is not None]
     known = [amount for amount in (*read, written) if isinstance(amount, int)]

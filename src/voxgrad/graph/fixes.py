@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from voxgrad.arrays.kinds import dtype_of
 from voxgrad.catalog import problem, registry
 from voxgrad.catalog.dims import all_known
 from voxgrad.catalog.dtypes import FLOAT32, DType
 from voxgrad.catalog.model import Attr, Call, Input, Side, Spec
 from voxgrad.errors import Fault, Faults, show
 from voxgrad.graph.block import Block, Output, Value
+from voxgrad.graph.data import plain
 from voxgrad.graph.order import downstream
 from voxgrad.graph.problems import Fix
 from voxgrad.graph.rules import host_values, infer_call
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
 
 MAX_CANDIDATES = 256
 """On larger pages a missing wire is left to the person."""
+MAX_TYPED = 4096
+"""Elements of a constant that a fix writes anew."""
 
 Fixes = Sequence[Fix]
 _Maker = Callable[["Inference", Block, Fault, Any], Fixes]
@@ -145,18 +151,13 @@ def _cast(inference: Inference, block: Block, fault: Fault, expected: Any) -> Fi
         return [] if item.many else [Fix(title, (edit,))]
     name = inference.store.root.unique_name(f"{block.name}_{item.name}_cast")
     add = {"do": "add", "op": "Cast", "name": name, "attrs": {"DstT": wanted.name},
-           "inputs": {"x": [{"from": source.path}]}, "position": _beside(block)}  # fmt: skip
+           "inputs": {"x": [{"from": source.path}]}}  # fmt: skip
     return [Fix(title, (add, _connect(block, item, at, f"{name}.y")))]
 
 
 def _connect(block: Block, item: Input, at: int, path: str) -> dict[str, Any]:
     edit: dict[str, Any] = {"do": "connect", "from": path, "block": block.name, "pin": item.name}
     return edit | {"at": at} if item.many else edit
-
-
-def _beside(block: Block) -> list[float] | None:
-    """A place for a new block, up and to the left of the one that it serves."""
-    return None if block.position is None else [block.position[0] - 160.0, block.position[1] - 80.0]
 
 
 def _shape(inference: Inference, block: Block, fault: Fault, expected: Any) -> Fixes:
@@ -168,7 +169,9 @@ def _shape(inference: Inference, block: Block, fault: Fault, expected: Any) -> F
     fixes = [*computed, *_alike(inference, block, item, call, expected)]
     if not fixes and all_known(expected):
         fixes.extend(_filled(inference, block, item, call, expected))
-    return [*fixes, *_exchanged(inference, block, item)]
+    exchanged = _exchanged(inference, block, item)
+    # Where the shape that is stated is the one of the pool's output, input and output were exchanged.
+    return [*exchanged, *fixes] if exchanged and _is_exchanged(call, item) else [*fixes, *exchanged]
 
 
 def computed_pool(inference: Inference, block: Block) -> Fixes:
@@ -180,8 +183,63 @@ def computed_pool(inference: Inference, block: Block) -> Fixes:
     forward, item = registry.OPS[op.of], op.input(op.maxima)
     name = inference.store.root.unique_name(f"{block.name}_{forward.name}")
     add = {"do": "add", "op": forward.name, "name": name, "attrs": dict(block.attrs),
-           "inputs": {forward.inputs[0].name: [{"from": sources[0].path}]}, "position": _beside(block)}  # fmt: skip
-    return [Fix(f"Compute {item.name} with {forward.name}", (add, _connect(block, item, 0, f"{name}.output")))]
+           "inputs": {forward.inputs[0].name: [{"from": sources[0].path}]}}  # fmt: skip
+    edits = (add, _connect(block, item, 0, f"{name}.output"), *_without_the_old(block, item.name))
+    return [Fix(f"Compute {item.name} with {forward.name}", edits)]
+
+
+def _without_the_old(block: Block, pin: str) -> list[dict[str, Any]]:
+    """A constant that only this pin read goes with its wire."""
+    source = block.sources[pin][0] if block.sources.get(pin) else None
+    if not isinstance(source, Output) or source.block.op_name != "Const" or not _only_reader(source, block, pin):
+        return []
+    return [{"do": "remove", "block": source.block.name}]
+
+
+def _only_reader(source: Output, block: Block, pin: str) -> bool:
+    store = source.block.store
+    named = {one.block for one in store.outputs.values()} | {*store.targets, *store.initializers}
+    uses = sum(one == source for sources in block.sources.values() for one in sources)
+    return source.block.readers == (block,) and uses == len(block.sources[pin]) == 1 and source.block not in named
+
+
+def as_the_pool(block: Block, forward: Block, attrs: Mapping[str, Any]) -> Fix:
+    """The attributes of a gradient as the block has them that it is the gradient of."""
+    listed = ", ".join(f"{name} {value if isinstance(value, str) else show(value)}" for name, value in attrs.items())
+    edits = [
+        {"do": "set_attr", "block": block.name, "attr": name, "value": plain(value)} for name, value in attrs.items()
+    ]
+    return Fix(f"Take {listed} from {forward.name}", tuple(edits))
+
+
+def ones_instead(inference: Inference, block: Block, pin: str) -> Fixes:
+    """Ones in place of a tensor that is zero everywhere."""
+    sources = block.sources.get(pin, [])
+    if block.op is None or len(sources) != 1 or not isinstance(sources[0], Output):
+        return []
+    name = inference.store.root.unique_name(f"{block.name}_{pin}")
+    add = {"do": "add", "op": "OnesLike", "name": name, "inputs": {"x": [{"from": sources[0].path}]}}
+    return [Fix(f"Make {pin} ones", (add, _connect(block, block.op.input(pin), 0, f"{name}.y")))]
+
+
+def finite(block: Block, value: np.ndarray[Any, Any]) -> Fixes:
+    """A small constant with zeros in the place of what is not finite."""
+    dtype = dtype_of(value.dtype)
+    if dtype is None or value.size > MAX_TYPED:
+        return []
+    numbers = np.where(np.isfinite(value), value, 0).tolist()
+    edits = [("value", numbers), ("dtype", dtype.name)]
+    return [
+        Fix(
+            "Put 0 in the place of what is not finite",
+            tuple({"do": "set_attr", "block": block.name, "attr": name, "value": new} for name, new in edits),
+        )
+    ]
+
+
+def removed(block: Block) -> Fix:
+    """The page without a block."""
+    return Fix(f"Remove {block.name}", ({"do": "remove", "block": block.name},))
 
 
 def _alike(inference: Inference, block: Block, item: Input, call: Call, expected: Any) -> Fixes:
@@ -191,20 +249,51 @@ def _alike(inference: Inference, block: Block, item: Input, call: Call, expected
         alike = other.name != item.name and other.type == item.type and not other.many
         fits = alike and spec.shape is not None and tuple(spec.shape) == tuple(expected)
         if fits and sources and isinstance(sources[0], Output):
+            title = f"Make {item.name} like {other.name}"
+            if all_known(expected) and _same_everywhere(block, item) not in (None, 1):
+                return [replace(one, title=title) for one in _filled(inference, block, item, call, expected)]
             name = inference.store.root.unique_name(f"{block.name}_{item.name}")
-            add = {"do": "add", "op": "OnesLike", "name": name, "inputs": {"x": [{"from": sources[0].path}]},
-                   "position": _beside(block)}  # fmt: skip
-            return [Fix(f"Make {item.name} like {other.name}", (add, _connect(block, item, 0, f"{name}.y")))]
+            add = {"do": "add", "op": "OnesLike", "name": name, "inputs": {"x": [{"from": sources[0].path}]}}
+            return [Fix(title, (add, _connect(block, item, 0, f"{name}.y"), *_without_the_old(block, item.name)))]
     return []
 
 
+def _same_everywhere(block: Block, item: Input) -> float | int | None:
+    """The value of a constant that has one value only: it is kept when the constant changes its shape."""
+    sources = block.sources.get(item.name, [])
+    value = sources[0].block.attrs.get("value") if sources and isinstance(sources[0], Output) else None
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu" or not value.size:
+        return None
+    first = value.reshape(-1)[0]
+    return first.item() if np.isfinite(first) and (value == first).all() else None
+
+
 def _filled(inference: Inference, block: Block, item: Input, call: Call, expected: Any) -> Fixes:
-    """Ones of the wanted shape."""
+    """Ones of the wanted shape, or what the constant had everywhere that was there."""
     name = inference.store.root.unique_name(f"{block.name}_{item.name}")
-    dtype = call.inputs[item.name].dtype or FLOAT32
-    inputs = {"dims": [{"value": list(expected), "dtype": "int32"}], "value": [{"value": 1, "dtype": dtype.name}]}
-    add = {"do": "add", "op": "Fill", "name": name, "inputs": inputs, "position": _beside(block)}
-    return [Fix(f"Make {item.name} of shape {show(list(expected))}", (add, _connect(block, item, 0, f"{name}.output")))]
+    dtype, same = call.inputs[item.name].dtype or FLOAT32, _same_everywhere(block, item)
+    kept = 1 if same is None else same
+    inputs = {"dims": [{"value": list(expected), "dtype": "int32"}], "value": [{"value": kept, "dtype": dtype.name}]}
+    add = {"do": "add", "op": "Fill", "name": name, "inputs": inputs}
+    edits = (add, _connect(block, item, 0, f"{name}.output"), *_without_the_old(block, item.name))
+    return [Fix(f"Make {item.name} of shape {show(list(expected))}", edits)]
+
+
+def _is_exchanged(call: Call, item: Input) -> bool:
+    """Whether the pool of what is given as the gradient has the shape that is stated for the pool's input."""
+    host = next(one for one in call.op.inputs if one.host)
+    stated, forward = call.inputs[host.name].value, registry.OPS[call.op.of]
+    attrs = {attr.name: call.attrs[attr.name] for attr in forward.attrs if attr.name in call.attrs}
+    pooled = infer_call(
+        replace(call, op=forward, inputs={forward.inputs[0].name: call.inputs[item.name]}, attrs=attrs),
+        Faults(forward.name),
+    )
+    return (
+        pooled is not None
+        and pooled[0].shape is not None
+        and stated is not None
+        and tuple(pooled[0].shape) == tuple(stated)
+    )
 
 
 def _exchanged(inference: Inference, block: Block, item: Input) -> Fixes:
@@ -220,12 +309,12 @@ def _exchanged(inference: Inference, block: Block, item: Input) -> Fixes:
         Fix(
             f"Take {path} for the input of the pool: its shape as {host.name}, its pool as {item.name}",
             (
-                {"do": "add", "op": "Shape", "name": shape, "inputs": {"input": [{"from": path}]},
-                 "position": _beside(block)},
+                {"do": "add", "op": "Shape", "name": shape, "inputs": {"input": [{"from": path}]}},
                 {"do": "add", "op": forward.name, "name": pool, "attrs": dict(block.attrs),
-                 "inputs": {forward.inputs[0].name: [{"from": path}]}, "position": _beside(block)},
+                 "inputs": {forward.inputs[0].name: [{"from": path}]}},
                 {"do": "connect", "from": f"{shape}.output", "block": block.name, "pin": host.name},
                 {"do": "connect", "from": f"{pool}.output", "block": block.name, "pin": item.name},
+                *_without_the_old(block, host.name),
             ),
         )
     ]  # fmt: skip

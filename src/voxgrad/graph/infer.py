@@ -60,6 +60,11 @@ class Inference:
         self._looked: dict[Block, tuple[str, Stamp]] = {}
         """Blocks whose shapes come from files, with what was seen of the files."""
 
+    @property
+    def is_inner(self) -> bool:
+        """True for a page that a block of another page stands for."""
+        return len(self._path) > 1
+
     def spec(self, output: Output) -> Spec:
         """What is known of an output."""
         specs = self.specs.get(output.block, ())

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from voxgrad.catalog.dims import all_known
-from voxgrad.catalog.dtypes import RESOURCE, DType
+from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Call, Op
 from voxgrad.graph.block import Block, Output
 from voxgrad.graph.infer import Inference
@@ -44,7 +44,7 @@ class Step:
     """Slots that nobody reads behind this step."""
     stateful: bool = False
     keeps_inputs: bool = False
-    """Puts inputs into a variable, a queue or another thing that outlives the run."""
+    """May put inputs into a variable, a queue, a stage or another thing that outlives the run."""
     windowed: bool = False
     call: Call | None = None
     """Of a windowed op what inference knows of it, its problem too."""
@@ -130,7 +130,7 @@ def _lay_out_block(plan: Plan, place: _Place, block: Block, device: str) -> None
     step.flat_inputs, step.flat_outputs = _flat(inputs), _flat(outputs)
     step.stateful, step.windowed = op.stateful, op.problem is not None
     step.call = call if step.windowed else None
-    step.keeps_inputs = op.stateful and any(item.ref or item.type is RESOURCE for item in op.inputs)
+    step.keeps_inputs = op.stateful and bool(op.inputs)
     step.open = not all(all_known(spec.shape) for spec in place.inference.specs[block])
     step.takes_dead = not step.windowed and find_kernel(op.kernel).dead
     step.reads_variables = not plan.variables.isdisjoint(step.flat_inputs)

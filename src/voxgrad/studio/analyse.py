@@ -15,6 +15,7 @@ from voxgrad.formats.constants import Writer
 from voxgrad.graph.block import Block
 from voxgrad.graph.data import plain
 from voxgrad.graph.infer import Inference
+from voxgrad.graph.lint import left_out
 from voxgrad.graph.order import order
 from voxgrad.graph.page import Page
 from voxgrad.graph.problems import PinProblem
@@ -34,7 +35,9 @@ def analyse(page: Page, limits: RunLimits) -> messages.Analysis:
     pins: dict[str, dict[str, messages.PinData]] = {}
     _pins(inference, "", pins)
     estimate = page.estimate()
-    problems = [_problem(one) for one in page.problems()]
+    idle = {block.name for block in left_out(inference)}
+    found = page.problems()
+    problems = [_problem(one) for one in found if one.block not in idle]
     problems += [_limit_problem(page, one) for one in limits.faults(estimate, estimate.blocks)]
     costs = {
         name: messages.BlockCost(bytes=_amount(cost.bytes), flops=_amount(cost.flops))
@@ -43,7 +46,7 @@ def analyse(page: Page, limits: RunLimits) -> messages.Analysis:
     return messages.Analysis(
         pins=pins,
         problems=problems,
-        warnings=[_problem(one) for one in page.warnings()],
+        warnings=[_problem(one) for one in (*(one for one in found if one.block in idle), *page.warnings())],
         estimate=messages.EstimateData(blocks=costs, peak_bytes=estimate.peak_bytes, flops=_amount(estimate.flops)),
         order=[block.name for block in order(page.blocks).blocks],
         seconds=time.perf_counter() - start,

@@ -54,12 +54,14 @@ def create_app(studio: Studio, keys: Keys, port: int) -> FastAPI:
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         watcher = asyncio.get_running_loop().create_task(_watch(studio))
-        yield
-        watcher.cancel()
-        studio.hub.close()
-        await studio.runs.close()
-        await off(studio.chunked.close)
-        studio.close()
+        try:
+            yield
+        finally:  # also where Ctrl-C came before the server was up: its workers would keep the program alive
+            watcher.cancel()
+            studio.hub.close()
+            await studio.runs.close()
+            await off(studio.chunked.close)
+            studio.close()
 
     app = _described(lifespan)
     app.state.studio, app.state.keys, app.state.port = studio, keys, port
@@ -545,6 +547,16 @@ async def import_file(
         files = {name: body}
     made, report = await off(exchange.read_files, files, studio.project.uploads, studio.limits.memory)
     return messages.Imported(page=await off(studio.pages.add, made), report=report)
+
+
+@api.post("/import/blocks")
+async def import_blocks(
+    request: Request, studio: Here, name: Annotated[str, Query(max_length=255)]
+) -> messages.ImportedBlocks:
+    """What a file holds as blocks for a page that is open: a volume becomes a constant."""
+    files = {name: await request.body()}
+    made, report = await off(exchange.read_files, files, studio.project.uploads, studio.limits.memory)
+    return messages.ImportedBlocks(document=await off(studio.documents.write, made), report=report)
 
 
 # Volumes, and pages over them in chunks

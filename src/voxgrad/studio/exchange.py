@@ -26,8 +26,10 @@ from voxgrad.isolation import isolated
 from voxgrad.studio import messages
 from voxgrad.studio.project import file_stem
 from voxgrad.studio.tensors import Array, TensorStore
+from voxgrad.volumes.stores import SUFFIXES
 
-VOLUMES = (".npy", ".npz", ".nii.gz", ".nii", ".tiff", ".tif", ".h5", ".hdf5", ".dcm", ".zarr")
+VOLUMES = tuple(sorted(SUFFIXES, key=len, reverse=True))
+"""Longer endings first: .nii.gz is not .gz."""
 PAGES = (page_file.SUFFIX, ".json", ".svg", ".png")
 BESIDE = (".dat",)
 RESULT = f"result.page{page_file.SUFFIX}"

@@ -17,6 +17,7 @@ from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.formats.constants import Reader
 from voxgrad.graph.block import Block
 from voxgrad.graph.cache import Cache
+from voxgrad.graph.lint import left_out
 from voxgrad.graph.page import Page
 from voxgrad.graph.report import Progress
 from voxgrad.graph.session import ClientSession
@@ -305,12 +306,12 @@ def _aliases(page: Page, prefix: str) -> dict[str, list[Alias]]:
 
 
 def roots_of(page: Page) -> list[str]:
-    """The blocks that a run of the whole page executes: its targets and outputs, or everything that is on it.
+    """The blocks that a run of the whole page executes: its targets and outputs, or everything that is wired on it.
 
     An editor shows the value of every block; but where blocks change a state, only those run that the page names.
     """
     if page.targets or (page.outputs and _keeps_state(page)):
         wanted = [*page.targets, *(output.block for output in page.outputs.values())]
         return list(dict.fromkeys(block.name for block in wanted))
-    first = set(page.initializers)
-    return [block.name for block in page.blocks if block not in first]
+    idle = {*page.initializers, *left_out(page.infer())}
+    return [block.name for block in page.blocks if block not in idle] or [block.name for block in page.blocks]

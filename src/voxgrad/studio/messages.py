@@ -346,7 +346,7 @@ class Analysis(Told):
     pins: dict[str, dict[str, PinData]]
     problems: list[ProblemData]
     warnings: list[ProblemData]
-    """What is allowed and most likely not meant; it does not stop a run."""
+    """What is allowed and most likely not meant, and what blocks without any wire miss; it does not stop a run."""
     estimate: EstimateData
     order: list[str]
     seconds: float
@@ -716,6 +716,13 @@ class Imported(Told):
     """The page that was made, and what was changed or could not be kept."""
 
     page: PageData
+    report: list[str]
+
+
+class ImportedBlocks(Told):
+    """The blocks that were made, as a document of their own that is kept nowhere."""
+
+    document: Document
     report: list[str]
 
 

@@ -14,6 +14,7 @@ export interface Action {
 const TABLE = [
   ["add", "action.add", ["/"], "edit"],
   ["commands", "action.commands", ["Ctrl+K"], "view"],
+  ["find", "action.find", ["Ctrl+F"], "view"],
   ["run", "action.run", ["Ctrl+Enter"], "run"],
   ["run-to", "action.runTo", ["Shift+Enter"], "run"],
   ["step", "action.step", [], "run"],

@@ -132,6 +132,7 @@ export const api = {
   compare: (left: TensorRef, right: TensorRef) => json<Comparison>("POST", "/compare", { left, right }),
   importFile: (name: string, data: Blob) =>
     json<Imported>("POST", `/import?name=${id(name)}`, data),
+  importBlocks: (name: string, data: Blob) => json<{ readonly document: Page; readonly report: readonly string[] }>("POST", `/import/blocks?name=${id(name)}`, data),
   importFiles: (files: readonly { name: string; base64: string }[]) =>
     json<Imported>("POST", "/import", { files }),
   exportPage: async (document: Page, format: ExportFormat, run: string | null) =>

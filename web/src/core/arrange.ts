@@ -80,15 +80,77 @@ export function nearest(boxes: readonly Box[], from: string, direction: Directio
   return best;
 }
 
-/** A free place for a new box of this size at or near a point. */
+/** Room that is left between blocks that the studio places. */
+export const GAP = 36;
+
+/** How far pins stand out of the sides of a block. */
+const PIN = 8;
+
+function apart(a: Box, b: Box, gap: number): boolean {
+  return a.x + a.width + gap <= b.x || b.x + b.width + gap <= a.x || a.y + a.height + gap <= b.y || b.y + b.height + gap <= a.y;
+}
+
+/**
+ * The free place for a box that is nearest to a point: there, or level with the edge of a box that is in the way. Under
+ * everything there is always room. A step sideways counts more than one up or down, so that columns stay columns.
+ */
 export function freePlace(boxes: readonly Box[], wanted: Point, width = 240, height = 160): Point {
-  const hits = ([x, y]: Point) =>
-    boxes.some((box) => x < box.x + box.width && box.x < x + width && y < box.y + box.height && box.y < y + height);
-  for (let step = 0; step < 40; step += 1) {
-    const place: Point = [wanted[0] + (step % 4) * 30, wanted[1] + step * 40];
-    if (!hits(place)) return place;
+  const at = ([x, y]: Point): Box => ({ name: "", x, y, width, height });
+  const isFree = (place: Point) => boxes.every((box) => apart(at(place), box, GAP - 1));
+  if (isFree(wanted)) return wanted;
+  const cost = ([x, y]: Point) => 2 * Math.abs(x - wanted[0]) + Math.abs(y - wanted[1]);
+  const across = boxes.flatMap((box) => [box.x + box.width + GAP, box.x - GAP - width]);
+  const along = boxes.flatMap((box) => [box.y + box.height + GAP, box.y - GAP - height]);
+  // In the column first: there is always a place, and only what is nearer than that need be looked at elsewhere.
+  const best = (places: readonly Point[], least: number) =>
+    places
+      .filter((place) => cost(place) < least)
+      .sort((a, b) => cost(a) - cost(b))
+      .find(isFree);
+  const below = best(along.map((y): Point => [wanted[0], y]), Infinity)!;
+  const beside = best(across.map((x): Point => [x, wanted[1]]), cost(below));
+  return beside ?? below;
+}
+
+/** Whether a box lies over another, or over its pins. */
+function covers(a: Box, b: Box): boolean {
+  return !apart(a, { ...b, x: b.x - PIN, width: b.width + 2 * PIN }, 0);
+}
+
+function pairOf(a: Box, b: Box): string {
+  return a.name < b.name ? `${a.name}\n${b.name}` : `${b.name}\n${a.name}`;
+}
+
+/** Every pair of boxes that cover each other or each other's pins, found in the order of x so that few pairs are looked at. */
+export function coveringPairs(boxes: readonly Box[]): Set<string> {
+  const found = new Set<string>();
+  let open: Box[] = [];
+  for (const box of boxes.toSorted((a, b) => a.x - b.x)) {
+    open = open.filter((one) => one.x + one.width + PIN > box.x);
+    for (const one of open) if (covers(one, box)) found.add(pairOf(one, box));
+    open.push(box);
   }
-  return wanted;
+  return found;
+}
+
+/**
+ * Where boxes go so that none covers another, except for pairs that a person has put so. What comes first in the order of
+ * reading stays, and what is new gives way to what was there.
+ */
+export function parted(boxes: readonly Box[], isNew: (name: string) => boolean, byHand: ReadonlySet<string>): Map<string, Point> {
+  const moves = new Map<string, Point>();
+  const bad = [...coveringPairs(boxes)].filter((pair) => !byHand.has(pair));
+  if (bad.length === 0) return moves;
+  const rank = (box: Box) => Number(isNew(box.name));
+  const order = boxes.toSorted((a, b) => rank(a) - rank(b) || a.y - b.y || a.x - b.x);
+  const placed: Box[] = [];
+  for (const box of order) {
+    const inWay = placed.some((other) => covers(box, other) && !byHand.has(pairOf(box, other)));
+    const [x, y] = inWay ? freePlace(placed, [box.x, box.y], box.width, box.height) : [box.x, box.y];
+    if (inWay) moves.set(box.name, [x, y]);
+    placed.push({ ...box, x, y });
+  }
+  return moves;
 }
 
 /** How many wires lie before each block on its longest way. */
@@ -109,34 +171,32 @@ export function depthsOf(page: Page): Map<string, number> {
   return found;
 }
 
-const COLUMN_WIDTH = 330;
-const GAP = 36;
+const COLUMN_WIDTH = 450;
+const WIDEST = 8;
 
-/** Places for the blocks that have none: columns by depth, under what is there already. */
+/** Places for the blocks that have none: columns by depth, under what is there already; a long chain goes on below. */
 export function placesFor(page: Page, heightOf: (block: Block) => number): Map<string, Point> {
   const lost = page.blocks.filter((block) => !block.position);
   if (lost.length === 0) return new Map();
   const placed = page.blocks.filter((block) => block.position);
-  const under = placed.length === 0 ? 0 : Math.max(...placed.map((block) => block.position![1] + heightOf(block))) + GAP;
   const depths = depthsOf(page);
-  const next = new Map<number, number>();
-  return new Map(
-    lost.map((block) => {
-      const column = depths.get(block.name) ?? 0;
+  const rows = groupBy(lost, (block) => Math.floor((depths.get(block.name) ?? 0) / WIDEST));
+  const places = new Map<string, Point>();
+  let under = placed.length === 0 ? 0 : Math.max(...placed.map((block) => block.position![1] + heightOf(block))) + GAP;
+  for (const [, blocks] of [...rows].toSorted(([a], [b]) => a - b)) {
+    const next = new Map<number, number>();
+    for (const block of blocks) {
+      const column = (depths.get(block.name) ?? 0) % WIDEST;
       const y = next.get(column) ?? under;
       next.set(column, y + heightOf(block) + GAP);
-      return [block.name, [column * COLUMN_WIDTH, y] as const];
-    }),
-  );
+      places.set(block.name, [column * COLUMN_WIDTH, y]);
+    }
+    under = Math.max(...next.values()) + GAP;
+  }
+  return places;
 }
 
-/** True where a box covers a good part of another. */
+/** True where a box covers another. */
 export function overlapping(boxes: readonly Box[]): boolean {
-  return boxes.some((a, index) =>
-    boxes.slice(index + 1).some((b) => {
-      const across = Math.min(a.x + a.width, b.x + b.width) - Math.max(a.x, b.x);
-      const down = Math.min(a.y + a.height, b.y + b.height) - Math.max(a.y, b.y);
-      return across > 12 && down > 12;
-    }),
-  );
+  return coveringPairs(boxes).size > 0;
 }

@@ -2,7 +2,8 @@
 import { cellAt, cellState, corner, layOut, voxels } from "./chunkGrid";
 import { describe, expect, it } from "vitest";
 import { ACTIONS, actionFor, pressed } from "./actions";
-import { align, depthsOf, distribute, freePlace, nearest, placesFor } from "./arrange";
+import { align, coveringPairs, depthsOf, distribute, freePlace, nearest, parted, placesFor } from "./arrange";
+import { reshaped, shapeFrom, tensorJson, withCells } from "./cells";
 import { copyText, cornerOf, readClip } from "./clipboard";
 import { colourOf, inkOn, NAN_COLOUR } from "./colour";
 import { addBlock, closesRing, connect, disconnect, moveBlocks, setAttr } from "./commands";
@@ -260,14 +261,44 @@ describe("arranging", () => {
   });
   it("blocks without a place stand in columns, under the others, and rings do not hang", () => {
     const lost = { ...PAGE, blocks: PAGE.blocks.map(({ position: _none, ...block }) => block) };
-    expect([...placesFor(lost, () => 100)]).toEqual([["x", [0, 0]], ["pool", [330, 0]], ["sum", [660, 0]]]);
+    expect([...placesFor(lost, () => 100)]).toEqual([["x", [0, 0]], ["pool", [450, 0]], ["sum", [900, 0]]]);
     const partly = { ...PAGE, blocks: [PAGE.blocks[0]!, ...lost.blocks.slice(1)] };
-    expect(placesFor(partly, () => 100).get("pool")).toEqual([330, 136]);
+    expect(placesFor(partly, () => 100).get("pool")).toEqual([450, 136]);
     expect(depthsOf(connect(PAGE, "sum.sum", "pool", "input", false)).size).toBe(3);
   });
-  it("finds room for a new block", () => {
+  it("finds room for a new block, the nearest there is", () => {
     const [x, y] = freePlace(boxes, [0, 0], 100, 50);
     expect(boxes.every((box) => x >= box.x + box.width || x + 100 <= box.x || y >= box.y + box.height || y + 50 <= box.y)).toBe(true);
+    expect(freePlace([{ name: "a", x: 0, y: 0, width: 200, height: 100 }], [10, 90], 100, 50)).toEqual([10, 136]);
+    expect(freePlace([{ name: "a", x: 0, y: 0, width: 200, height: 100 }], [500, 90], 100, 50)).toEqual([500, 90]);
+  });
+  it("parts whatever covers something, at random, and moves nothing else", () => {
+    let seed = 7;
+    const random = (to: number) => (seed = (seed * 48271) % 2147483647) % to;
+    for (let round = 0; round < 60; round += 1) {
+      const some = Array.from({ length: 2 + random(30) }, (_, index) => ({ name: `b${index}`, x: random(1200), y: random(900), width: 100 + random(320), height: 60 + random(400) }));
+      const isNew = (name: string) => name === "b0";
+      const before = coveringPairs(some);
+      const moves = parted(some, isNew, new Set());
+      const after = some.map((box) => ({ ...box, x: moves.get(box.name)?.[0] ?? box.x, y: moves.get(box.name)?.[1] ?? box.y }));
+      expect([...coveringPairs(after)]).toEqual([]);
+      expect(before.size === 0).toBe(moves.size === 0);
+      expect(parted(some, isNew, before).size).toBe(0);
+    }
+  });
+});
+
+describe("cells", () => {
+  const four = { dtype: "float32", shape: [2, 2], values: [1, 2, 3, 4] };
+  it("take shapes, fills and rows of a spreadsheet", () => {
+    expect(shapeFrom("2, 3x4")).toEqual([2, 3, 4]);
+    expect(shapeFrom("")).toEqual([]);
+    expect([shapeFrom("2,a"), shapeFrom("-1"), shapeFrom("99999,99999")]).toEqual([null, null, null]);
+    expect(reshaped(four, [3]).values).toEqual([1, 2, 3]);
+    expect(reshaped(four, [6]).values).toEqual([1, 2, 3, 4, 1, 2]);
+    expect(withCells(four, [0, 1], [0, 1], "7\t8\r\n9\t10\r\n")?.values).toEqual([1, 7, 3, 9]);
+    expect(withCells(four, [0, 1], [0, 0], "x")).toBe(null);
+    expect(tensorJson({ ...four, values: [NaN, -Infinity, 0, 1] })).toEqual({ tensor: { dtype: "float32", shape: [2, 2], values: ["nan", "-inf", 0, 1] } });
   });
 });
 

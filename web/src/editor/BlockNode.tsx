@@ -36,7 +36,7 @@ export const BlockNode = memo(function BlockNode({ data, selected }: NodeProps<B
   const classes = [
     "block",
     selected ? "selected" : "",
-    wrong || state === "failed" ? "wrong" : "",
+    wrong || state === "failed" ? "wrong" : view.warnings.length > 0 ? "warned" : "",
     state === "started" || state === "progress" ? "running" : "",
     order > 0 ? "gradient" : "",
     view.stale ? "stale" : "",
@@ -67,7 +67,7 @@ export const BlockNode = memo(function BlockNode({ data, selected }: NodeProps<B
           ))}
         </div>
       )}
-      {wrong && <Problems problems={view.problems} />}
+      {(wrong || view.warnings.length > 0) && <Problems problems={wrong ? view.problems : view.warnings} />}
       {state === "failed" && view.run?.error && !wrong && <p className="block-problem">{view.run.error.message}</p>}
     </div>
   );
@@ -87,19 +87,31 @@ function Title({ block, order, view, unknown }: { block: Block; order: number; v
       <span className="grow" />
       {unknown && <span className="badge bad">{words("block.unknown")}</span>}
       {count > 0 && <span className="badge bad">{words(count === 1 ? "block.problem" : "block.problems", { count })}</span>}
-      {count === 0 && run && <RunBadge run={run} stale={view.stale} />}
-      {run && run.outputs.length > 0 && (
+      {count === 0 && view.warnings.length > 0 && <span className="badge warn">{words("block.look")}</span>}
+      {count === 0 && (run ? <RunBadge run={run} stale={view.stale} /> : <NoBadge />)}
+      {run && run.outputs.length > 0 ? (
         <button type="button" className="open-viewer quiet icon-only nodrag" onClick={() => openViewer(block.name)} aria-label={`${words("block.openViewer")}: ${block.name}`} title={words("block.openViewer")}>
           <Icon name="expand" />
         </button>
+      ) : (
+        <span className="open-viewer" />
       )}
     </header>
   );
 }
 
+/** The room that the badge of a run will take. */
+function NoBadge() {
+  return (
+    <span className="badge to-come" aria-hidden="true">
+      00.0 ms
+    </span>
+  );
+}
+
 function RunBadge({ run, stale }: { run: NonNullable<BlockView["run"]>; stale: boolean }) {
   const words = useWords();
-  if (stale) return null;
+  if (stale) return <NoBadge />;
   if (run.state === "started" || run.state === "progress") return <span className="badge run">{words("block.running")}</span>;
   if (run.state === "failed") return <span className="badge bad">{words("block.failed")}</span>;
   if (run.state === "queued") return <span className="badge">{words("block.queued")}</span>;

@@ -2,7 +2,7 @@
 /** The page as a drawing: blocks, wires, and everything that pointers do there. */
 
 import {
-  applyNodeChanges, Background, BackgroundVariant, ReactFlow, useNodesInitialized, useReactFlow, useStore,
+  applyNodeChanges, Background, BackgroundVariant, MiniMap, ReactFlow, useNodesInitialized, useReactFlow, useStore,
   type Connection, type EdgeChange, type IsValidConnection, type NodeChange, type OnConnectEnd, type OnConnectStart, type ReactFlowInstance,
 } from "@xyflow/react";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
@@ -11,12 +11,14 @@ import { insertIntoWire, moveBlocks, type Point } from "../core/commands";
 import { findBlock, inputPins, outputPins, wireId, wiresOf } from "../core/document";
 import type { Page, Wire } from "../core/model";
 import { compatiblePins, readingOrder, refusal, type PinPlace } from "../core/pins";
-import { addOp, boxes, connectPins, editPage, guessHeight, localAnalysis } from "../state/edits";
-import { enterBlock, openDropped } from "../state/pages";
-import { openQuickAdd } from "../state/perform";
+import { addOp, connectPins, editPage, localAnalysis, select } from "../state/edits";
+import { boxes, guessHeight, keepByHand, settle } from "../state/layout";
+import { dropBlocks, dropsBlocks, openDropped } from "../state/pages";
+import { openBlock, openQuickAdd } from "../state/perform";
 import { activeTab, flow, shownPage, studio, update, updateTab, useStudio, type Tab } from "../state/store";
 import { useWords, word } from "../state/words";
-import { BlockNode, type BlockNodeType } from "./BlockNode";
+import { BlockNode, gradientOrder, type BlockNodeType } from "./BlockNode";
+import { problemsOf } from "./useBlock";
 import { plansOf, type Ends, type Plan } from "./routes";
 import { tidy } from "./tidy";
 import { WireEdge, type WireEdgeType } from "./WireEdge";
@@ -26,6 +28,13 @@ const EDGE_TYPES = { wire: WireEdge };
 const LOW_DETAIL = 0.36;
 const SMALLEST_FIT = 0.25;
 const START_ZOOM = 0.6;
+/** From this many blocks on a page has a map. */
+const MAPPED = 12;
+
+function mapColour(node: BlockNodeType): string {
+  const tab = activeTab();
+  return problemsOf(tab, node.id).length > 0 ? "var(--bad)" : gradientOrder(node.id) > 0 ? "var(--shape)" : "var(--edge)";
+}
 
 /** Nodes for the blocks of a page; blocks that did not change keep their node, and with it their place in the drawing. */
 function nodesOf(page: Page, selection: ReadonlySet<string>, old: readonly BlockNodeType[]): BlockNodeType[] {
@@ -112,6 +121,7 @@ export function Canvas({ tab }: { tab: Tab }) {
       role="region"
       aria-label={words("canvas.label")}
       onDoubleClick={onDoubleClick}
+      onContextMenu={onContextMenu}
       onDragOver={(event) => event.preventDefault()}
       onDrop={onDrop}
     >
@@ -124,7 +134,9 @@ export function Canvas({ tab }: { tab: Tab }) {
         onEdgesChange={onEdgesChange}
         onNodeDragStop={(_event, _node, moved) => finishDrag(moved)}
         onSelectionDragStop={(_event, moved) => finishDrag(moved)}
-        onNodeDoubleClick={(_event, node) => enterBlock(node.id)}
+        onNodeDoubleClick={(event, node) => {
+          if (!(event.target instanceof Element && event.target.closest(".nodrag"))) openBlock(node.id);
+        }}
         onConnect={onConnect}
         onConnectStart={onConnectStart}
         onConnectEnd={onConnectEnd}
@@ -134,7 +146,7 @@ export function Canvas({ tab }: { tab: Tab }) {
         deleteKeyCode={null}
         selectionKeyCode="Shift"
         multiSelectionKeyCode={["Shift", "Control", "Meta"]}
-        minZoom={0.1}
+        minZoom={0.01}
         maxZoom={2.5}
         zoomOnDoubleClick={false}
         connectionRadius={26}
@@ -144,7 +156,8 @@ export function Canvas({ tab }: { tab: Tab }) {
       >
         <Background variant={BackgroundVariant.Dots} gap={22} size={1.4} />
         <DetailLevel />
-        <FirstLook place={place} />
+        {page.blocks.length >= MAPPED && <MiniMap pannable zoomable ariaLabel={words("canvas.map")} nodeColor={mapColour} style={{ width: 160, height: 110 }} />}
+        <FirstLook place={place} drawing={`${sizes}|${places}`} />
       </ReactFlow>
       {page.blocks.length === 0 && (
         <div className="empty">
@@ -175,7 +188,7 @@ function startAtLeft(instance: ReactFlowInstance): void {
 }
 
 /** Once the blocks of a page are measured: part those that lie on each other, and show the whole page. */
-function FirstLook({ place }: { place: string }) {
+function FirstLook({ place, drawing }: { place: string; drawing: string }) {
   const measured = useNodesInitialized();
   const instance = useReactFlow();
   const analysed = useStudio((state) => activeTab(state)?.analysis !== null);
@@ -197,6 +210,13 @@ function FirstLook({ place }: { place: string }) {
     }, 120);
     return () => window.clearTimeout(timer);
   }, [measured, analysed, place, instance]);
+  const dragging = useStore((state) => state.nodes.some((node) => node.dragging === true));
+  useEffect(() => {
+    // Before the first look tidy may still part everything; during a drag a person does.
+    if (!measured || dragging || looked.current !== place) return undefined;
+    const timer = window.setTimeout(settle, 40);
+    return () => window.clearTimeout(timer);
+  }, [measured, dragging, place, drawing]);
   return null;
 }
 
@@ -216,6 +236,7 @@ function changeSelection(kind: "selection" | "wires", changes: readonly { id: st
 function finishDrag(moved: readonly { id: string; position: { x: number; y: number } }[]): void {
   const places = new Map<string, Point>(moved.map((node) => [node.id, [node.position.x, node.position.y]]));
   editPage("move", (page) => moveBlocks(page, places));
+  keepByHand();
   const [only] = moved;
   if (moved.length === 1 && only) dropOntoWire(only.id);
 }
@@ -271,7 +292,7 @@ const onConnectEnd: OnConnectEnd = (event, state) => {
   }
   const point = "changedTouches" in event ? event.changedTouches[0]! : event;
   const target = event.target;
-  if (target instanceof Element && target.closest(".react-flow__pane")) openQuickAdd(from, { x: point.clientX, y: point.clientY });
+  if (isBare(target)) openQuickAdd(from, { x: point.clientX, y: point.clientY });
 };
 
 function placeOf(handle: { nodeId: string; id?: string | null; type: string }): PinPlace {
@@ -289,8 +310,22 @@ const isValid: IsValidConnection<WireEdgeType> = ({ source, sourceHandle, target
   return refusal(shownPage(tab), studio().catalogue, localAnalysis(tab), ends) === null;
 };
 
+/** The drawing lies inside of the pane, so being inside of the pane says nothing. */
+function isBare(target: EventTarget | null): boolean {
+  return target instanceof Element && target.closest(".react-flow__pane") !== null && target.closest(".react-flow__node, .react-flow__edge, .chip") === null;
+}
+
+function onContextMenu(event: React.MouseEvent): void {
+  if (!(event.target instanceof Element) || event.target.closest("input, textarea")) return;
+  event.preventDefault();
+  const name = event.target.closest<HTMLElement>(".react-flow__node")?.dataset["id"];
+  const tab = activeTab();
+  if (name !== undefined && tab && !tab.selection.has(name)) select([name]);
+  update({ menu: { at: [event.clientX, event.clientY], on: name === undefined ? "page" : "block" } });
+}
+
 function onDoubleClick(event: React.MouseEvent): void {
-  if (event.target instanceof Element && event.target.closest(".react-flow__pane")) openQuickAdd(null, { x: event.clientX, y: event.clientY });
+  if (isBare(event.target)) openQuickAdd(null, { x: event.clientX, y: event.clientY });
 }
 
 function onDrop(event: React.DragEvent): void {
@@ -302,5 +337,9 @@ function onDrop(event: React.DragEvent): void {
     return;
   }
   event.stopPropagation();
-  void openDropped(event.dataTransfer);
+  if (!dropsBlocks(event.dataTransfer)) return void openDropped(event.dataTransfer);
+  const point = flow.current?.screenToFlowPosition({ x: event.clientX, y: event.clientY }) ?? { x: 0, y: 0 };
+  const pin = event.target instanceof Element ? event.target.closest(".pin.input")?.querySelector<HTMLElement>("[data-pin]") : null;
+  const { block, pin: name } = pin?.dataset ?? {};
+  void dropBlocks([...event.dataTransfer.files], [point.x, point.y], block && name ? { block, pin: name, side: "input" } : null);
 }

@@ -5,7 +5,8 @@ import { useEffect } from "react";
 import { actionFor, isSingle, pressed } from "../core/actions";
 import { nearest, type Direction } from "../core/arrange";
 import { moveBlocks, type Point } from "../core/commands";
-import { boxes, editPage, select } from "../state/edits";
+import { editPage, select } from "../state/edits";
+import { boxes, keepByHand } from "../state/layout";
 import { firstSelected, goToBlock, openViewer, perform } from "../state/perform";
 import { activeTab, say, studio, update } from "../state/store";
 import { wiringKey } from "../state/wiring";
@@ -32,6 +33,7 @@ function canvasKey(event: KeyboardEvent): boolean {
     const [dx, dy] = STEPS[direction];
     const places = new Map<string, Point>(boxes(tab.selection).map((box) => [box.name, [box.x + dx, box.y + dy]]));
     editPage("move", (page) => moveBlocks(page, places), "arrows");
+    keepByHand();
     return true;
   }
   if (direction && !event.ctrlKey && !event.metaKey && !event.shiftKey) {

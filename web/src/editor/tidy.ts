@@ -3,9 +3,10 @@
 
 import type { ElkNode } from "elkjs/lib/elk-api";
 import { moveBlocks, type Point } from "../core/commands";
-import { findBlock, inputPins, outputPins, wireId, wiresOf, withPage } from "../core/document";
-import { boxes, editPage } from "../state/edits";
-import { activeTab, flow, pathOf, shownPage, studio, updateTab } from "../state/store";
+import { findBlock, inputPins, outputPins, wireId, wiresOf } from "../core/document";
+import { editPage } from "../state/edits";
+import { boxes, moveQuietly } from "../state/layout";
+import { activeTab, flow, shownPage, studio } from "../state/store";
 import { word } from "../state/words";
 
 const OPTIONS = {
@@ -66,10 +67,7 @@ export async function tidy({ quietly = false } = {}): Promise<void> {
     (done.children ?? []).map((node) => [node.id, [left + (node.x ?? 0), top + (node.y ?? 0)]]),
   );
   if (quietly) {
-    updateTab(tab.id, (now) => {
-      const document = withPage(now.history.now, pathOf(now), (shown) => moveBlocks(shown, places));
-      return { history: { ...now.history, now: document }, saved: now.saved === now.history.now ? document : now.saved };
-    });
+    moveQuietly(tab, places);
     return;
   }
   editPage(word("action.tidy"), (now) => moveBlocks(now, places));

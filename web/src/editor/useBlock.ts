@@ -6,6 +6,7 @@ import { useShallow } from "zustand/react/shallow";
 import { numberOf, type BlockOutput, type BlockRun } from "../core/api";
 import { emptyPage, inputPins, outputPins, pageAt, wiresOf, type Catalogue, type PinShape } from "../core/document";
 import { freshBlocks } from "../core/freshness";
+import { groupBy } from "../core/group";
 import type { Block, Page, PinInfo, Problem } from "../core/model";
 import { sizeOf } from "../core/tensor";
 import { literalOf } from "../core/values";
@@ -15,19 +16,18 @@ import type { Values } from "./ValueGrid";
 const NO_PINS: { readonly [pin: string]: PinInfo } = {};
 const NO_PROBLEMS: readonly Problem[] = [];
 
-/** The problems of every block, found once per analysis. */
-const byAnalysis = new WeakMap<object, Map<string, Problem[]>>();
+/** The problems and warnings of every block, found once per list of them. */
+const byList = new WeakMap<readonly Problem[], Map<string, Problem[]>>();
+
+function ofBlock(tab: Tab | null, list: readonly Problem[] | undefined, block: string): readonly Problem[] {
+  if (!tab || !list) return NO_PROBLEMS;
+  let found = byList.get(list);
+  if (!found) byList.set(list, (found = groupBy(list, (problem) => problem.block)));
+  return found.get(prefixOf(tab) + block) ?? NO_PROBLEMS;
+}
 
 export function problemsOf(tab: Tab | null, block: string): readonly Problem[] {
-  const analysis = tab?.analysis;
-  if (!tab || !analysis) return NO_PROBLEMS;
-  let found = byAnalysis.get(analysis);
-  if (!found) {
-    found = new Map();
-    for (const problem of analysis.problems) found.set(problem.block, [...(found.get(problem.block) ?? []), problem]);
-    byAnalysis.set(analysis, found);
-  }
-  return found.get(prefixOf(tab) + block) ?? NO_PROBLEMS;
+  return ofBlock(tab, tab?.analysis?.problems, block);
 }
 
 /** Which results still belong to the page, found once per document. */
@@ -78,6 +78,8 @@ export interface BlockView {
   readonly catalogue: Catalogue;
   readonly pins: { readonly [pin: string]: PinInfo };
   readonly problems: readonly Problem[];
+  /** What is allowed and most likely not meant. */
+  readonly warnings: readonly Problem[];
   readonly run: BlockRun | null;
   readonly stale: boolean;
 }
@@ -95,6 +97,7 @@ export function useBlockView(name: string): BlockView {
         catalogue: state.catalogue,
         pins: tab?.analysis?.pins[full] ?? NO_PINS,
         problems: problemsOf(tab, name),
+        warnings: ofBlock(tab, tab?.analysis?.warnings, name),
         run: tab?.results[full] ?? null,
         stale: fresh !== null && fresh !== undefined && !fresh.has(tab?.trail[0]?.block ?? name),
       };

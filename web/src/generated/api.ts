@@ -365,6 +365,12 @@ export interface Imported {
   report: string[];
 }
 
+/** The blocks that were made, as a document of their own that is kept nowhere. */
+export interface ImportedBlocks {
+  document: Record<string, unknown>;
+  report: string[];
+}
+
 /** About this studio. */
 export interface Info {
   version: string;

@@ -2,13 +2,14 @@
 /** One attribute: a widget for its kind, or its text as people have always typed it. */
 
 import { useEffect, useState } from "react";
-import { api, type ApiError } from "../core/api";
+import { api } from "../core/api";
 import { setAttr } from "../core/commands";
 import * as format from "../core/format";
 import type { Json, OpAttr } from "../core/model";
 import { literalOf, textOf } from "../core/values";
 import { editPage, serverEdit } from "../state/edits";
 import { useWords } from "../state/words";
+import { TensorField } from "./TensorField";
 
 interface Props {
   readonly block: string;
@@ -17,13 +18,17 @@ interface Props {
   readonly value: Json | undefined;
   /** The order of the axes, such as NCDHW, where the block has one. */
   readonly axes: string;
+  /** The element type that the block states for its tensor. */
+  readonly dtype: string;
 }
 
 const TYPES = ["float32", "float64", "half", "bfloat16", "int32", "int64", "int8", "int16", "uint8", "uint16", "uint32", "uint64", "bool", "complex64", "complex128", "string"];
 
-export function AttrField({ block, op, attr, value, axes }: Props) {
+export function AttrField({ block, op, attr, value, axes, dtype }: Props) {
   const words = useWords();
-  const set = (next: Json | undefined) => editPage(`${block}.${attr.name}`, (page) => setAttr(page, block, attr.name, next), `${block}.${attr.name}`);
+  const title = `${block}.${attr.name}`;
+  // What is held down or typed is one step of undo; cells, fills and shapes are a step each.
+  const set = (next: Json | undefined) => editPage(title, (page) => setAttr(page, block, attr.name, next), attr.kind === "tensor" ? undefined : title);
   const shown = value ?? attr.default;
   const changed = value !== undefined;
   return (
@@ -38,7 +43,7 @@ export function AttrField({ block, op, attr, value, axes }: Props) {
         {!changed && <span className="hint">{attr.required ? words("inspector.required") : words("inspector.default")}</span>}
       </span>
       {op === "Volume" && attr.name === "path" && <FileChoice label={`${block} ${attr.name}`} value={value} set={set} />}
-      <Widget block={block} attr={attr} value={shown} axes={axes} set={set} />
+      <Widget block={block} attr={attr} value={shown} axes={axes} dtype={dtype} set={set} />
     </div>
   );
 }
@@ -70,10 +75,11 @@ interface WidgetProps {
   readonly attr: OpAttr;
   readonly value: Json;
   readonly axes: string;
+  readonly dtype: string;
   readonly set: (next: Json | undefined) => void;
 }
 
-function Widget({ block, attr, value, axes, set }: WidgetProps) {
+function Widget({ block, attr, value, axes, dtype, set }: WidgetProps) {
   const label = `${block} ${attr.name}`;
   if (attr.kind === "bool" || typeof value === "boolean") {
     return <input type="checkbox" aria-label={label} checked={value === true} onChange={(event) => set(event.target.checked)} />;
@@ -92,6 +98,9 @@ function Widget({ block, attr, value, axes, set }: WidgetProps) {
         ))}
       </select>
     );
+  }
+  if (attr.kind === "tensor") {
+    return <TensorField label={label} value={value ?? undefined} dtype={dtype} axes={axes} set={set} send={(text) => sendText(block, attr.name, text)} />;
   }
   const numbers = Array.isArray(value) && value.length <= 6 && value.every((one: Json) => typeof one === "number") ? (value as number[]) : null;
   const name = (index: number) => (axes.length === numbers?.length ? axes[index] : index);
@@ -112,13 +121,27 @@ function Widget({ block, attr, value, axes, set }: WidgetProps) {
           ))}
         </div>
       )}
-      <TextField block={block} name={attr.name} value={value} />
+      <TextField label={label} value={value} send={(text) => sendText(block, attr.name, text)} />
     </div>
   );
 }
 
-/** A value as text; the server reads it, and points at the character where it cannot. */
-export function TextField({ block, name, value }: { block: string; name: string; value: Json | undefined }) {
+/** Let the server read a text for an attribute or a pin; what is wrong with it, or nothing. */
+export async function sendText(block: string, name: string, text: string): Promise<string> {
+  let fault = "";
+  await serverEdit(`${block}.${name}`, [{ do: "set_text", block, name, text }], { refused: (error) => (fault = error.message) });
+  return fault;
+}
+
+interface TextProps {
+  readonly label: string;
+  readonly value: Json | undefined;
+  readonly send: (text: string) => Promise<string>;
+  readonly placeholder?: string;
+}
+
+/** A value as text; who reads it points at the character where it cannot. */
+export function TextField({ label, value, send: read, placeholder }: TextProps) {
   const words = useWords();
   const known = textOf(value);
   const [text, setText] = useState(known);
@@ -130,15 +153,13 @@ export function TextField({ block, name, value }: { block: string; name: string;
   const literal = literalOf(value);
   const long = known.length > 60;
   const send = async () => {
-    if (text === known) return;
-    setFault("");
-    const refused = (error: ApiError) => setFault(error.message);
-    await serverEdit(`${block}.${name}`, [{ do: "set_text", block, name, text }], { refused });
+    if (text !== known) setFault(await read(text));
   };
   const shared = {
-    "aria-label": `${block} ${name} ${words("inspector.asText")}`,
+    "aria-label": `${label} ${words("inspector.asText")}`,
     "aria-invalid": fault !== "",
     spellCheck: false,
+    placeholder,
     value: text,
     className: "text-value",
     onChange: (event: { target: { value: string } }) => setText(event.target.value),

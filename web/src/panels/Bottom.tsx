@@ -4,6 +4,7 @@
 import { lazy, Suspense, useState } from "react";
 import { api, type CheckRow, type EngineName, type Run } from "../core/api";
 import * as format from "../core/format";
+import type { Problem } from "../core/model";
 import { applyFix } from "../state/edits";
 import { attempt } from "../state/pages";
 import { goToBlock, openViewer } from "../state/perform";
@@ -22,6 +23,7 @@ export function Bottom({ tab }: { tab: Tab }) {
   const words = useWords();
   const kind = useStudio((state) => state.bottomTab);
   const problems = tab.analysis?.problems.length ?? 0;
+  const warnings = tab.analysis?.warnings.length ?? 0;
   return (
     <section className={`panel bottom ${kind === "volumes" ? "tall" : ""}`} aria-label={words("action.toggleBottom")}>
       <div className="panel-tabs">
@@ -30,6 +32,7 @@ export function Bottom({ tab }: { tab: Tab }) {
             <button key={one} type="button" role="tab" aria-selected={kind === one} onClick={() => update({ bottomTab: one })}>
               {words(`bottom.${one}`)}
               {one === "problems" && problems > 0 && <span className="badge bad">{problems}</span>}
+              {one === "problems" && warnings > 0 && <span className="badge warn">{warnings}</span>}
             </button>
           ))}
         </div>
@@ -58,7 +61,8 @@ export function Bottom({ tab }: { tab: Tab }) {
 function Problems({ tab }: { tab: Tab }) {
   const words = useWords();
   const problems = tab.analysis?.problems ?? [];
-  if (problems.length === 0) {
+  const warnings = tab.analysis?.warnings ?? [];
+  if (problems.length + warnings.length === 0) {
     return (
       <p className="none good">
         <Icon name="tick" /> {words("problems.none")}
@@ -66,11 +70,34 @@ function Problems({ tab }: { tab: Tab }) {
     );
   }
   return (
+    <>
+      <ProblemRows tab={tab} problems={problems} level="bad" />
+      <Look tab={tab} />
+      <ProblemRows tab={tab} problems={warnings} level="warn" />
+    </>
+  );
+}
+
+/** Says that numbers may not be what is meant, wherever one would otherwise read that all is well. */
+function Look({ tab }: { tab: Tab }) {
+  const words = useWords();
+  const count = tab.analysis?.warnings.length ?? 0;
+  if (count === 0) return null;
+  return (
+    <p className="none look">
+      <Icon name="warn" /> {words("problems.look", { count })}
+    </p>
+  );
+}
+
+function ProblemRows({ tab, problems, level }: { tab: Tab; problems: readonly Problem[]; level: "bad" | "warn" }) {
+  if (problems.length === 0) return null;
+  return (
     <ul className="rows">
       {problems.map((problem, index) => (
         <li key={index} className="problem-row">
           <button type="button" className="row-main" onClick={() => goToBlock(problem.block.slice(prefixOf(tab).length))}>
-            <span className="dot bad" />
+            <span className={`dot ${level}`} />
             <strong>
               {problem.block}
               {problem.pin && ` · ${problem.pin}`}
@@ -148,6 +175,7 @@ function Check({ tab }: { tab: Tab }) {
         </button>
         <span className="hint">{checks?.busy ? words("check.busy") : words("check.none")}</span>
       </div>
+      <Look tab={tab} />
       {checks && checks.rows.length > 0 && (
         <table className="table">
           <thead>
@@ -263,7 +291,7 @@ function Compare({ tab }: { tab: Tab }) {
                 <td className="number">{row.comparison?.max_ulp ?? "—"}</td>
                 {row.seconds.map((time, index) => (
                   <td key={index} className="number">
-                    {time === null ? "—" : format.seconds(time)}
+                    {time === null ? "—" : time === "cached" ? words("block.cached") : format.seconds(time)}
                   </td>
                 ))}
               </tr>

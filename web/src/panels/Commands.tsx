@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The command palette and the list of all keys: two readings of the table of actions. */
 
-import { ACTIONS, type Action } from "../core/actions";
+import { ACTIONS } from "../core/actions";
 import { search } from "../core/search";
-import { isPossible, perform } from "../state/perform";
-import { update, useStudio } from "../state/store";
+import { goToBlock, isPossible, perform } from "../state/perform";
+import { activeTab, shownPage, update, useStudio } from "../state/store";
 import { useWords } from "../state/words";
 import { Dialog } from "../ui/Dialog";
 import { Finder } from "../ui/Finder";
@@ -21,13 +21,30 @@ export function Dialogs() {
   return dialog === "help" ? <Help /> : null;
 }
 
+/** Something that can be found: a command, or a block of the page. */
+interface Found {
+  readonly id: string;
+  readonly name: string;
+  readonly aliases: readonly string[];
+  readonly note: string;
+  readonly keys: readonly string[];
+  readonly act: () => void;
+}
+
 function Commands() {
   const words = useWords();
-  const entries = ACTIONS.filter((action) => action.id !== "commands" && isPossible(action.id)).map((action) => ({ ...action, name: words(action.title), aliases: [action.id] }));
-  const pick = (action: Action) => {
+  const tab = activeTab();
+  const actions = ACTIONS.filter((action) => !["commands", "find"].includes(action.id) && isPossible(action.id)).map(
+    (action): Found => ({ id: action.id, name: words(action.title), aliases: [action.id], note: words(`group.${action.group}`), keys: action.keys, act: () => perform(action.id) }),
+  );
+  const blocks = (tab ? shownPage(tab).blocks : []).map(
+    (block): Found => ({ id: `block ${block.name}`, name: block.name, aliases: [block.op ?? block.page ?? ""], note: block.op ?? block.page ?? "", keys: [], act: () => goToBlock(block.name) }),
+  );
+  const entries = [...actions, ...blocks];
+  const pick = (found: Found) => {
     close();
     // The dialog gives the focus back first; some actions look at it.
-    window.setTimeout(() => perform(action.id), 0);
+    window.setTimeout(found.act, 0);
   };
   return (
     <Dialog label={words("commands.title")} className="commands" onClose={close}>
@@ -39,7 +56,7 @@ function Commands() {
         render={(entry) => (
           <>
             <span className="entry-name">{entry.name}</span>
-            <span className="entry-note">{words(`group.${entry.group}`)}</span>
+            <span className="entry-note">{entry.note}</span>
             {entry.keys[0] && <Keys keys={entry.keys[0]} />}
           </>
         )}

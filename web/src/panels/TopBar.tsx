@@ -26,7 +26,7 @@ export function TopBar() {
       <Tabs />
       <span className="grow" />
       <button type="button" className="quiet" onClick={() => perform("commands")} title={words("action.commands")}>
-        <Keys keys="Ctrl+K" /> <span className="sr">{words("action.commands")}</span>
+        {words("action.find")} <Keys keys="Ctrl+K" />
       </button>
       <button type="button" className="quiet" lang={language === "en" ? "ko" : "en"} onClick={() => perform("language")} title={words("action.language")}>
         {language === "en" ? "한국어" : "English"}
@@ -74,6 +74,7 @@ function RunControls() {
   const engines = useStudio((state) => state.engines);
   const engine = useStudio((state) => state.settings.engine);
   const problems = useStudio((state) => activeTab(state)?.analysis?.problems.length ?? 0);
+  const warnings = useStudio((state) => activeTab(state)?.analysis?.warnings.length ?? 0);
   const run = useStudio((state) => activeTab(state)?.run ?? null);
   const [cycles, setCycles] = useState(100);
   const running = run?.state === "running" || run?.state === "queued";
@@ -89,6 +90,11 @@ function RunControls() {
           ))}
         </select>
       </label>
+      {problems === 0 && warnings > 0 && (
+        <button type="button" className="quiet look" onClick={() => update({ bottomTab: "problems" })}>
+          <span className="badge warn">{words("run.look", { count: warnings })}</span>
+        </button>
+      )}
       {running ? (
         <button type="button" className="danger run" onClick={() => perform("stop")}>
           <Icon name="stop" /> {words("run.stop")}

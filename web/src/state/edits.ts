@@ -2,7 +2,6 @@
 /** Edits of the page on the screen. Each is one step of undo. */
 
 import { api, ApiError, type Edit } from "../core/api";
-import { freePlace, placesFor, type Box } from "../core/arrange";
 import * as commands from "../core/commands";
 import type { Point } from "../core/commands";
 import { copyText, cornerOf, readClip, type Clip } from "../core/clipboard";
@@ -10,6 +9,7 @@ import { findBlock, inputPins, outputPins, takenNames, uniqueName, wireId, wires
 import { redo, undo } from "../core/history";
 import type { Block, Fix, Json, Op, OpAttr, Page, PagePath, Wire } from "../core/model";
 import { firstFit, givenTypes, refusal, type PinPlace } from "../core/pins";
+import { placeBelow, placeNear, placeTogether, reveal, roomFor } from "./layout";
 import { activeTab, flow, pathOf, prefixOf, recordDocument, say, shownPage, studio, update, updateTab, type Tab } from "./store";
 import { word } from "./words";
 
@@ -24,27 +24,6 @@ export function select(blocks: Iterable<string>, wires: Iterable<string> = []): 
   if (tab) updateTab(tab.id, () => ({ selection: new Set(blocks), wires: new Set(wires) }));
 }
 
-/** The boxes on the screen; sizes are those of the drawing. */
-export function boxes(names?: ReadonlySet<string>): Box[] {
-  return (flow.current?.getNodes() ?? [])
-    .filter((node) => !names || names.has(node.id))
-    .map((node) => ({
-      name: node.id,
-      x: node.position.x,
-      y: node.position.y,
-      width: node.measured?.width ?? 220,
-      height: node.measured?.height ?? 140,
-    }));
-}
-
-/** A place in the middle of what is seen. */
-export function middle(): Point {
-  const canvas = document.querySelector(".canvas")?.getBoundingClientRect();
-  if (!canvas || !flow.current) return [0, 0];
-  const point = flow.current.screenToFlowPosition({ x: canvas.x + canvas.width / 2 - 110, y: canvas.y + canvas.height / 3 });
-  return [point.x, point.y];
-}
-
 function instanceName(op: string): string {
   const short = op.replace(/^(.)/, (letter) => letter.toLowerCase());
   return /^[A-Z]/.test(op) && op.length > 14 ? op : short;
@@ -54,14 +33,16 @@ function instanceName(op: string): string {
 export function addOp(op: Op, place: Point | null, from: PinPlace | null = null): string | null {
   const tab = activeTab();
   if (!tab) return null;
-  const position = place ?? freePlace(boxes(), middle());
+  const block = { name: instanceName(op.name), op: op.name, ...starting(op) };
+  const position = roomFor(block, place ?? undefined);
   let name = "";
   editPage(word("action.add"), (page) => {
-    const added = commands.addBlock(page, { name: instanceName(op.name), op: op.name, position, ...starting(op) });
+    const added = commands.addBlock(page, { ...block, position });
     name = added.name;
     return from ? wireTo(added.page, tab, op, added.name, from) : added.page;
   });
   select([name]);
+  reveal([name]);
   return name;
 }
 
@@ -176,9 +157,13 @@ export async function paste(): Promise<void> {
   if (clip && tab) await pasteBlocks(clip, overlaps(cornerOf(clip), shownPage(tab)) ? [40, 40] : [0, 0]);
 }
 
-async function pasteBlocks({ blocks, pages }: Clip, shift: Point): Promise<void> {
-  const added = await serverEdit(word("action.paste"), [{ do: "paste", blocks, pages: pages ?? {}, shift }]);
-  if (added) select(added);
+/** Put blocks on the page, with the pages that they use; returns their names. */
+export async function pasteBlocks({ blocks, pages }: Pick<Clip, "blocks" | "pages">, shift: Point = [0, 0]): Promise<readonly string[] | null> {
+  const added = await serverEdit(word("action.paste"), [{ do: "paste", blocks, pages: pages ?? {}, shift }], { arrange: placeTogether });
+  if (!added) return null;
+  select(added);
+  reveal(added);
+  return added;
 }
 
 function overlaps(corner: Point, page: Page): boolean {
@@ -254,53 +239,21 @@ export function withoutHead(document: Page): Page {
 
 export async function applyFix(fix: Fix): Promise<void> {
   // Only problems of the outermost page have fixes.
-  const done = await serverEdit(fix.title, fix.edits, { arrange: placeBefore, path: [] });
-  if (done) update({ spoken: fix.title });
+  const done = await serverEdit(fix.title, fix.edits, { arrange: placeNear, path: [] });
+  if (!done) return;
+  update({ spoken: fix.title });
+  reveal(done);
 }
 
 /** Add the gradient blocks of the selection, in a lane of their own. */
 export async function addGradients(): Promise<void> {
   const tab = activeTab();
   if (!tab || tab.selection.size === 0) return;
-  const added = await serverEdit(word("action.gradient"), [{ do: "gradients", of: [...tab.selection] }], { arrange: placeNew });
+  const added = await serverEdit(word("action.gradient"), [{ do: "gradients", of: [...tab.selection] }], { arrange: placeBelow });
   if (!added) return;
   select(added);
   say(word("notice.gradients", { count: added.length }));
   window.setTimeout(() => void flow.current?.fitView({ padding: 0.15, duration: 200, maxZoom: 1 }), 60);
-}
-
-/** Give new blocks a place to the right of everything else, in columns by their order. */
-export function placeNew(page: Page, names: readonly string[]): Page {
-  const fresh = new Set(names);
-  const taken = boxes().filter((box) => !fresh.has(box.name));
-  const right = Math.max(0, ...taken.map((box) => box.x + box.width)) + 110;
-  const top = taken.length > 0 ? Math.min(...taken.map((box) => box.y)) : 0;
-  const lane = { ...page, blocks: page.blocks.filter((block) => fresh.has(block.name)).map(({ position: _old, ...block }) => block) };
-  const outside = wiresOf(lane).filter((wire) => !fresh.has(wire.from));
-  const places = placesFor(commands.disconnect(lane, outside.toReversed()), guessHeight);
-  return commands.moveBlocks(page, new Map([...places].map(([name, [x, y]]) => [name, [right + x, top + y]])));
-}
-
-/** Give new blocks a place before the blocks that read them. */
-function placeBefore(page: Page, names: readonly string[]): Page {
-  const taken = boxes();
-  const places = new Map<string, Point>();
-  for (const name of names.filter((one) => !findBlock(page, one)?.position)) {
-    const reader = wiresOf(page).find((wire) => wire.from === name)?.to;
-    const target = taken.find((box) => box.name === reader);
-    const height = guessHeight(findBlock(page, name));
-    const wanted: Point = target ? [target.x - 300, target.y + target.height / 2] : middle();
-    const place = freePlace(taken, wanted, 230, height);
-    places.set(name, place);
-    taken.push({ name, x: place[0], y: place[1], width: 230, height });
-  }
-  return commands.moveBlocks(page, places);
-}
-
-/** How tall a block will be that is not drawn yet. */
-export function guessHeight(block: Block | undefined): number {
-  const op = block?.op === undefined ? undefined : studio().catalogue.get(block.op);
-  return 110 + 27 * ((op?.inputs.length ?? 1) + (op?.outputs.length ?? 1)) + 12 * (op?.attrs.length ?? 0);
 }
 
 /** Make a page of its own from the selection, with a block in its place that stands for it. */
@@ -319,6 +272,8 @@ export async function unfold(): Promise<void> {
   if (!tab) return;
   const folded = shownPage(tab).blocks.filter((block) => tab.selection.has(block.name) && block.page !== undefined);
   if (folded.length === 0) return;
-  const made = await serverEdit(word("action.unfold"), folded.map((block) => ({ do: "inline", block: block.name })), { arrange: placeNew });
-  if (made) select(made);
+  const made = await serverEdit(word("action.unfold"), folded.map((block) => ({ do: "inline", block: block.name })), { arrange: placeBelow });
+  if (!made) return;
+  select(made);
+  reveal(made);
 }

@@ -4,9 +4,11 @@
 import { api, ApiError, type StoredPage } from "../core/api";
 import { findBlock } from "../core/document";
 import { start } from "../core/history";
+import type { Point } from "../core/commands";
 import type { Page } from "../core/model";
-import { withoutHead } from "./edits";
-import { activeTab, recordDocument, say, shownPage, studio, update, updateTab, type Tab } from "./store";
+import type { PinPlace } from "../core/pins";
+import { connectPins, pasteBlocks, withoutHead } from "./edits";
+import { activeTab, recordDocument, say, shownPage, studio, update, updateTab, useStudio, type Tab } from "./store";
 import { refreshRuns } from "./runs";
 import { savingNow } from "./sync";
 import { word } from "./words";
@@ -30,6 +32,7 @@ function tabOf(stored: StoredPage): Tab {
     draft: "saved",
     recovery: stored.draft ? { document: withoutHead(stored.draft.document), savedAt: stored.draft.saved_at } : null,
     conflict: null,
+    feeds: {},
     checks: null,
     comparison: null,
   };
@@ -69,6 +72,32 @@ export async function openPage(id: string): Promise<void> {
   if (page) show(page);
 }
 
+const TABS_KEY = "voxgrad.tabs";
+
+/** Open the pages again that were open before a reload; the address says which of them is in front. */
+export async function reopenTabs(): Promise<void> {
+  const ids = JSON.parse(sessionStorage.getItem(TABS_KEY) ?? "[]") as string[];
+  useStudio.subscribe((state, before) => {
+    if (state.order !== before.order) sessionStorage.setItem(TABS_KEY, JSON.stringify(state.order));
+  });
+  const pages = await Promise.all(ids.map((id) => api.page(id).catch(() => null)));
+  const found = pages.filter((page) => page !== null);
+  if (found.length === 0) return;
+  update((state) => ({
+    tabs: { ...Object.fromEntries(found.map((page) => [page.id, tabOf(page)])), ...state.tabs },
+    order: [...new Set([...found.map((page) => page.id), ...state.order])],
+  }));
+}
+
+/** Show the page that the address names: at the start, and when somebody goes back. */
+export function followAddress(): void {
+  const id = /^#\/page\/(.+)$/.exec(location.hash)?.[1];
+  const wanted = id === undefined ? null : decodeURIComponent(id);
+  if (wanted === studio().active) return;
+  if (wanted === null) activate(null);
+  else void openPage(wanted);
+}
+
 export async function openCard(id: string): Promise<void> {
   const page = await attempt(() => api.openCard(id));
   if (page) show(page);
@@ -82,6 +111,7 @@ export async function newPage(document?: Page): Promise<void> {
 export function activate(id: string | null): void {
   update({ active: id, trace: null, viewer: null, wiring: null, quickAdd: null });
   location.hash = id === null ? "#/" : `#/page/${id}`;
+  if (id !== null) void refreshRuns(id, true);
 }
 
 export function closeTab(id: string): void {
@@ -157,6 +187,29 @@ export async function openFiles(files: readonly File[]): Promise<void> {
   say(word("notice.imported", { name: first.name }));
   const lines = imported.report.map((text) => ({ time: Date.now(), level: "info" as const, text }));
   update((state) => ({ log: [...state.log, ...lines], ...(lines.length > 0 ? { bottomTab: "log" as const } : {}) }));
+}
+
+const VOLUME = /\.(npy|npz|nii|nii\.gz|tiff?|h5|hdf5|dcm)$/i;
+
+/** Volumes that are dropped on a page become blocks there, several at once; on a pin, wired to it. True where they do. */
+export function dropsBlocks(transfer: DataTransfer): boolean {
+  const folders = [...transfer.items].some((item) => item.webkitGetAsEntry()?.isDirectory);
+  const files = [...transfer.files];
+  return activeTab() !== null && !folders && files.length > 0 && files.every((file) => VOLUME.test(file.name));
+}
+
+export async function dropBlocks(files: readonly File[], at: Point, pin: PinPlace | null): Promise<void> {
+  const names: string[] = [];
+  for (const [index, file] of files.entries()) {
+    const made = await attempt(() => api.importBlocks(file.name, file));
+    if (!made) continue;
+    const blocks = made.document.blocks.map((block) => ({ ...block, position: [at[0], at[1] + 240 * index] as const }));
+    const added = await pasteBlocks({ blocks });
+    names.push(...(added ?? []));
+    made.report.forEach((text) => say(text));
+  }
+  const [only] = names;
+  if (pin && names.length === 1 && only !== undefined) connectPins({ block: only, pin: "output", side: "output" }, pin);
 }
 
 /** Open what was dropped; a folder, such as a Zarr store, comes with all of its files under their paths. */

@@ -5,9 +5,11 @@ import type { ActionId } from "../core/actions";
 import { api, type EngineName, type ExportFormat } from "../core/api";
 import { align, distribute, type Edge } from "../core/arrange";
 import { moveBlocks } from "../core/commands";
+import { findBlock } from "../core/document";
 import type { PinPlace } from "../core/pins";
 import { tidy } from "../editor/tidy";
 import * as edits from "./edits";
+import { boxes, keepByHand } from "./layout";
 import { activate, attempt, enterBlock, goUp, newPage, savePage } from "./pages";
 import { checkGradients, compareEngines, isRunning, runPage, stopRun } from "./runs";
 import { activeTab, flow, prefixOf, say, setSettings, shownPage, studio, update, updateTab, type ViewerTab } from "./store";
@@ -16,12 +18,14 @@ import { word } from "./words";
 
 function alignTo(edge: Edge): void {
   const tab = activeTab();
-  if (tab && tab.selection.size > 1) edits.editPage(word("action.alignLeft"), (page) => moveBlocks(page, align(edits.boxes(tab.selection), edge)));
+  if (tab && tab.selection.size > 1) edits.editPage(word("action.alignLeft"), (page) => moveBlocks(page, align(boxes(tab.selection), edge)));
+  keepByHand();
 }
 
 function spread(axis: "x" | "y"): void {
   const tab = activeTab();
-  if (tab && tab.selection.size > 2) edits.editPage(word("action.distributeX"), (page) => moveBlocks(page, distribute(edits.boxes(tab.selection), axis)));
+  if (tab && tab.selection.size > 2) edits.editPage(word("action.distributeX"), (page) => moveBlocks(page, distribute(boxes(tab.selection), axis)));
+  keepByHand();
 }
 
 export function firstSelected(): string | null {
@@ -33,6 +37,19 @@ export function openViewer(block: string, output = "", tab: ViewerTab = studio()
   update({ viewer: { block, output, tab, against: "" } });
   // The viewer takes its place from the canvas; the block it shows stays in sight.
   window.setTimeout(() => goToBlock(block), 80);
+}
+
+/** Open a block: the page that it stands for, its values, or what can be typed there. */
+export function openBlock(name: string): void {
+  const tab = activeTab();
+  const block = tab && findBlock(shownPage(tab), name);
+  if (!tab || !block) return;
+  if (block.page !== undefined) return enterBlock(name);
+  edits.select([name]);
+  if ((tab.results[prefixOf(tab) + name]?.outputs.length ?? 0) > 0) return openViewer(name);
+  setSettings({ right: true });
+  update({ viewer: null });
+  window.setTimeout(() => document.querySelector<HTMLElement>(".inspector .attr-field :is(input, select, textarea)")?.focus(), 60);
 }
 
 function toggleViewer(): void {
@@ -74,7 +91,7 @@ let lastProblem = -1;
 
 function nextProblem(): void {
   const tab = activeTab();
-  const problems = tab?.analysis?.problems ?? [];
+  const problems = [...(tab?.analysis?.problems ?? []), ...(tab?.analysis?.warnings ?? [])];
   if (!tab || problems.length === 0) return;
   lastProblem = (lastProblem + 1) % problems.length;
   const problem = problems[lastProblem]!;
@@ -145,6 +162,7 @@ export function openFileDialog(): void {
 const DO: { readonly [id in ActionId]: () => unknown } = {
   add: () => openQuickAdd(null),
   commands: () => update({ dialog: "commands" }),
+  find: () => update({ dialog: "commands" }),
   run: () => runPage(),
   "run-to": () => runTo(),
   step: () => runPage({ keep: true }),
@@ -175,7 +193,7 @@ const DO: { readonly [id in ActionId]: () => unknown } = {
   unfold: () => edits.unfold(),
   open: () => {
     const name = firstSelected();
-    if (name !== null) enterBlock(name);
+    if (name !== null) openBlock(name);
   },
   up: () => goUp(),
   "align-left": () => alignTo("left"),

@@ -2,6 +2,7 @@
 /** Running pages, and what is asked about results. */
 
 import { api, ApiError, type BlockRun, type EngineName, type Fault, type Run } from "../core/api";
+import { feedsOf } from "./feeds";
 import { activeTab, prefixOf, say, shownPage, studio, update, updateTab } from "./store";
 import { word } from "./words";
 
@@ -33,6 +34,7 @@ export async function runPage(options: RunOptions = {}): Promise<void> {
       document,
       engine,
       session: options.keep ? "keep" : "new",
+      feeds: feedsOf(tab),
       ...(options.to === undefined ? {} : { to: options.to }),
       ...(options.cycles === undefined ? {} : { cycles: options.cycles }),
     });
@@ -185,7 +187,7 @@ export async function checkGradients(): Promise<void> {
 
 async function runOn(engine: EngineName): Promise<Run> {
   const tab = activeTab()!;
-  const { run_id } = await api.run({ page_id: tab.id, document: tab.history.now, engine, session: "new" });
+  const { run_id } = await api.run({ page_id: tab.id, document: tab.history.now, engine, session: "new", feeds: feedsOf(tab) });
   for (;;) {
     const run = await api.runDetails(run_id);
     if (run.state === "done" || run.state === "failed" || run.state === "cancelled") return run;
@@ -211,6 +213,11 @@ export async function compareEngines(left: EngineName, right: EngineName): Promi
   void refreshRuns(tab.id);
 }
 
+/** The time that a block took to compute; a result that was kept took none. */
+function timeOf(block: BlockRun | undefined): number | "cached" | null {
+  return block?.state === "cached" ? "cached" : (block?.seconds ?? null);
+}
+
 export async function compareRuns(id: string, first: Run, second: Run, left: string, right: string): Promise<void> {
   const theirs = latest(second.blocks);
   const rows = await Promise.all(
@@ -221,7 +228,7 @@ export async function compareRuns(id: string, first: Run, second: Run, left: str
         const base = {
           block: block.block,
           output: output.name,
-          seconds: [block.seconds ?? null, other?.seconds ?? null] as const,
+          seconds: [timeOf(block), timeOf(other)] as const,
           hashes: [output.hash, match?.hash ?? null] as const,
         };
         if (!output.hash || !match?.hash) return { ...base, comparison: null, message: other?.error?.message ?? "" };

@@ -7,7 +7,7 @@ import type { BlockRun, CheckRow, Comparison, Engine, EngineName, Run, TraceWind
 import type { Point } from "../core/commands";
 import { pageAt, type Catalogue } from "../core/document";
 import { record, type History } from "../core/history";
-import type { Analysis, Op, Page, PagePath } from "../core/model";
+import type { Analysis, Json, Op, Page, PagePath } from "../core/model";
 import type { PinPlace } from "../core/pins";
 import type { Language } from "../core/words";
 
@@ -49,6 +49,8 @@ export interface Tab {
   readonly draft: "saved" | "draft" | "unsaved";
   readonly recovery: { readonly document: Page; readonly savedAt: number } | null;
   readonly conflict: number | null;
+  /** Values of placeholders for runs. */
+  readonly feeds: { readonly [block: string]: Json };
   readonly checks: { readonly busy: boolean; readonly rows: readonly CheckRow[] } | null;
   readonly comparison: EngineComparison | null;
 }
@@ -62,7 +64,7 @@ export interface EngineComparison {
     readonly output: string;
     readonly comparison: Comparison | null;
     readonly message: string;
-    readonly seconds: readonly [number | null, number | null];
+    readonly seconds: readonly [number | "cached" | null, number | "cached" | null];
     readonly hashes: readonly [string | null, string | null];
   }[];
 }
@@ -126,6 +128,8 @@ export interface Studio {
   readonly bottomTab: BottomTab;
   readonly leftTab: "blocks" | "pages" | "outline";
   readonly quickAdd: QuickAdd | null;
+  /** The menu of a block or of the page, where the pointer asked for it. */
+  readonly menu: { readonly at: Point; readonly on: "block" | "page" } | null;
   readonly dialog: "commands" | "help" | "files" | null;
   readonly renaming: string | null;
   readonly wiring: Wiring | null;
@@ -172,6 +176,7 @@ export const useStudio = create<Studio>(() => ({
   bottomTab: "problems",
   leftTab: "blocks",
   quickAdd: null,
+  menu: null,
   dialog: null,
   renaming: null,
   wiring: null,

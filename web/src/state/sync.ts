@@ -140,6 +140,8 @@ function onRun(event: ServerEvent & { type: "run" }): void {
     run: now.run && { ...now.run, state: event.state, seconds: event.seconds ?? now.run.seconds, message },
   }));
   if (event.state === "failed") say(message || word("run.failed"), "error");
+  const look = tab.analysis?.warnings.length ?? 0;
+  if (event.state === "done" && look > 0) say(word("run.doneLook", { count: look }));
   if (event.state === "cancelled") say(word("run.cancelled"));
   if (event.state === "done" || event.state === "failed" || event.state === "cancelled") void refreshRuns(tab.id);
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays in text: nested initialisers `{{1,2},{3,4}}` and flat arrays with a shape beside them."""
+"""Arrays in text: nested initialisers `{{1,2},{3,4}}`, rows as a spreadsheet has them, `range(32)`; flat arrays with a
+shape beside them."""
 
 from __future__ import annotations
 
@@ -25,6 +26,9 @@ _REAL = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _COMPLEX = re.compile(rf"(?P<real>[+-]?{_REAL}(?=[+-]))?(?P<imaginary>[+-]?{_REAL})j(?![0-9A-Za-z_.])")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _BARE = re.compile(r"[^\s,;{}\[\]\"](?:[^,;{}\[\]\"]*[^\s,;{}\[\]\"])?")
+_RANGE = re.compile(r"range\s*\(([^()]*)\)")
+_BETWEEN = re.compile(r"[ ]*(?:[,;\t]|\r?\n)?[ \r]*\n?[ ]*")
+MAX_COUNTED = 2**20
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", '"': '"', "\\": "\\"}
 
 
@@ -38,13 +42,19 @@ class _Leaf:
 
 
 def parse_value(text: str, dtype: DType | None = None, argument: str = "value", op: str = "text") -> Array:
-    """A scalar or a nested list. Without `dtype` the way the elements are written decides: quotes make strings, true
-    and false bool, `j` complex128, the suffix `f` float32, a point or an exponent float64, and the rest int32."""
+    """A scalar, a nested list, `1,2,3` or `1;2;3` for a vector, lines of such rows (or of cells between tabs, as a
+    spreadsheet copies them) for a matrix, or `range(32)`, `range(1, 33)`, `range(0, 1, 0.25)`.
+
+    Without `dtype` the way the elements are written decides: quotes make strings, true and false bool, `j` complex128,
+    the suffix `f` float32, a point or an exponent float64, and the rest int32."""
     reader = Reader(text, argument, op)
     reader.skip()
     if dtype == dtypes.STRING and reader.char not in ("{", "[", '"'):
         return _strings([text.strip()]).reshape(())
-    shape, leaves = _read_nested(reader, dtype)
+    counted = reader.match(_RANGE)
+    if counted is not None:
+        return _counted(reader, counted, dtype)
+    shape, leaves = _read_nested(reader, dtype) if reader.char in ("{", "[") else _read_rows(reader, dtype)
     _check_end(reader)
     if dtype is None and not leaves:
         reader.fail("hold an element, or come with a type", at=0)
@@ -81,6 +91,54 @@ def _read_row(reader: Reader, dtype: DType) -> list[_Leaf]:
             reader.fail("separate elements by ;")
         reader.skip()
     return leaves
+
+
+def _read_rows(reader: Reader, dtype: DType | None) -> tuple[tuple[int, ...], list[_Leaf]]:
+    """Elements without braces: one is a scalar, a row of them a vector, several lines a matrix."""
+    rows: list[list[_Leaf]] = [[]]
+    starts, separated = [reader.at], False
+    while True:
+        if not rows[-1]:
+            starts[-1] = reader.at
+        rows[-1].append(_read_leaf(reader, dtype))
+        between = reader.match(_BETWEEN)
+        separated = separated or (between is not None and between[0].strip(" ") != "")
+        if between is None or reader.done:
+            break
+        if "\n" in between[0]:
+            rows.append([])
+            starts.append(reader.at)
+        elif not between[0].strip(" "):
+            reader.fail("separate elements by a comma, a semicolon, a tab or a line", at=between.start())
+    width = len(rows[0])
+    for row, at in zip(rows, starts, strict=True):
+        if len(row) != width:
+            reader.fail(f"have rows of equal length, {width} here", f"This row has {len(row)}.", at=at)
+    leaves = [leaf for row in rows for leaf in row]
+    if len(rows) > 1:
+        return (len(rows), width), leaves
+    return ((width,) if separated else ()), leaves
+
+
+def _counted(reader: Reader, found: re.Match[str], dtype: DType | None) -> Array:
+    """`range(stop)`, `range(start, stop)` or `range(start, stop, step)`, as Python counts; parts may be fractions."""
+    parts = [part.strip() for part in found[1].split(",")]
+    numbers = [NUMBER.fullmatch(part) for part in parts]
+    if not 1 <= len(parts) <= 3 or not all(numbers):
+        reader.fail("be range(stop), range(start, stop) or range(start, stop, step), of numbers", at=found.start())
+    reader.end("the value")
+    start, stop, step = (0.0, float(parts[0]), 1.0) if len(parts) == 1 else (*map(float, parts), 1.0)[:3]
+    count = math.ceil((stop - start) / step) if step and math.isfinite((stop - start) / step) else -1
+    if not 0 <= count <= MAX_COUNTED:
+        reader.fail(f"count from 0 to {MAX_COUNTED:,} elements", at=found.start())
+    whole = all("." not in part and "e" not in part.lower() for part in parts)
+    values = start + step * np.arange(count)
+    kind = dtype or (dtypes.INT32 if whole else dtypes.FLOAT64)
+    if kind.kind in ("int", "uint") and not whole:
+        reader.fail(f"count in whole numbers, {kind}", at=found.start())
+    if kind.kind not in ("int", "uint", "float", "complex"):
+        reader.fail(f"not count where {kind} is wanted", at=found.start())
+    return values.astype(numpy_type(kind))
 
 
 def _read_nested(reader: Reader, dtype: DType | None) -> tuple[tuple[int, ...], list[_Leaf]]:
