@@ -57,7 +57,13 @@ CODES: dict[str, str] = {
     "VG070": "A file format whose library is not installed.",
     "VG071": "Worker processes that died too often.",
     "VG072": "A block that needs a whole volume at once, on a page that runs chunk by chunk.",
-    "VG080": "A warning: what is allowed and most likely not meant, as a pool's gradient with another pool's output.",
+    "VG073": "A disk that is full.",
+    "VG074": "An output that another run is writing.",
+    "VG075": "A record of a chunked run that is damaged.",
+    "VG080": "A warning: a gradient that is not the one of the pool or convolution on the page that it belongs to.",
+    "VG081": "A warning: a gradient that is zero everywhere, and why.",
+    "VG082": "A warning: a constant that holds NaN or an infinity.",
+    "VG083": "A warning: a block whose results nobody uses.",
 }
 """Every code with its meaning; the documentation has a page made from this table."""
 

@@ -190,6 +190,11 @@ def calls() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
         "PreventGradient": ({"input": two}, {}), "TopK": ({"input": two}, {"k": 1}),
         "Merge": ({"inputs": [two, two]}, {}), "NextIteration": ({"data": two}, {}),
         "LoopCond": ({"input": np.array(True)}, {}), "CheckNumerics": ({"tensor": two}, {"message": "no"}),
+        "ParallelConcat": ({"values": [two[None], two[None]]}, {"shape": [2, 2]}),
+        **{f"Encode{name}": ({"image": np.full((2, 3, 1), 7, np.uint8)}, {}) for name in ("Png", "Jpeg")},
+        "MaxPoolGradGradWithArgmax": (
+            {"input": np.ones((1, 1, 2, 1)), "grad": np.ones((1, 1, 2, 1)), "argmax": np.ones((1, 1, 1, 1), np.int64)},
+            {"ksize": [1, 1, 2, 1], "strides": [1, 1, 2, 1], "padding": "VALID"}),
         "DecodeCSV": ({"records": np.array([b"1,2"], object), "record_defaults": [two[:1], two[:1]]}, {}),
     }  # fmt: skip
     return made

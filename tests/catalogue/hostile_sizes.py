@@ -47,6 +47,9 @@ _MAKERS: dict[str, tuple[str, dict[str, Any]]] = {
     "Queue": ("FIFOQueueV2", {"component_types": ["float32"]}),
     "TensorArray": ("TensorArrayV3", {"dtype": "float32"}),
     "Reader": ("WholeFileReaderV2", {}),
+    "Resource": ("VarHandleOp", {"dtype": "float32", "shape": None}),
+    "AssignVariableOp": ("VarHandleOp", {"dtype": "float32", "shape": None}),
+    "ReadVariableOp": ("VarHandleOp", {"dtype": "float32", "shape": None}),
 }
 
 

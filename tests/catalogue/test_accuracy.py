@@ -40,6 +40,8 @@ def incomplete(a: Any, b: Any, x: Any) -> Any:
         ("Erfc", {"x": FAR}, "erfc", (1, 64)),
         ("Digamma", {"x": POLES}, "digamma", (1, 256)),
         ("Igamma", {"a": CHANCE.uniform(0.01, 1, 60), "x": CHANCE.uniform(0.9, 2.2, 60)}, lower, (1, 8)),
+        ("Igamma", {"a": 10.0 ** CHANCE.uniform(-5, -1, 60), "x": 10.0 ** CHANCE.uniform(-4, 0, 60)}, lower, (1, 4)),
+        ("Zeta", {"x": np.array([1019.76, 2000.0, 1e4]), "q": np.array([1.3386, 1.01, 1.0001])}, "zeta", (1, 4)),
         ("Igammac", {"a": FIRST, "x": SECOND}, upper, (1, 144)),
         ("Betainc", {"a": FIRST, "b": SECOND, "x": SHARE}, incomplete, (1, 64)),
     ],

@@ -78,6 +78,8 @@ def _default(attr: dict[str, Any]) -> Any:
     kind, is_list = attr["type"], attr["type"].startswith("list")
     if is_list:
         listed = value.get("list", {})
+        if "f" in listed:
+            return tuple(float(one) for one in listed["f"])
         return tuple(int(one) for one in listed["i"]) if "i" in listed else ()
     if kind == "shape":
         return None if value["shape"].get("unknownRank") else ()
@@ -99,7 +101,7 @@ def test_attributes(name: str) -> None:
         assert attr.required == ("defaultValue" not in theirs), attr.name
         if not attr.required:
             wanted = _default(theirs)
-            assert attr.default == (pytest.approx(wanted, rel=1e-6) if attr.kind == "float" else wanted), attr.name
+            assert attr.default == (pytest.approx(wanted, rel=1e-6) if "float" in attr.kind else wanted), attr.name
         listed = theirs.get("allowedValues", {}).get("list", {})
         if "s" in listed:
             texts = {base64.b64decode(one).decode() for one in listed["s"]}

@@ -16,10 +16,13 @@ from voxgrad.catalog.registry import OPS, ORDINARY
 WITHOUT_NUMBERS = {
     "AssignAdd", "Print", "PreventGradient", "PlaceholderWithDefault", "StopGradient", "CheckNumerics", "NextIteration",
     "LoopCond", "Switch", "Merge", "Round", "Rint", "Ceil", "Floor", "FloorDiv", "TruncateDiv", "Sign", "Conj", "Real",
-    "Imag", "Complex", "ComplexAbs", "Angle", "SparseReorder",
+    "Imag", "Complex", "ComplexAbs", "Angle", "SparseReorder", "SparseAdd", "SparseSlice", "SparseFillEmptyRows",
     "ConjugateTranspose", "IdentityN", "Cast", "FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3",
     "TensorArrayWriteV3", "TensorArrayReadV3", "TensorArrayGatherV3", "TensorArrayScatterV3", "TensorArrayConcatV3",
-    "TensorArraySplitV3",
+    "TensorArraySplitV3", "HSVToRGB", "DrawBoundingBoxes", "ExtractGlimpse", "NonMaxSuppression",
+    "SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2", "QuantizeAndDequantizeV2", "EditDistance",
+    "ScalarSummary", "HistogramSummary", "MergeSummary", "TensorSummary",
+    *(f"FakeQuantWithMinMax{name}{grad}" for name in ("Args", "Vars", "VarsPerChannel") for grad in ("", "Gradient")),
 }  # fmt: skip
 """Gradients that pass a value on, stop it, are flat, are of complex numbers, or need a session: tested elsewhere."""
 
@@ -31,6 +34,8 @@ _TAPS, _DEEP = ramp("float64", 2, 3, 2, 3, scale=0.2), ramp("float64", 2, 3, 2, 
 _SIZES = np.array([1, 4, 5, 2], np.int32)
 _POOLED = ramp("float64", 1, 2, 4, 2, scale=0.2)
 _MAXIMA = np.lib.stride_tricks.sliding_window_view(_IMAGE, (2, 2), axis=(1, 2))[:, ::2].max(axis=(-1, -2))
+_GRADS = ramp("float32", 1, 3, 2, 2, scale=0.25)
+_CELLS = np.array([[0, 1], [1, 2], [2, 0]])
 _ZEROS, _THREE = ramp("float64", 5, 2), np.array(3, np.int32)
 _ZEROS[1, 0] = _ZEROS[0, 1] = _ZEROS[2, 1] = 0
 
@@ -96,6 +101,24 @@ EXTRA = (
                                                  ("input", "out_backprop")),
     Case("PadV2", {"input": SMALL, "paddings": np.array([[1, 0], [0, 2]], np.int32), "constant_values": np.array(1.5)},
          gradient=("input", "constant_values")),
+    *(Case(f"Resize{name}Grad", {"grads": _GRADS, "original_image": ramp("float32", 1, 5, 4, 2)}, {}, ("grads",))
+      for name in ("Bilinear", "Bicubic")),
+    Case("ResizeNearestNeighborGrad", {"grads": _GRADS, "size": np.array([5, 4], np.int32)}, {}, ("grads",)),
+    Case("CropAndResizeGradImage", {"grads": _GRADS, "boxes": np.array([[0.1, 0.2, 0.8, 0.7]], np.float32), "box_ind":
+         np.zeros(1, np.int32), "image_size": np.array([1, 5, 4, 2], np.int32)}, {"T": "float32"}, ("grads",)),
+    *(Case(op, {"input": _IMAGE, "grad": _IMAGE[:, ::-1].copy() if "GradGrad" in op else _POOLED, "argmax":
+                np.argmax(np.lib.stride_tricks.sliding_window_view(_IMAGE, (2, 2), axis=(1, 2))[:, ::2].reshape(
+                    1, 2, 4, 2, 4), axis=-1)}, _POOL, ("grad",))
+      for op in ("MaxPoolGradWithArgmax", "MaxPoolGradGradWithArgmax")),
+    Case("SparseAddGrad", {"backprop_val_grad": SMALL[0], "a_indices": _CELLS[[0, 2]], "b_indices": _CELLS[:2],
+                           "sum_indices": _CELLS}, gradient=("backprop_val_grad",)),
+    Case("SparseSliceGrad", {"backprop_val_grad": SMALL[0, :2], "input_indices": _CELLS,
+                             "input_start": np.array([1, 0]), "output_indices": _CELLS[1:] - [1, 0]},
+         gradient=("backprop_val_grad",)),
+    Case("SparseFillEmptyRowsGrad", {"reverse_index_map": np.array([0, 2]), "grad_values": SMALL[0]},
+         gradient=("grad_values",)),
+    Case("SparseDenseCwiseAdd", {"sp_indices": _CELLS, "sp_values": SMALL[0], "sp_shape": np.array([3, 3]),
+                                 "dense": SMALL[:1]}, gradient=("sp_values", "dense")),
     Case("TensorScatterUpdate", {"tensor": SMALL, "indices": np.array([[1]], np.int32), "updates": SMALL[:1]},
          gradient=("tensor", "updates")),
 )  # fmt: skip
@@ -176,13 +199,22 @@ def test_gradients_can_be_differentiated_again() -> None:
         "ListDiff",
     }
     without = {name for name in build.used if OPS[name].gradient is None} - flat
-    assert without == {"LRNGrad", "IgammaGradA"}
+    assert without == {
+        "LRNGrad",
+        "IgammaGradA",
+        "CropAndResizeGradBoxes",
+        "Dilation2DBackpropInput",
+        "Dilation2DBackpropFilter",
+        "FractionalAvgPoolGrad",
+        "FractionalMaxPoolGrad",
+    }
 
 
 @grouped("op", _cases(), by=lambda op: OPS[op].group)
 def test_against_differences(op: str) -> None:
-    # FusedBatchNorm and LRN know float32 only: a wide step against its roundings.
-    single = op.startswith("FusedBatchNorm") or op == "LRN"
+    # FusedBatchNorm, LRN, SparseMatMul and images know float32 only: a wide step against its roundings.
+    kernels = ("resampling", "image.crop", "matrix.sparse_matmul")
+    single = op.startswith("FusedBatchNorm") or op == "LRN" or OPS[op].kernel.startswith(kernels)
     step, limit = (0.02, 1e-2) if single else (1e-4, 2e-7)
     smooth = points = 0
     for case in _cases()[op]:
@@ -217,6 +249,27 @@ def test_the_gradient_of_an_angle() -> None:
     case = Case("Angle", {"input": x}, {"Tout": "float64"}, ("input",))
     numeric = _slopes(lambda z: float(np.sum(np.angle(z) * weights(z.shape, np.float64))), x)
     np.testing.assert_allclose(gradients(case)["input"], numeric, atol=1e-8)
+
+
+_ROWS = np.array([[0, 1], [2, 0]])
+_SPARSE: dict[str, list[Any]] = {
+    "SparseAdd": [_CELLS, SMALL[0], np.array([3, 4]), _ROWS, SMALL[1, :2], np.array([3, 4]), np.array(0.0)],
+    "SparseSlice": [_CELLS, SMALL[0], np.array([3, 4]), np.array([1, 0]), np.array([2, 3])],
+    "SparseFillEmptyRows": [_ROWS, SMALL[0, :2], np.array([4, 2]), np.array(0.5)],
+}
+
+
+@grouped("name", _SPARSE)
+def test_gradients_of_sparse_values(name: str) -> None:
+    """The values that come out are sums of those that go in: with weights both sides are the same number."""
+    op, inputs = OPS[name], _SPARSE[name]
+    made = node(op, inputs, {})
+    dy = weights(made.outputs[1].shape, np.float64)
+    assert op.gradient is not None
+    found = op.gradient(Builder(), made, [None, dy, *[None] * (len(made.outputs) - 2)])
+    back = sum(np.sum(dx * x) for dx, x in zip(found, inputs, strict=True) if dx is not None)
+    np.testing.assert_allclose(back, np.sum(dy * made.outputs[1]), rtol=1e-14)
+    assert sum(np.size(dx) for dx in found if dx is not None) == {"SparseAdd": 5}.get(name, 3)
 
 
 def test_the_gradient_of_reordered_values() -> None:

@@ -25,6 +25,8 @@ TYPES = (np.float16, np.float64, np.int8, np.int64, np.uint8, bool, np.complex64
 
 def _spoiled_array(pick: random.Random, array: Any) -> Any:
     kind = pick.randrange(8)
+    if array is None:
+        return None  # spoiled before
     if kind == 0:
         return array[None]
     if kind == 1:

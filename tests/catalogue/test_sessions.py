@@ -53,13 +53,15 @@ def number(value: int, dtype: Any = np.int32) -> Any:
 def test_steps_change_variables_as_tensorflow(case: RecordedStep) -> None:
     run, step = Session(), case.step
     refs = {}
+    by_handle = step.op.startswith("Resource")
     for name, value in step.variables.items():
-        refs[name] = run("VariableV2", block=name, shape=list(value.shape), dtype=value.dtype)
-        run("Assign", refs[name], value)
+        make, give = ("VarHandleOp", "AssignVariableOp") if by_handle else ("VariableV2", "Assign")
+        refs[name] = run(make, block=name, shape=list(value.shape), dtype=value.dtype)
+        run(give, refs[name], value)
     inputs = [refs.get(item.name, step.inputs.get(item.name)) for item in find(step.op).inputs]
     for after in case.after:
         out = value_of(run(step.op, *inputs, **step.attrs))
-        held = {**{name: ref.value for name, ref in refs.items()}, "out": out}
+        held = {name: ref.value for name, ref in refs.items()} | ({} if by_handle else {"out": out})
         for name, wanted in after.items():
             # Up to ten roundings in a step, and two steps.
             assert distance(held[name], wanted, "AddV2") <= 16, f"{name}\n{held[name]}\n{wanted}"
@@ -424,3 +426,98 @@ def test_a_whole_file_is_finished_with_its_record(tmp_path: Path) -> None:
     run("ReaderReadV2", reader, queue)
     assert run("ReaderNumWorkUnitsCompletedV2", reader) == 1
     assert run("MatchingFiles", text(b"a", b"?")).tolist() == [b"a", b"a"]
+
+
+def test_stages_and_maps_hold_entries_between_runs() -> None:
+    run, shared = Session(), {"shared_name": "s"}
+    typed = {"dtypes": ["int32", "string"], **shared}
+    for value in (1, 2):
+        run("Stage", [number(value), one(b"a")], block=f"put{value}", capacity=2, **shared)
+    with pytest.raises(OutOfRangeError, match="full"):
+        run("Stage", [number(3), one(b"a")], capacity=2, **shared)
+    assert run("StageSize", **typed) == 2 and run("StagePeek", number(1), **typed)[0] == 2
+    assert run("Unstage", **typed)[0] == 1
+    with pytest.raises(InvalidArgumentError, match="dtypes"):
+        run("Unstage", dtypes=["float32", "string"], **shared)
+    run("StageClear", **typed)
+    with pytest.raises(OutOfRangeError):
+        run("Unstage", **typed)
+    for kind in ("Map", "OrderedMap"):
+        both = np.array([0, 1], np.int32)
+        run(f"{kind}Stage", number(7, np.int64), both[1:], [one(b"late")], **typed)
+        assert (run(f"{kind}Size", **typed), run(f"{kind}IncompleteSize", **typed)) == (0, 1)
+        run(f"{kind}Stage", number(7, np.int64), both[:1], [number(5)], **typed)
+        run(f"{kind}Stage", number(3, np.int64), both, [number(6), one(b"b")], **typed)
+        assert run(f"{kind}Peek", number(7, np.int64), both[1:], dtypes=["string"], **shared)[0].item() == b"late"
+        key, parts = run(f"{kind}UnstageNoKey", both, **typed)
+        assert key == 3 and parts[0] == 6
+        assert run(f"{kind}Unstage", number(7, np.int64), both[:1], dtypes=["int32"], **shared)[0] == 5
+        with pytest.raises(InvalidArgumentError, match="indices"):
+            run(f"{kind}Peek", number(7, np.int64), both, **typed)
+        run(f"{kind}Clear", **typed)
+        with pytest.raises(OutOfRangeError):
+            run(f"{kind}Unstage", number(7, np.int64), both, **typed)
+
+
+def test_a_barrier_gives_complete_entries_in_the_order_of_their_keys() -> None:
+    run = Session()
+    barrier = run("Barrier", block="b", component_types=["int32", "string"], shapes=[[], []])
+    run("BarrierInsertMany", barrier, text(b"x", b"y"), np.array([1, 2], np.int32), component_index=0)
+    run("BarrierInsertMany", barrier, text(b"y"), text(b"why"), component_index=1)
+    assert run("BarrierReadySize", barrier) == 1 and run("BarrierIncompleteSize", barrier) == 1
+    run("BarrierInsertMany", barrier, text(b"x"), text(b"ex"), component_index=1)
+    with pytest.raises(OutOfRangeError):
+        run("BarrierTakeMany", barrier, number(3), component_types=["int32", "string"], allow_small_batch=True)
+    run("BarrierClose", barrier)
+    with pytest.raises(OutOfRangeError):
+        run("BarrierInsertMany", barrier, text(b"z"), text(b"new"), component_index=1)
+    taken = run("BarrierTakeMany", barrier, number(3), component_types=["int32", "string"], allow_small_batch=True)
+    assert taken[0].tolist() == [-(2**63)] * 2 and sorted(taken[1].tolist()) == [b"x", b"y"]
+    assert sorted(taken[2][0].tolist()) == [1, 2] and sorted(taken[2][1].tolist()) == [b"ex", b"why"]
+    with pytest.raises(VoxgradError, match="a Barrier"):
+        run("BarrierReadySize", run("ConditionalAccumulator", block="a", dtype="float32", shape=None))
+
+
+def test_accumulators_drop_what_is_old_and_give_means() -> None:
+    run = Session()
+    handle = run("ConditionalAccumulator", block="a", dtype="float32", shape=[2])
+    for value in (1, 3):
+        run("AccumulatorApplyGradient", handle, number(0, np.int64), np.full(2, value, np.float32))
+    with pytest.raises(OutOfRangeError):
+        run("AccumulatorTakeGradient", handle, number(3), dtype="float32")
+    assert run("AccumulatorTakeGradient", handle, number(2), dtype="float32").tolist() == [2, 2]
+    run("AccumulatorApplyGradient", handle, number(0, np.int64), np.zeros(2, np.float32))
+    assert run("AccumulatorNumAccumulated", handle) == 0
+    run("AccumulatorSetGlobalStep", handle, number(0, np.int64))
+    with pytest.raises(InvalidArgumentError, match="VG012"):
+        run("AccumulatorApplyGradient", handle, number(0, np.int64), np.zeros(3, np.float32))
+    rows = run("SparseConditionalAccumulator", block="r", dtype="float32", shape=[4, 1])
+    for places in ([0, 2], [2, 3]):
+        given = np.array(places), np.array([[1], [3]], np.float32), np.array([4, 1])
+        run("SparseAccumulatorApplyGradient", rows, number(0, np.int64), *given, has_known_shape=True)
+    taken = run("SparseAccumulatorTakeGradient", rows, number(2), dtype="float32")
+    assert [one.tolist() for one in taken] == [[0, 2, 3], [[1], [2], [3]], [4, 1]]
+
+
+def test_a_session_keeps_tensors_by_their_handles() -> None:
+    run = Session()
+    first, second = (run("GetSessionHandle", np.array([value])) for value in (1, 2))
+    assert run("GetSessionTensor", first, dtype="int64") == 1 and run("GetSessionTensor", second, dtype="int64") == 2
+    run("DeleteSessionTensor", first)
+    with pytest.raises(InvalidArgumentError, match="handle"):
+        run("GetSessionTensor", first, dtype="int64")
+    with pytest.raises(InvalidArgumentError, match="dtype"):
+        run("GetSessionTensor", second, dtype="int32")
+    assert run("GetSessionHandleV2", np.array([1])) is not None
+
+
+def test_kept_sparse_tensors_are_stacked_once() -> None:
+    run, shared = Session(), {"shared_name": "k"}
+    places, values = np.array([[0, 1], [2, 0]]), np.array([5.0, 6.0])
+    single = run("AddSparseToTensorsMap", places[:1, 1:], values[:1], np.array([3]), **shared)
+    rows = run("AddManySparseToTensorsMap", places, values, np.array([3, 2]), **shared)
+    assert single == 0 and rows.tolist() == [1, 3, 2]
+    taken = run("TakeManySparseFromTensorsMap", np.array([2, 0, 3]), dtype="float64", **shared)
+    assert [one.tolist() for one in taken] == [[[0, 0], [1, 1]], [6.0, 5.0], [3, 3]]
+    with pytest.raises(InvalidArgumentError, match="sparse_handles"):
+        run("TakeManySparseFromTensorsMap", np.array([2]), dtype="float64", **shared)

@@ -34,6 +34,7 @@ SCALE = {
     "Igammac": 1.0,
     "LRNGrad": 4.0, "IgammaGradA": 1.0, "FusedBatchNorm": 4.0, "FusedBatchNormV2": 4.0, "FusedBatchNormV3": 4.0,
     "FusedBatchNormGrad": 16.0, "FusedBatchNormGradV2": 16.0, "FusedBatchNormGradV3": 16.0,
+    "HSVToRGB": 1.0, "AdjustSaturation": 1.0,
     "Lgamma": 1.0, "Digamma": 4.0, "Cos": 1.0, "Sin": 1.0, "Tan": 1.0, "Acos": 1.0, "Asin": 1.0,
     "RandomStandardNormal": 4.0, "TruncatedNormal": 2.0,
     **{name: 1.0 for name, op in OPS.items() if op.group == "training"},  # what a step is taken off from

@@ -296,17 +296,25 @@ def _in_child(seed: int) -> int:
 
 
 def _await(child: int, seed: int) -> None:
-    """The end of a child; one that hangs is ended."""
-    end = time.monotonic() + 60
+    """The end of a child; one that hangs, which is to say computes nothing for a minute, is ended."""
+    used, end = 0, time.monotonic() + 60
     while time.monotonic() < end:
         pid, status = os.waitpid(child, os.WNOHANG)
         if pid:
             assert status == 0, f"the child of seed {seed} ended with {status}"
             return
+        if (now := _ticks(child)) > used:
+            used, end = now, time.monotonic() + 60
         time.sleep(0.002)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     raise AssertionError(f"the child of seed {seed} hangs")
+
+
+def _ticks(process: int) -> int:
+    """Processor time that a process has used, in ticks of the clock."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
 
 
 def kills(chance: random.Random, folder: Path) -> Counts:

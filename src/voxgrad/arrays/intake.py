@@ -108,8 +108,8 @@ def spec_at(op: Op, item: Input, value: Any) -> Any:
 
 
 def _spec(op: Op, item: Input, array: Any) -> Spec:
-    if item.type is dtypes.RESOURCE:
-        return Spec(dtypes.RESOURCE)
+    if item.type is dtypes.RESOURCE or (item.ref and item.type is dtypes.STRING):
+        return Spec(item.type)  # a handle: barriers and accumulators travel as TensorFlow's variables of texts
     spec = spec_of(array)
     few = item.host and spec.value is None and size_of(spec.shape or ()) <= FOLDED
     return Spec(spec.dtype, spec.shape, _elements(array)) if few and spec.dtype in op.allowed(item.type) else spec

@@ -9,13 +9,14 @@ from typing import Any
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.dims import all_known, differ, known
 from voxgrad.catalog.gradients import conj, nothing, of_unary
-from voxgrad.catalog.locality import elementwise, filled, repeated, reshaped, squeezed, transposed
+from voxgrad.catalog.locality import elementwise, filled, kept, repeated, reshaped, squeezed, transposed
 from voxgrad.catalog.model import Attr, Call, Input, Law, Node, Op, Output, Shape, Spec
 from voxgrad.catalog.shapes import (
     FOLDED,
     Infer,
     axis_in,
     broadcast_shapes,
+    check_same,
     elements,
     has_rank,
     length,
@@ -346,6 +347,47 @@ _DIAG_TYPES = {"T": (*dtypes.FLOATING, *dtypes.INDEX, *dtypes.COMPLEX)}
 _FILLED = (*dtypes.NUMBER, dtypes.BOOL)
 _BITS = (*dtypes.FLOATING, *dtypes.INTEGERS, *dtypes.COMPLEX)
 
+
+def _sequences(name: str, what: str) -> tuple[Input, ...]:
+    return (Input(f"{name}_indices", dtypes.INT64, f"{what}: positions in order.", f"[{name}, rank]"),
+            Input(f"{name}_values", "T", f"{what}: elements.", f"[{name}]"),
+            Input(f"{name}_shape", dtypes.INT64, f"{what}: the shape, sequences along the last dimension.", "[rank]",
+                  host=True))  # fmt: skip
+
+
+def _edits_rule(call: Call, faults: Faults) -> Shape | None:
+    shapes: list[Any] = []
+    for name in ("hypothesis", "truth"):
+        places, values = (call.inputs[f"{name}_{part}"].shape for part in ("indices", "values"))
+        shape = stated_shape(call, f"{name}_shape", faults)
+        shapes.append(shape)
+        if has_rank(call, f"{name}_indices", 2, faults) and shape is not None:
+            check_same(f"{name}_indices", places, (places[0], len(shape)), "one number per dimension", faults)
+        if not faults and places is not None:
+            check_same(f"{name}_values", values, (places[0],), "one element per position", faults)
+    if faults or None in shapes:
+        return None
+    if len(shapes[0]) != len(shapes[1]) or len(shapes[0]) < 2:
+        wanted = f"have the {len(shapes[0])} dimensions of hypothesis_shape, 2 or more"
+        faults.add("VG014", "truth_shape", wanted=wanted, got=text(shapes[1]))
+        return None
+    return tuple(max(one, two) if known(one) and known(two) else unknown(call, f"out[{at}]")
+                 for at, (one, two) in enumerate(zip(shapes[0][:-1], shapes[1][:-1], strict=True)))  # fmt: skip
+
+
+def _rows_rule(call: Call, faults: Faults) -> Shape | None:
+    given, stated = call.inputs["values"], call.attrs.get("shape")
+    if stated is None or any(not isinstance(size, int) or size < 0 for size in stated):
+        faults.add("VG003", "shape", wanted="be known in every dimension", got=stated)
+        return None
+    if not stated or stated[0] != len(given):
+        faults.add("VG003", "shape", wanted=f"have one row per tensor, {len(given)}", got=text(stated))
+        return None
+    for at, one in enumerate(given):
+        check_same(f"values[{at}]", one.shape, (1, *stated[1:]), "one row of the result", faults)
+    return tuple(stated)
+
+
 OPS = (
     Op("Shape", "array", "The shape of a tensor, as a vector.", (Input("input", "T", "Any tensor."),), (_OUT_TYPE,),
        (Output("output", "out_type", "Its sizes.", "[rank]"),), _COUNTED, infer=_shape_infer, kernel="array.shape",
@@ -427,7 +469,8 @@ OPS = (
     Op("Bitcast", "array", "The same bytes, read as another type.", (Input("input", "T", "Any tensor of numbers."),),
        (Attr("type", "type", "The type to read them as.", choices=_BITS),),
        (Output("output", "type", "A last dimension appears or goes where the sizes of the types differ."),),
-       {"T": _BITS, "type": _BITS}, infer=shaped(_bitcast_rule), kernel="array.bitcast"),
+       {"T": _BITS, "type": _BITS}, infer=shaped(_bitcast_rule), kernel="array.bitcast",
+       lies=kept("input")),
     Op("Diag", "array", "A tensor with its values on the diagonal, zeros elsewhere.",
        (Input("diagonal", "T", "The values."),),
        outputs=(Output("output", "T", "The diagonal tensor.", "shape of diagonal, twice"),), types=_DIAG_TYPES,
@@ -459,4 +502,14 @@ OPS = (
        outputs=(Output("band", "T", "The banded matrices.", "[..., m, n]"),),
        types={"T": dtypes.ALL, "Tindex": dtypes.INDEX}, type_defaults={"Tindex": dtypes.INT64},
        infer=shaped(_band_rule), kernel="array.matrix_band_part", gradient=_band_gradient, linear_in=("input",)),
+    Op("EditDistance", "array", "How many changes make one sequence of another, for sequences of two sparse tensors.",
+       (*_sequences("hypothesis", "The sequences"), *_sequences("truth", "What they should be")),
+       (Attr("normalize", "bool", "Divide by the length of the true sequence.", True),),
+       (Output("output", dtypes.FLOAT32, "The changes of each.", "all dimensions but the last"),), ANY,
+       infer=shaped(_edits_rule), kernel="array.edit_distance", gradient=nothing,
+       laws=(Law("empty", "Of a true sequence that is empty, a change is infinitely many."),)),
+    Op("ParallelConcat", "array", "Tensors of one row each, one behind the other.",
+       (Input("values", "T", "The tensors.", "[1, ...]", many=True),),
+       (Attr("shape", "shape", "The shape of the result: as many rows as tensors."),),
+       (Output("output", "T", "All rows.", "shape"),), ANY, infer=shaped(_rows_rule), kernel="array.joined_rows"),
 )  # fmt: skip

@@ -154,6 +154,6 @@ def settled(attr: Attr, value: Any) -> tuple[Any, Unmet | None]:
         return value, Unmet("VG003", f"be {listed}", repr(value), remedy)
     if attr.length is not None and len(value) != attr.length:
         return value, Unmet("VG004", f"have {attr.length} entries", f"{len(value)}: {list(value)[:12]}")
-    if attr.kind == "ints" and any(abs(item) > INT32_MAX for item in value):
+    if attr.kind == "ints" and not attr.wide and any(abs(item) > INT32_MAX for item in value):
         return value, Unmet("VG005", "hold 32-bit integers", value)
     return value, None

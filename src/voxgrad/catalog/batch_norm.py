@@ -9,6 +9,7 @@ from typing import Any
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.dims import differ
 from voxgrad.catalog.dtypes import DType
+from voxgrad.catalog.locality import kept
 from voxgrad.catalog.model import Attr, Call, Input, Law, Node, Op, Output, Spec
 from voxgrad.catalog.shapes import has_rank, same_shapes, specs, text, unknown
 from voxgrad.errors import Faults
@@ -209,6 +210,7 @@ def _forward(name: str, types: dict[str, tuple[DType, ...]], stat: str, gradient
          *(Output(f"reserve_space_{index}", stat, doc, "[channels]" if index < 3 else "[]")
            for index in range(1, reserves + 1))),
         types, infer=_forward_infer, kernel="batch_norm.forward", gradient=_gradient(gradient), laws=_LAWS,
+        lies=kept("x"),
     )  # fmt: skip
 
 
@@ -230,7 +232,7 @@ def _backward(name: str, types: dict[str, tuple[DType, ...]], stat: str, *, wide
          Output(f"reserve_space_{first}", stat, "Empty.", "[0]"),
          Output(f"reserve_space_{first + 1}", stat, "Empty.", "[0]")),
         types, infer=_gradient_infer, kernel="batch_norm.backward", laws=_LAWS, linear_in=("y_backprop",),
-        gradient=_second_gradient,
+        gradient=_second_gradient, lies=kept("y_backprop", "x"),
     )  # fmt: skip
 
 

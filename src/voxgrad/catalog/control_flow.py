@@ -28,6 +28,12 @@ def _merge_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
     return specs(call, common, ())
 
 
+def _select_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+    has_rank(call, "index", 0, faults)
+    shapes = [spec.shape for spec in call.inputs["inputs"]]
+    return None if faults else specs(call, shapes[0] if all(shape == shapes[0] for shape in shapes) else None)
+
+
 def _switch_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
     data, pred = node.inputs
     ways = [build.Switch(build.ZerosLike(data) if dy is None else dy, pred)[way] for way, dy in enumerate(dys)]
@@ -66,6 +72,14 @@ OPS = (
        types=_ANY, infer=_merge_infer, kernel="control_flow.merge", gradient=_merge_gradient,
        laws=(Law("dead", "Dead only where all inputs are."),)),
     _passing("NextIteration", "Passes a value on to the next round of a loop.", "T", "data", _ANY),
+    Op("RefNextIteration", "control_flow", "Passes a variable on to the next round of a loop.",
+       (Input("data", "T", "The variable.", ref=True),),
+       outputs=(Output("output", "T", "The same variable.", "shape of data", ref=True),), types=_ANY,
+       infer=like("data"), kernel="core.identity", stateful=True),
+    Op("RefSelect", "control_flow", "One of several variables.",
+       (Input("index", dtypes.INT32, "Which one.", "[]"), Input("inputs", "T", "Variables.", many=True, ref=True)),
+       outputs=(Output("output", "T", "The chosen variable.", ref=True),), types=_ANY, infer=_select_infer,
+       kernel="control_flow.select_variable", stateful=True),
     _passing("LoopCond", "Passes on the condition of a loop.", dtypes.BOOL, "input", {}, "[]"),
     Op("ControlTrigger", "control_flow", "Does nothing; a place for control edges to meet.", (),
        infer=lambda call, faults: (), kernel="core.no_op"),

@@ -9,7 +9,7 @@ from typing import Any
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.dims import symbolic
 from voxgrad.catalog.gradients import nothing, of_unary
-from voxgrad.catalog.locality import elementwise
+from voxgrad.catalog.locality import elementwise, kept_each
 from voxgrad.catalog.model import Attr, Call, Input, Law, Node, Op, Output, Spec
 from voxgrad.catalog.shapes import FOLDED, check_same, like
 from voxgrad.errors import Faults
@@ -101,7 +101,7 @@ OPS = (
        (Input("input", "T", "Any tensors.", many=True, mixed=True),),
        outputs=(Output("output", "T", "The same tensors.", many=True, mixed=True, count="input"),),
        types={"T": dtypes.ALL}, infer=_identities_infer, kernel="core.identities",
-       gradient=lambda build, node, dys: (list(dys[0]),)),
+       gradient=lambda build, node, dys: (list(dys[0]),), lies=kept_each),
     Op("StopGradient", "core", "The input, unchanged; no gradient flows back through it.",
        (Input("input", "T", "Any tensor."),),
        outputs=(Output("output", "T", "The same tensor.", "shape of input"),), types={"T": dtypes.ALL},

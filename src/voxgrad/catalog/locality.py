@@ -10,10 +10,12 @@ of the result, so that a part of the result is made by stating the shape of the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from voxgrad.catalog.model import Call, Shape, Spec
 from voxgrad.catalog.shapes import elements, scalar_value
+from voxgrad.catalog.slices import MASKS, Cut, cuts
+from voxgrad.errors import Faults
 
 STATED = "stated"
 Places = tuple[int | None, ...]
@@ -146,3 +148,153 @@ def transposed(call: Call, result: Shape) -> list[Any]:
     rank = len(call.inputs["x"].shape or ())
     places = (None,) * rank if order is None else tuple(order.index(at) for at in range(rank))
     return [places, None]
+
+
+# Where cells of the result lie in the inputs, where an op moves them, or needs more than it follows.
+
+
+class Shift(NamedTuple):
+    """Cell i along dimension `place` of the result lies at cell `start + i * step` of the input, if there is one."""
+
+    place: int
+    start: int
+    step: int = 1
+
+
+Lies = Callable[[Call, Shape, int], list[Any]]
+"""`lies(call, shape, at)`: the places, or Shifts, of every tensor in result `at`, which has this shape."""
+
+
+def lies(call: Call, result: Shape, at: int) -> list[Any]:
+    """Where the cells of a result lie in the inputs: as the op says, else as it follows them, else nowhere."""
+    if call.op.lies is not None:
+        return call.op.lies(call, result, at)
+    return [None] * len(tensors_of(call)) if call.op.follows is None else list(call.op.follows(call, result))
+
+
+def _only(call: Call, **places: Any) -> list[Any]:
+    """The places of named inputs; the others say nothing."""
+    return [places.get(item.name) for item in call.op.inputs for _ in _each(call.inputs[item.name])]
+
+
+def kept(*names: str) -> Lies:
+    """The first result lies where these inputs lie, though its values may need all of them."""
+
+    def rule(call: Call, result: Shape, at: int) -> list[Any]:
+        return _only(call, **{name: None if at else tuple(range(len(result))) for name in names})
+
+    return rule
+
+
+def kept_each(call: Call, result: Shape, at: int) -> list[Any]:
+    """IdentityN: every result lies where its own input lies."""
+    return [tuple(range(len(result))) if one == at else None for one in range(len(tensors_of(call)))]
+
+
+def boxed(call: Call, result: Shape, at: int) -> list[Any]:
+    """Slice: from `begin` on."""
+    begin = elements(call.inputs["begin"])
+    return _only(call, input=None if begin is None else tuple(Shift(i, first) for i, first in enumerate(begin)))
+
+
+def padded(sign: int) -> Lies:
+    """Pad and its kin: as many cells before as they say; the gradients take them away again."""
+
+    def rule(call: Call, result: Shape, at: int) -> list[Any]:
+        amounts = elements(call.inputs["paddings"])
+        return _only(
+            call, input=None if amounts is None else tuple(Shift(i, -sign * n) for i, n in enumerate(amounts[::2]))
+        )
+
+    return rule
+
+
+def reversed_along(call: Call, result: Shape, at: int) -> list[Any]:
+    """ReverseV2: from the last cell back."""
+    axes, rank = elements(call.inputs["axis"]), len(result)
+    if axes is None:
+        return _only(call)
+    turned = {axis % rank for axis in axes}
+    return _only(call, tensor=tuple(Shift(i, result[i] - 1, -1) if i in turned else i for i in range(rank)))
+
+
+def joined_along(axis_name: str) -> Lies:
+    """Concat: each tensor begins where the one before it ends."""
+
+    def rule(call: Call, result: Shape, at: int) -> list[Any]:
+        axis = scalar_value(call.inputs[axis_name])
+        if axis is None:
+            return _only(call)
+        along, begin = axis % len(result), 0
+        made: list[Any] = []
+        for spec in call.inputs["values"]:
+            made.append(tuple(Shift(i, -begin) if i == along else i for i in range(len(result))))
+            begin += (spec.shape or result)[along]
+        places = iter(made)
+        return [next(places) if item.many else None for item in call.op.inputs for _ in _each(call.inputs[item.name])]
+
+    return rule
+
+
+def split_along(call: Call, result: Shape, at: int) -> list[Any]:
+    """Split and SplitV: each part begins where the one before it ends."""
+    axis, shape = scalar_value(call.inputs["axis"]), call.inputs["value"].shape
+    if axis is None or shape is None:
+        return _only(call)
+    along = axis % len(result)
+    begin = at * result[along]
+    if "size_splits" in call.inputs:
+        sizes = list(elements(call.inputs["size_splits"]) or ())
+        sizes = [shape[along] - sum(sizes) - 1 if size == -1 else size for size in sizes]
+        begin = sum(sizes[:at])
+    return _only(call, value=tuple(Shift(i, begin) if i == along else i for i in range(len(result))))
+
+
+def packed_along(call: Call, result: Shape, at: int) -> list[Any]:
+    """Pack: the new axis lies nowhere."""
+    new = call.attrs["axis"] % len(result)
+    return [tuple(i for i in range(len(result)) if i != new) for _ in tensors_of(call)]
+
+
+def unpacked_along(call: Call, result: Shape, at: int) -> list[Any]:
+    """Unpack: the axis goes."""
+    gone = call.attrs["axis"] % (len(result) + 1)
+    return [tuple(None if i == gone else i - (i > gone) for i in range(len(result) + 1))]
+
+
+def one_hot(call: Call, result: Shape, at: int) -> list[Any]:
+    """OneHot: the rows are a new axis."""
+    new = call.attrs["axis"] % len(result)
+    return _only(call, indices=tuple(i for i in range(len(result)) if i != new))
+
+
+def _strides(call: Call, shape: Shape | None) -> list[Cut] | None:
+    bounds = [elements(call.inputs[name]) for name in ("begin", "end", "strides")]
+    if shape is None or None in bounds:
+        return None
+    begin, end, strides = (one or () for one in bounds)
+    return cuts(shape, (begin, end, strides), {name: call.attrs[name] for name in MASKS}, Faults(call.op.name))
+
+
+def strided(call: Call, result: Shape, at: int) -> list[Any]:
+    """StridedSlice: every dimension from its first cell on, in its step; single cells and new dimensions apart."""
+    shape = call.inputs["input"].shape
+    made = _strides(call, shape)
+    if shape is None or made is None:
+        return _only(call)
+    stay = [cut for cut in made if not cut.shrink]
+    places = {cut.axis: Shift(i, cut.start, cut.step) for i, cut in enumerate(stay) if cut.axis is not None}
+    return _only(call, input=tuple(places.get(i) for i in range(len(shape))))
+
+
+def strided_back(call: Call, result: Shape, at: int) -> list[Any]:
+    """StridedSliceGrad: the other way round, where no cell is left out."""
+    made = _strides(call, result)
+    if made is None:
+        return _only(call)
+    stay = [cut for cut in made if not cut.shrink]
+    places = [
+        Shift(cut.axis, -cut.start * cut.step, cut.step) if cut.axis is not None and abs(cut.step) == 1 else None
+        for cut in stay
+    ]
+    return _only(call, dy=tuple(places))

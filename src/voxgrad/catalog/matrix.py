@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from voxgrad.catalog import dtypes
@@ -71,6 +72,25 @@ def _matmul_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any
     return product(b, dy, transpose_a=True, transpose_b=True), product(dy, a, transpose_a=True, transpose_b=True)
 
 
+def _sparse_matmul_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
+    """That of a MatMul in float32, each in the type of its input."""
+    low = ["bfloat16" in str(getattr(one, "dtype", "")) for one in node.inputs]
+    wide = [
+        build.Cast(one, DstT=dtypes.FLOAT32) if is_low else one for one, is_low in zip(node.inputs, low, strict=True)
+    ]
+    made = _matmul_gradient(build, _Product(wide, node.outputs, node.attrs), dys)
+    return [build.Cast(one, DstT=dtypes.BFLOAT16) if is_low else one for one, is_low in zip(made, low, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Product:
+    """A product as a gradient sees it, with other inputs."""
+
+    inputs: Sequence[Any]
+    outputs: Sequence[Any]
+    attrs: Mapping[str, Any]
+
+
 def _batch_products(build: Any, node: Node, dy: Any) -> tuple[Any, Any]:
     x, y = node.inputs
     product = build.BatchMatMulV2
@@ -112,6 +132,7 @@ def _batch_op(name: str, summary: str, types: tuple[Any, ...], gradient: Any) ->
     )  # fmt: skip
 
 
+_SINGLE = (dtypes.FLOAT32, dtypes.BFLOAT16)
 _INTS = (dtypes.INT32, dtypes.INT64)
 _UNSIGNED = (dtypes.UINT8, dtypes.UINT16, dtypes.UINT32, dtypes.UINT64)
 
@@ -125,6 +146,13 @@ OPS = (
        kernel="matrix.matmul", gradient=_matmul_gradient, laws=_LAWS, linear_in=("a", "b"), example="""\
 a, b = np.array([[3, 2], [-1, 0]], np.float32), np.array([[3, 5]], np.float32)
 print(vg.raw_ops.MatMul(a=a, b=b, transpose_b=True))  # [[19.] [-3.]]"""),
+    Op("SparseMatMul", "math", "The product of two matrices of which many elements are 0.",
+       (Input("a", "Ta", "The left matrix.", "[m, k]"), Input("b", "Tb", "The right matrix.", "[k, n]")),
+       (_flag("transpose_a", "Take the transpose of a."), _flag("transpose_b", "Take the transpose of b."),
+        _flag("a_is_sparse", "Without effect here."), _flag("b_is_sparse", "Without effect here.")),
+       (Output("product", dtypes.FLOAT32, "a times b.", "[m, n]"),), {"Ta": _SINGLE, "Tb": _SINGLE},
+       {"Ta": dtypes.FLOAT32, "Tb": dtypes.FLOAT32}, infer=shaped(_matmul_rule), kernel="matrix.sparse_matmul",
+       gradient=_sparse_matmul_gradient, laws=_LAWS[1:]),
     _batch_op("BatchMatMul", "Products of matrices, one by one over equal batch dimensions.",
               (*dtypes.FLOATING, *_INTS, *dtypes.COMPLEX), _batch_gradient),
     _batch_op("BatchMatMulV2", "Products of matrices, one by one over batch dimensions that broadcast.",

@@ -71,7 +71,8 @@ class Input:
 class Attr:
     """A typed attribute. `kind` is one of the keys of `voxgrad.catalog.attributes.KINDS`.
 
-    `also` reads a text that is none of the `choices` and gives it in its one form, or None.
+    `also` reads a text that is none of the `choices` and gives it in its one form, or None. `wide`: a list of integers
+    of 64 bits.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Attr:
     choices: tuple[Any, ...] = ()
     length: int | None = None
     also: Callable[[str], str | None] | None = None
+    wide: bool = False
 
     @property
     def required(self) -> bool:
@@ -220,6 +222,9 @@ class Op:
     dimensions of the inputs follow cell by cell (`catalog/locality`); without it the op needs its inputs whole.
     `adds_up` is "sum" where the result over a whole is the sum of the results over its parts, "mean" where it is their
     mean, weighted by their sizes. `of_shape` marks an op that looks only at the shapes of its inputs.
+
+    `lies` says where the cells of a result lie in the inputs, in space: it is given where an op moves cells, or keeps
+    their places though it does not follow them. Windowed ops say it by their windows; others lie where they follow.
     """
 
     name: str
@@ -241,6 +246,7 @@ class Op:
     aliases: tuple[str, ...] = ()
     stateful: bool = False
     follows: Callable[[Call, Shape], Sequence[Any]] | None = None
+    lies: Callable[[Call, Shape, int], list[Any]] | None = None
     adds_up: str = ""
     of_shape: bool = False
     own: bool = False

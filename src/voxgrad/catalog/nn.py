@@ -10,7 +10,7 @@ from voxgrad.catalog import dtypes
 from voxgrad.catalog.dims import differ, known
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.gradients import of_unary
-from voxgrad.catalog.locality import channels, elementwise, nothing, per_channel, rows
+from voxgrad.catalog.locality import channels, elementwise, kept, nothing, per_channel, rows
 from voxgrad.catalog.model import Attr, Call, Gradient, Input, Law, Node, Op, Output, Shape, Spec
 from voxgrad.catalog.shapes import (
     alike,
@@ -350,12 +350,13 @@ LOSSES = (
     Op("LRN", "nn", "Local response normalisation: each channel divided by a power of the squares around it.",
        (Input("input", "T", "The images.", "[N, H, W, C]"),), _LRN_ATTRS,
        (Output("output", "T", "The normalised images.", "shape of input"),), _LRN_TYPES, {"T": dtypes.FLOAT32},
-       infer=shaped(_lrn_rule), kernel="nn.lrn", gradient=_lrn_gradient),
+       infer=shaped(_lrn_rule), kernel="nn.lrn", gradient=_lrn_gradient, lies=kept("input")),
     Op("LRNGrad", "nn", "Gradient of LRN with respect to its input.",
        (Input("input_grads", "T", "The gradient with respect to the output.", "[N, H, W, C]"),
         Input("input_image", "T", "The input of LRN."), Input("output_image", "T", "The output of LRN.")), _LRN_ATTRS,
        (Output("output", "T", "The gradient.", "shape of input_grads"),), _LRN_TYPES, {"T": dtypes.FLOAT32},
-       infer=shaped(_lrn_grad_rule), kernel="nn.lrn_grad", linear_in=("input_grads",)),
+       infer=shaped(_lrn_grad_rule), kernel="nn.lrn_grad", linear_in=("input_grads",),
+       lies=kept("input_grads", "input_image")),
     Op("InTopK", "nn", "Whether the target of each row is among its k largest predictions.",
        (Input("predictions", dtypes.FLOAT32, "Scores.", "[rows, classes]"),
         Input("targets", "T", "One class per row.", "[rows]")),

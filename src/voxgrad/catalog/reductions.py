@@ -10,7 +10,7 @@ from voxgrad.catalog import dtypes
 from voxgrad.catalog.dims import all_known, differ
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.gradients import conj, nothing
-from voxgrad.catalog.locality import reduced
+from voxgrad.catalog.locality import kept, reduced
 from voxgrad.catalog.model import Attr, Call, Gradient, Input, Law, Node, Op, Output, Shape, Spec
 from voxgrad.catalog.shapes import (
     axis_in,
@@ -194,7 +194,7 @@ def _running(name: str, summary: str, kernel: str, gradient: Gradient, *laws: La
          Attr("reverse", "bool", "Run from the last element to the first.", False)),
         (Output("out", "T", "The running results.", "shape of x"),), {"T": dtypes.NUMBER, **_TIDX},
         {"Tidx": dtypes.INT32}, infer=shaped(_running_rule), kernel=f"reductions.{kernel}", gradient=gradient,
-        laws=laws,
+        laws=laws, lies=kept("x"),
     )  # fmt: skip
 
 
@@ -422,7 +422,7 @@ COUNTS = (
        (Input("input", "T", "Numbers."),),
        (Attr("boundaries", "floats", "Sorted boundaries."),),
        (Output("output", dtypes.INT32, "The numbers of the buckets.", "shape of input"),), {"T": _COUNTED_TYPES},
-       infer=like("input"), kernel="reductions.bucketize"),
+       infer=like("input"), kernel="reductions.bucketize", lies=kept("input")),
 )  # fmt: skip
 
 _NAN_LAW = Law("nan", "NaN in, NaN out.")

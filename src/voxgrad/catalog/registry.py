@@ -16,18 +16,23 @@ from voxgrad.catalog import (
     conv3d,
     core,
     data_flow,
+    fake_quant,
+    image,
     io,
     logging,
     math,
     matrix,
     max_pool3d,
     nn,
+    patches,
     random,
     reductions,
     slicing,
     spaces,
     sparse,
+    sparse_algebra,
     special,
+    staging,
     state,
     string,
     training,
@@ -43,8 +48,9 @@ FAMILY: tuple[Op, ...] = (*conv3d.OPS, *avg_pool3d.OPS, *max_pool3d.OPS)
 ORDINARY: tuple[Op, ...] = tuple(
     replace(op, infer=checked(op))
     for module in (
-        core, array, slicing, spaces, math, special, matrix, reductions, nn, batch_norm, windows2d, sparse, state,
-        training, random, control_flow, data_flow, io, string, logging,
+        core, array, slicing, spaces, math, special, matrix, reductions, nn, batch_norm, windows2d, sparse,
+        sparse_algebra, state, training, random, control_flow, data_flow, staging, io, string, logging,
+        image, patches, fake_quant,
     )
     for op in module.OPS
 )  # fmt: skip

@@ -41,7 +41,7 @@ def _dense_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]
     return None, None, picked, build.Sub(*totals)
 
 
-def _check_positions(call: Call, indices: str, values: str | None, rank: Any, faults: Faults) -> None:
+def check_places(call: Call, indices: str, values: str | None, rank: Any, faults: Faults) -> None:
     """Positions are a matrix with a row per value and a column per dimension."""
     fine = has_rank(call, indices, 2, faults)
     if values is not None:
@@ -57,7 +57,7 @@ def _check_positions(call: Call, indices: str, values: str | None, rank: Any, fa
 
 def _product_rule(call: Call, faults: Faults) -> Shape | None:
     sizes, right = elements(call.inputs["a_shape"]), call.inputs["b"].shape
-    _check_positions(call, "a_indices", "a_values", 2, faults)
+    check_places(call, "a_indices", "a_values", 2, faults)
     if not has_rank(call, "b", 2, faults) or faults:
         return None
     if sizes is not None and len(sizes) != 2:
@@ -88,7 +88,7 @@ def _product_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[An
 
 
 def _reorder_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
-    _check_positions(call, "input_indices", "input_values", length(call.inputs["input_shape"]), faults)
+    check_places(call, "input_indices", "input_values", length(call.inputs["input_shape"]), faults)
     return None if faults else specs(call, call.inputs["input_indices"].shape, call.inputs["input_values"].shape)
 
 
@@ -102,7 +102,7 @@ def _reorder_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[An
 
 def _reshape_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
     has_rank(call, "input_shape", 1, faults)
-    _check_positions(call, "input_indices", None, length(call.inputs["input_shape"]), faults)
+    check_places(call, "input_indices", None, length(call.inputs["input_shape"]), faults)
     rows, rank = call.inputs["input_indices"].shape, length(call.inputs["new_shape"])
     size = unknown(call, "rank") if rank is None else rank
     return None if faults else specs(call, (unknown(call, "values") if rows is None else rows[0], size), (size,))

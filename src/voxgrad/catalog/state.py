@@ -96,9 +96,30 @@ def _nd(name: str, summary: str, kernel: str, types: tuple[DType, ...], locking:
     )  # fmt: skip
 
 
+_RESOURCE = Input("resource", dtypes.RESOURCE, "The handle of a variable.")
+
+HANDLES = (
+    Op("VarHandleOp", "state", "The handle of a value that a session keeps from run to run.", (),
+       (_VARIABLE_ATTRS[1], _VARIABLE_ATTRS[0], *_VARIABLE_ATTRS[2:],
+        Attr("debug_name", "string", "A name for messages.", ""),
+        Attr("allowed_devices", "strings", "Without effect here.", ())),
+       (Output("resource", dtypes.RESOURCE, "The handle of the variable.", "[]"),), {"dtype": dtypes.ALL},
+       infer=fixed(()), kernel="state.handle", stateful=True),
+    Op("ReadVariableOp", "state", "The value of the variable behind a handle.", (_RESOURCE,),
+       (Attr("dtype", "type", "Its type."),), (Output("value", "dtype", "What it holds at that time."),),
+       {"dtype": dtypes.ALL}, infer=lambda call, faults: specs(call, None), kernel="state.read_handle", stateful=True,
+       laws=(_TIME,)),
+    Op("AssignVariableOp", "state", "Give the variable behind a handle a value.",
+       (_RESOURCE, Input("value", "dtype", "The value.")),
+       (Attr("validate_shape", "bool", "The value must fit the shape of the variable, whatever this says.", False),),
+       types={"dtype": dtypes.ALL}, infer=lambda call, faults: (), kernel="state.assign_handle", stateful=True,
+       laws=(_TIME,)),
+)  # fmt: skip
+
 OPS = (
     _variable("VariableV2"),
     _variable("Variable"),
+    *HANDLES,
     Op("Assign", "state", "Give a variable a value.", (_REF, Input("value", "T", "The value.")),
        (Attr("validate_shape", "bool", "The value must have the shape of the variable.", True), _locking(True)),
        (_OUT,), {"T": dtypes.ALL}, infer=_assign_infer, kernel="state.assign", stateful=True, laws=(_TIME,)),

@@ -13,10 +13,12 @@ from voxgrad.catalog.shapes import (
     broadcast,
     check_same,
     elements,
+    has_rank,
     like,
     merged,
     same_shapes,
     shaped,
+    specs,
     text,
     unknown,
     unknowns,
@@ -77,7 +79,45 @@ def _csv_infer(call: Call, faults: Faults) -> tuple[Any, ...] | None:
     return (tuple(Spec(spec.dtype, shape) for spec in call.inputs["record_defaults"]),)
 
 
+def _split_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+    has_rank(call, "input", 1, faults)
+    has_rank(call, "delimiter", 0, faults)
+    pieces = unknown(call, "pieces")
+    return None if faults else specs(call, (pieces, 2), (pieces,), (2,))
+
+
+def _buckets(name: str, argument: str, summary: str, kernel: str, *attrs: Attr) -> Op:
+    def infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+        if not 1 <= call.attrs.get("num_buckets", 1) < 2**63:
+            faults.add("VG003", "num_buckets", wanted="be 1 or more, in 64 bits", got=call.attrs["num_buckets"])
+        if len(call.attrs.get("key", (0, 0))) != 2:
+            faults.add("VG004", "key", wanted="hold 2 integers", got=len(call.attrs["key"]))
+        return None if faults else specs(call, call.inputs[argument].shape)
+
+    return Op(
+        name, "string", summary, (Input(argument, _STRING, "Texts."),),
+        (Attr("num_buckets", "int", "How many buckets, 1 or more."), *attrs),
+        (Output("output", dtypes.INT64, "The buckets.", f"shape of {argument}"),), infer=infer,
+        kernel=f"string.{kernel}",
+    )  # fmt: skip
+
+
 OPS = (
+    _buckets("StringToHashBucket", "string_tensor", "A bucket for each text, by an old hash; prefer the others.",
+             "hash_bucket"),
+    _buckets("StringToHashBucketFast", "input", "A bucket for each text, by FarmHash64.", "hash_bucket_fast"),
+    _buckets("StringToHashBucketStrong", "input", "A bucket for each text, by SipHash with a key.",
+             "hash_bucket_strong", Attr("key", "ints", "Two integers: who does not know them cannot aim.",
+                                      wide=True)),
+    Op("StringSplit", "string", "The pieces of texts, as a sparse matrix with a row per text.",
+       (Input("input", _STRING, "Texts.", "[n]"),
+        Input("delimiter", _STRING, "Each of its bytes separates; empty: every byte is a piece.", "[]")),
+       (Attr("skip_empty", "bool", "Leave empty pieces out.", True),),
+       (Output("indices", dtypes.INT64, "Text and number of each piece.", "[m, 2]"),
+        Output("values", _STRING, "The pieces.", "[m]"),
+        Output("shape", dtypes.INT64, "The texts, and the pieces of the one that has most.", "[2]")),
+       infer=_split_infer, kernel="string.split",
+       laws=(Law("empty", "An empty text has no pieces."),)),
     Op("DecodeRaw", "string", "The bytes of texts, read as numbers.",
        (Input("bytes", _STRING, "Texts of one length."),),
        (Attr("out_type", "type", "The type of the numbers.", choices=_RAW),

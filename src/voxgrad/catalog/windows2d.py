@@ -26,13 +26,15 @@ _STRIDES = Attr("strides", "ints", "Step of the window in every dimension; 1 for
 _KSIZE = Attr("ksize", "ints", "Size of the window in every dimension; 1 for batch and channels.", length=4)
 _PADDING = Attr("padding", "string", "SAME gives out = ceil(size / stride), VALID does not pad, EXPLICIT pads as told.",
                 choices=(*geometry.PADDINGS, EXPLICIT))  # fmt: skip
-_PLAIN_PADDING = Attr(
+PLAIN_PADDING = Attr(
     "padding", "string", "SAME gives out = ceil(size / stride); VALID does not pad.", choices=geometry.PADDINGS
 )
 _EXPLICIT = Attr("explicit_paddings", "ints", "For EXPLICIT: cells before and after every dimension, 8 numbers.", ())
 _FORMAT = Attr("data_format", "string", "Order of the dimensions of the data.", "NHWC", choices=_FORMATS)
 _DILATIONS = Attr("dilations", "ints", "Distance of neighbouring taps in every dimension; 1 for batch and channels.",
                   (1, 1, 1, 1), length=4)  # fmt: skip
+_OTHER_NAMES = {"ksize": "ksizes", "dilations": "rates"}
+"""How some ops call the same attributes."""
 _CUDNN = Attr("use_cudnn_on_gpu", "bool", "Without effect here.", True)
 _CONV_ATTRS = (_STRIDES, _PADDING, _CUDNN, _EXPLICIT, _FORMAT, _DILATIONS)
 _DEPTHWISE_ATTRS = (_STRIDES, _PADDING, _EXPLICIT, _FORMAT, _DILATIONS)
@@ -45,6 +47,8 @@ def spatial_axes(data_format: str) -> tuple[int, int]:
 
 def _spatial(call: Call, name: str, faults: Faults) -> tuple[int, int] | None:
     """Height and width of `ksize`, `strides` or `dilations`; batch and channels must be 1."""
+    if name not in call.attrs and _OTHER_NAMES.get(name) in call.attrs:
+        name = _OTHER_NAMES[name]
     values = call.attrs.get(name, (1, 1, 1, 1))
     rows, columns = spatial_axes(call.attrs.get("data_format", "NHWC"))
     for index, value in enumerate(values):
@@ -82,7 +86,7 @@ def _check_explicit(call: Call, faults: Faults) -> None:
         faults.add("VG004", "explicit_paddings", wanted="be empty unless padding is EXPLICIT", got=text(amounts))
 
 
-def _pooled(call: Call, shape: Shape, window: tuple[Any, Any], channels: Any, faults: Faults) -> Shape | None:
+def pooled(call: Call, shape: Shape, window: tuple[Any, Any], channels: Any, faults: Faults) -> Shape | None:
     """The shape of windows over data of this shape."""
     strides, dilations = _spatial(call, "strides", faults), _spatial(call, "dilations", faults)
     _check_explicit(call, faults)
@@ -116,10 +120,10 @@ def _convolved(call: Call, data: Shape, taps: Shape, faults: Faults) -> Shape | 
     if call.op.name.startswith("Depthwise"):
         if differ(channels, taps[2]):
             faults.add("VG013", "filter", wanted=f"have the {channels} channels of the data", got=text(taps))
-        return _pooled(call, data, (taps[0], taps[1]), taps[2] * taps[3], faults)
+        return pooled(call, data, (taps[0], taps[1]), taps[2] * taps[3], faults)
     if known(channels) and known(taps[2]) and (taps[2] == 0 or channels % taps[2]):
         faults.add("VG013", "filter", wanted=f"have in_channels that divide {channels}", got=text(taps))
-    return _pooled(call, data, (taps[0], taps[1]), taps[3], faults)
+    return pooled(call, data, (taps[0], taps[1]), taps[3], faults)
 
 
 def _conv_rule(call: Call, faults: Faults) -> Shape | None:
@@ -163,21 +167,22 @@ def _pool_rule(name: str) -> Any:
     def rule(call: Call, faults: Faults) -> Shape | None:
         if not has_rank(call, name, 4, faults):
             return None
-        return _pool_shape(call, call.inputs[name].shape, faults)
+        return pool_shape(call, call.inputs[name].shape, faults)
 
     return rule
 
 
-def _pool_shape(call: Call, shape: Shape, faults: Faults) -> Shape | None:
+def pool_shape(call: Call, shape: Shape, faults: Faults) -> Shape | None:
+    """The shape of windows of the stated size over data of this shape."""
     window = _spatial(call, "ksize", faults)
-    return None if window is None or faults else _pooled(call, shape, window, _channels(call, shape), faults)
+    return None if window is None or faults else pooled(call, shape, window, _channels(call, shape), faults)
 
 
 def _avg_grad_rule(call: Call, faults: Faults) -> Shape | None:
     data = _sized(call, "orig_input_shape", faults)
     if data is not None and has_rank(call, "grad", 4, faults):
         check_same(
-            "grad", call.inputs["grad"].shape, _pool_shape(call, data, faults), "the shape of the pool's output", faults
+            "grad", call.inputs["grad"].shape, pool_shape(call, data, faults), "the shape of the pool's output", faults
         )
     return data
 
@@ -188,7 +193,7 @@ def _max_grad_rule(second: bool) -> Any:
         if not all(fine):
             return None
         data = call.inputs["orig_input"].shape
-        out = _pool_shape(call, data, faults)
+        out = pool_shape(call, data, faults)
         check_same("orig_output", call.inputs["orig_output"].shape, out, "the shape of the pool's output", faults)
         wanted = data if second else out
         check_same(
@@ -286,7 +291,7 @@ def _conv_family(
 
 
 _MAX_ATTRS = (_KSIZE, _STRIDES, _PADDING, _EXPLICIT, _FORMAT)
-_AVG_ATTRS = (_KSIZE, _STRIDES, _PLAIN_PADDING, _FORMAT)
+_AVG_ATTRS = (_KSIZE, _STRIDES, PLAIN_PADDING, _FORMAT)
 _MAX_TYPES = (*dtypes.FLOATING, dtypes.INT32, dtypes.INT64, dtypes.UINT8, dtypes.INT16, dtypes.INT8, dtypes.UINT16)
 _ORIGINAL = (Input("orig_input", "T", "The input of the pool.", _DATA, side=Side.CELLS),
              Input("orig_output", "T", "The output of the pool.", _DATA, side=Side.WINDOWS))  # fmt: skip
@@ -310,7 +315,7 @@ OPS = (
     Op("MaxPoolGradGrad", "nn",
        "Second-order gradient of MaxPool: takes, per window, the gradient at the cell that won.",
        (*_ORIGINAL, Input("grad", "T", "A tensor like orig_input.", _DATA, side=Side.CELLS)),
-       (_KSIZE, _STRIDES, _PLAIN_PADDING, _FORMAT),
+       (_KSIZE, _STRIDES, PLAIN_PADDING, _FORMAT),
        (Output("output", "T", "The values of grad at the winners.", "shape of orig_output", side=Side.WINDOWS),),
        {"T": dtypes.REAL}, infer=shaped(_max_grad_rule(True)), kernel="windows2d.max_pool_grad_grad",
        gradient=_max_again("MaxPoolGrad"), laws=_LAWS, linear_in=("grad",), of="MaxPool", selects=True),

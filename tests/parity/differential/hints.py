@@ -8,7 +8,7 @@ declaration alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,9 @@ from voxgrad.catalog import dtypes
 from voxgrad.catalog.registry import OPS
 
 from .draw import Draw, Shape
+from .images import IMAGES
+from .patches import PATCHES
+from .rounding import ROUNDING
 from .windows import WINDOWS
 
 Hint = Callable[[Draw], Any]
@@ -382,7 +385,7 @@ for name in ("Igamma", "Igammac", "IgammaGradA", "Polygamma", "Zeta", "Betainc")
 hint("Erfinv", "Ndtri", x=lambda d: d.array(d.type("T"), d.shape(), "unit" if d.chance(0.7) else ""))
 
 
-def _product(a: str, b: str, ta: str, tb: str) -> Hint:
+def _product(a: str, b: str, ta: str, tb: str, types: tuple[str, str] = ("T", "T")) -> Hint:
     def draw(d: Draw) -> dict[str, Any]:
         m, k, n = d.size(), d.size(), d.size()
         left = (k, m) if d[ta] else (m, k)
@@ -391,7 +394,7 @@ def _product(a: str, b: str, ta: str, tb: str) -> Hint:
             outer = d.shape(0, 2)
             other = outer if d.op.name == "BatchMatMul" or d.chance(0.5) else tuple(d.pick(1, s) for s in outer)
             left, right = (*outer, *left), (*other, *right)
-        return {a: d.array(d.type("T"), left), b: d.array(d.type("T"), right)}
+        return {a: d.array(d.type(types[0]), left), b: d.array(d.type(types[1]), right)}
 
     return draw
 
@@ -521,6 +524,130 @@ hint("SparseToDense", **{"": _sparse})
 hint("SparseTensorDenseMatMul", **{"": _sparse_product})
 hint("SparseReorder", "SparseReshape", **{"": _entries})
 
+
+def _entry(d: Draw, prefix: str = "", shape: Sequence[int] | None = None, name: str = "shape", index: Any = INT64,
+           kind: Any = "T") -> dict[str, Any]:  # fmt: skip
+    """A sparse tensor: places in order, each once, where most calls want them so."""
+    shape = [d.integer(1, 4) for _ in range(d.integer(1, 3))] if shape is None else shape
+    drawn = [tuple(d.integer(0, size - 1) for size in shape) for _ in range(d.integer(0, 6))] if 0 not in shape else []
+    places = sorted(set(drawn)) if d.chance(0.9) else drawn
+    made = d.vector([i for place in places for i in place], index).reshape(len(places), len(shape))
+    values = d.array(d.type(kind) if isinstance(kind, str) else kind, (len(places),))
+    return {f"{prefix}indices": made, f"{prefix}values": values, f"{prefix}{name}": d.vector(shape, index)}
+
+
+def _two(d: Draw) -> dict[str, Any]:
+    shape = [d.integer(1, 3) for _ in range(d.integer(1, 3))]
+    made = _entry(d, "a_", shape) | _entry(d, "b_", shape)
+    if d.op.name != "SparseAdd":
+        return made
+    real = {dtypes.COMPLEX64: dtypes.FLOAT32, dtypes.COMPLEX128: dtypes.FLOAT64}.get(d.type("T"), d.type("T"))
+    return made | {"thresh": d.number(d.pick(0, 0, 1, 2), real)}
+
+
+def _sum_grad(d: Draw) -> dict[str, Any]:
+    shape = [d.integer(1, 3) for _ in range(d.integer(1, 2))]
+    a, b = (_entry(d, "", shape)["indices"] for _ in range(2))
+    total = np.array(sorted({tuple(one) for one in (*a.tolist(), *b.tolist())}), np.int64).reshape(-1, len(shape))
+    total = total[[d.chance(0.8) for _ in total]]
+    return {
+        "a_indices": a,
+        "b_indices": b,
+        "sum_indices": total,
+        "backprop_val_grad": d.array(d.type("T"), total.shape[:1]),
+    }
+
+
+def _several(d: Draw) -> dict[str, Any]:
+    base = [d.integer(1, 3) for _ in range(d.integer(1, 3))]
+    axis, parts = d.axis(len(base)), []
+    for _ in range(d.integer(2, 3)):
+        base = list(base)
+        base[axis] = d.integer(1, 3)
+        parts.append(_entry(d, "", base))
+    return {"concat_dim": axis, "indices": [one["indices"] for one in parts], "shapes": [one["shape"] for one in parts],
+            "values": [one["values"] for one in parts]}  # fmt: skip
+
+
+def _parts(d: Draw) -> dict[str, Any]:
+    made = _entry(d)
+    axis = d.integer(0, len(made["shape"]) - 1)
+    return made | {"split_dim": d.number(axis, INT64), "num_split": d.integer(1, int(made["shape"][axis]))}
+
+
+def _box(d: Draw) -> dict[str, Any]:
+    made = _entry(d)
+    shape = made["shape"].tolist()
+    start, size = ([d.integer(0, one) for one in shape] for _ in range(2))
+    return made | {"start": d.vector(start, INT64), "size": d.vector(size, INT64)}
+
+
+def _box_grad(d: Draw) -> dict[str, Any]:
+    import voxgrad as vg
+
+    shape = [d.integer(1, 4) for _ in range(d.integer(1, 3))]
+    places = np.array(sorted({tuple(d.integer(0, size - 1) for size in shape) for _ in range(5)}), np.int64)
+    start, size = ([d.integer(0, one) for one in shape] for _ in range(2))
+    kept = vg.raw_ops.SparseSlice(indices=places, values=places[:, 0], shape=shape, start=start, size=size)[0]
+    return {"input_indices": places, "input_start": d.vector(start, INT64), "output_indices": kept,
+            "backprop_val_grad": d.array(d.type("T"), kept.shape[:1])}  # fmt: skip
+
+
+def _sparse_axes(d: Draw) -> dict[str, Any]:
+    made = _entry(d, "input_")
+    rank = len(made["input_shape"])
+    over = d.random.sample(range(rank), d.integer(0, rank))
+    return made | {"reduction_axes": d.vector([axis - d.pick(0, rank) for axis in over])}
+
+
+def _to_dense_shape(d: Draw) -> dict[str, Any]:
+    made = _entry(d, "sp_")
+    shape = made["sp_shape"].tolist()
+    own = [d.pick(size, size, 1) for size in shape][d.integer(0, len(shape)) if d.chance(0.3) else 0 :]
+    whole = d.type("T").kind in ("int", "uint") and d.op.name.endswith("Div")
+    return made | {"dense": d.array(d.type("T"), own, "positive" if whole else "")}
+
+
+def _fill_grad(d: Draw) -> dict[str, Any]:
+    count = d.integer(0, 6)
+    return {"grad_values": d.array(d.type("T"), (count,)),
+            "reverse_index_map": d.vector(d.random.sample(range(count), d.integer(0, count)), INT64)}  # fmt: skip
+
+
+def _dense_sum(d: Draw) -> dict[str, Any]:
+    made = _entry(d, "a_", index="Tindices")
+    return made | {"b": d.array(d.type("T"), made["a_shape"].tolist())}
+
+
+def _crossed(d: Draw) -> dict[str, Any]:
+    rows, out = d.integer(1, 3), d.pick(INT64, dtypes.STRING)
+    sparse = [_entry(d, "", [rows, d.integer(1, 3)], kind=d.pick(INT64, dtypes.STRING)) for _ in range(d.integer(0, 2))]
+    dense = [d.array(d.pick(INT64, dtypes.STRING), (rows, d.integer(1, 2))) for _ in range(d.integer(not sparse, 2))]
+    return {"indices": [one["indices"] for one in sparse], "values": [one["values"] for one in sparse],
+            "shapes": [one["shape"] for one in sparse], "dense_inputs": dense, "out_type": out,
+            "num_buckets": d.pick(0, 7, 1000), "hash_key": d.pick(0, 5, 956888297470),
+            "internal_type": INT64 if d.chance(0.9) else dtypes.STRING}  # fmt: skip
+
+
+hint("SparseCross", **{"": _crossed})
+hint("SparseMatMul", **{"": _product("a", "b", "transpose_a", "transpose_b", ("Ta", "Tb"))})
+hint("StringToHashBucketStrong", key=lambda d: [d.pick(0, 5, -7, 2**40), 3])
+hint("StringToHashBucket", "StringToHashBucketFast", "StringToHashBucketStrong",
+     num_buckets=lambda d: d.pick(1, 10, 2**40))  # fmt: skip
+hint("StringSplit", delimiter=lambda d: d.texts(b"", b" ", b",;", b"a", b"b-", shape=()))
+hint("SparseAdd", "SparseSparseMaximum", "SparseSparseMinimum", **{"": _two})
+hint("SparseAddGrad", **{"": _sum_grad})
+hint("SparseConcat", **{"": _several})
+hint("SparseSplit", **{"": _parts})
+hint("SparseSlice", **{"": _box})
+hint("SparseSliceGrad", **{"": _box_grad})
+hint("SparseReduceSum", "SparseReduceSumSparse", "SparseReduceMax", "SparseReduceMaxSparse", **{"": _sparse_axes})
+hint("SparseSoftmax", **{"": lambda d: _entry(d, "sp_", [d.integer(1, 4) for _ in range(d.integer(2, 3))])})
+hint("SparseDenseCwiseAdd", "SparseDenseCwiseMul", "SparseDenseCwiseDiv", **{"": _to_dense_shape})
+hint("SparseTensorDenseAdd", **{"": _dense_sum})
+hint("SparseFillEmptyRows", **{"": lambda d: _entry(d, name="dense_shape")})
+hint("SparseFillEmptyRowsGrad", **{"": _fill_grad})
+
 # texts
 _NUMBERS = (b"0", b"12", b"-7", b"3.5", b"1e3", b"nan", b"-inf", b" 4 ", b"+5", b"1e-40", b"4294967295", b"-0", b".5")
 hint("StringToNumber", string_tensor=lambda d: d.texts(*(_NUMBERS if d.chance(0.7) else ())))
@@ -555,7 +682,32 @@ hint("ShardedFilename", "ShardedFilespec", shard=lambda d: d.number(d.integer(0,
      num_shards=lambda d: d.number(d.integer(3, 9)))  # fmt: skip
 hint("CheckNumerics", tensor=lambda d: d.array(d.type("T"), d.shape(), d.pick("normal", "normal", "special")),
      message=lambda d: "here")  # fmt: skip
-for name, drawn in WINDOWS.items():
+
+
+def _edits(d: Draw) -> dict[str, Any]:
+    rank, made = d.integer(2, 3), dict[str, Any]()
+    for name in ("hypothesis", "truth"):
+        shape = [d.integer(1, 3) for _ in range(rank - 1)] + [d.integer(1, 5)]
+        places = sorted({tuple(d.integer(0, size - 1) for size in shape) for _ in range(d.integer(0, 9))})
+        made |= {f"{name}_indices": np.array(places, np.int64).reshape(-1, rank),
+                 f"{name}_shape": d.vector(shape, INT64),
+                 f"{name}_values": d.array(d.type("T"), (len(places),), "ties")}  # fmt: skip
+    return made
+
+
+hint("EditDistance", **{"": _edits})
+hint("ParallelConcat", values=lambda d: [d.array(d.type("T"), (1, *d.sizes.setdefault("row", d.shape(0, 2))))
+                                         for _ in range(d.integer(1, 3))],
+     shape=lambda d: [len(d["values"]), *d["values"][0].shape[1:]])  # fmt: skip
+hint("ScalarSummary", tags=lambda d: d.texts(b"a", b"b/c", b""), values=lambda d: d.array(d.type("T"), sh(d, "tags")))
+hint("HistogramSummary", tag=lambda d: d.texts(b"h", b"", shape=()), values=lambda d: d.array(
+    d.type("T"), d.shape(), d.pick("normal", "wide", "integers", "")))  # fmt: skip
+hint("MergeSummary", inputs=lambda d: [d.texts(
+    b"", b"\n\x08\n\x01a\x15\x00\x00\x80?", b"\n\x08\n\x01b\x15\x00\x00\x80?", *((b"a", b"\n\xff") if d.chance(0.2)
+                                                                                  else ()), shape=d.shape(0, 1))
+                                       for _ in range(d.integer(1, 3))])  # fmt: skip
+hint("TensorSummary", labels=lambda d: [])
+for name, drawn in (WINDOWS | IMAGES | PATCHES | ROUNDING).items():
     hint(name, **drawn)
 for name in list(HINTS):
     declared = {item.name for item in OPS[name].parameters}

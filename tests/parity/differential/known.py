@@ -19,6 +19,7 @@ from voxgrad.catalog.registry import OPS
 from voxgrad.kernels.element_types import numpy_type
 
 from . import ours as here
+from .compare import near_sums
 from .slopes import gap, off_quotient
 from .windows import pooled
 
@@ -202,10 +203,11 @@ def as_with(changed: Callable[[Job], Job], or_so: Where | None = None) -> Cells:
     """Cells that are as here with other arguments, or differ from that as `or_so` says."""
 
     def cells(job: Job, ours: Any, theirs: Any) -> list[Any]:
-        made = [np.zeros(one.shape, bool) for one, _ in _pairs(ours, theirs)]
-        for index, (one, two) in enumerate(_pairs(here.answer(with_arguments(job, changed(job))), theirs)):
+        made, other = [np.zeros(one.shape, bool) for one, _ in _pairs(ours, theirs)], with_arguments(job, changed(job))
+        for index, (one, two) in enumerate(_pairs(here.answer(other), theirs)):
             if one.shape == two.shape == made[index].shape:
-                made[index] = ~_far(one, two) if or_so is None else ~_far(one, two) | or_so(job, one, two)
+                made[index] = ~_far(one, two) | near_sums(other, index, one, two)
+                made[index] |= False if or_so is None else or_so(job, one, two)
         return made
 
     return cells
@@ -338,6 +340,23 @@ def rows_with_nan(job: Job, one: Any, two: Any) -> Any:
     return np.broadcast_to(is_nan(job["call"]["input"]).any(axis=-1, keepdims=True), one.shape)
 
 
+def odd_pixels(job: Job, one: Any, two: Any) -> Any:
+    """Colours with a channel at the ends of the range."""
+    return np.broadcast_to(special(job["call"]["images"]).any(axis=-1, keepdims=True), one.shape)
+
+
+def huge_channels(job: Job, one: Any, two: Any) -> Any:
+    """Channels of images with a number beside which others are lost."""
+    found = ~(np.abs(job["call"]["images"].astype(np.float64)) < 2.0**23)
+    return np.broadcast_to(found.any(axis=(-3, -2), keepdims=True), one.shape)
+
+
+def noise(job: Job, one: Any, two: Any) -> Any:
+    """Cells of a glimpse outside of its image."""
+    inside = {"input": np.ones_like(job["call"]["input"]), "uniform_noise": False, "noise": "zero"}
+    return np.asarray(here.answer(with_arguments(job, inside))["outputs"][0]) == 0
+
+
 def below_normal(job: Job, one: Any, two: Any) -> Any:
     """Cells of two numbers that both lie below the smallest normal one, and are not both 0."""
     x, y = (job["call"][name] for name in ("x", "y"))
@@ -348,6 +367,18 @@ def square_beyond(job: Job, one: Any, two: Any) -> Any:
     """Cells of a y whose square leaves the type."""
     y = job["call"]["y"]
     return np.broadcast_to(_of_parts(lambda size, limit: size > float(limit.max) ** 0.5)(y), one.shape)
+
+
+def denormal_base(job: Job, one: Any, two: Any) -> Any:
+    """Cells of an x between 0 and the smallest normal number."""
+    x = job["call"]["x"]
+    return np.broadcast_to(denormal(x) if x.dtype.name in _LIMITS else False, one.shape)
+
+
+def reciprocal_below_normal(job: Job, one: Any, two: Any) -> Any:
+    """Cells of a y whose reciprocal lies between 0 and the smallest normal number."""
+    test = _of_parts(lambda size, limit: np.isfinite(size) & (size > 1 / float(limit.tiny)))
+    return np.broadcast_to(test(job["call"]["y"]), one.shape)
 
 
 def negative_norm(job: Job, one: Any, two: Any) -> Any:
@@ -392,7 +423,8 @@ class Known:
 _ADDING = "|".join(
     name for name, op in OPS.items()
     if op.problem is not None
-    or op.kernel.startswith(("windows2d", "matrix", "reductions", "sparse", "nn", "batch_norm"))
+    or op.kernel.startswith(("patches", "resampling", "image", "fake_quant", "windows2d", "matrix", "reductions",
+                             "sparse", "nn", "batch_norm"))
 )  # fmt: skip
 
 KNOWN = (
@@ -421,8 +453,8 @@ KNOWN = (
     Known("AvgPool(3D)?Grad", "refused", "It does not compare the gradient with the pool, and reads past it.",
           "VG012|VG007"),
     Known("AvgPool(3D)?Grad", "refused", "It looks at nothing where nothing is returned.", "VG016", empty),
-    Known("(Avg|Max)Pool(3D)?(Grad|GradGrad)?", "refused", "It does not look at windows and strides that it does not "
-          "use.",
+    Known("(Avg|Max)Pool(3D)?(Grad|GradGrad)?(WithArgmax)?", "refused", "It does not look at windows and strides that "
+          "it does not use.",
           r"VG00[67] \w+: (ksize|strides)\["),
     Known("MaxPool.*", "refused", "It does not look at explicit_paddings beside another padding.",
           "explicit_paddings must be empty unless"),
@@ -430,8 +462,8 @@ KNOWN = (
     Known("DepthwiseConv2dNative.*", "accepted", "Its kernels have equal strides only.", "equal length strides"),
     Known("Depthwise.*", "refused", "It does not look at the length of dilations, nor at those of other axes.",
           "dilations"),
-    Known("Depthwise.*|Conv2D.*|Conv3DBackprop.*", "refused", "A filter without taps sums nothing; Conv3D refuses it "
-          "there too.",
+    Known("Depthwise.*|Conv2D.*|Conv3DBackprop.*|Dilation2D.*", "refused", "A filter without taps sums nothing; Conv3D "
+          "refuses it there too.",
           "VG017"),
     Known("FusedBatchNorm.*", "refused", "It does not look at statistics that it does not use.",
           r"VG01[23] \w+: (mean|variance|reserve_space_\d) "),
@@ -439,9 +471,24 @@ KNOWN = (
           condition=lambda job, ours, theirs: job["call"]["value"].dtype != numpy_type(job["call"]["dtype"])),
     Known("BroadcastArgs|BroadcastGradientArgs", "refused", "It takes a negative size for a size.",
           condition=lambda job, ours, theirs: any((job["call"][name] < 0).any() for name in ("s0", "s1"))),
-    Known("Conv3DBackpropFilterV2|AvgPool3DGrad", "accepted", "Sizes may be int64 here, as NumPy makes them.",
-          "expected to be a int32 tensor but is a int64"),
-    Known("SparseReshape|SparseTensorDenseMatMul", "refused", "It computes with places outside the tensor.", "inside"),
+    Known("SparseReshape|SparseTensorDenseMatMul|SparseReduce.*|SparseSoftmax|SparseConcat|SparseSlice", "refused",
+          "It computes with places outside the tensor.", "inside"),
+    Known("SparseAdd", "type|value", "It reads a thresh of another type as one of the values'.",
+          condition=lambda job, ours, theirs: job["call"]["thresh"].dtype != np.abs(job["call"]["a_values"]).dtype),
+    Known("SparseAddGrad", "value", "Places that repeat get something, depending on others.",
+          condition=when(lambda job: any(len(np.unique(job["call"][name], axis=0)) < len(job["call"][name])
+                                         for name in ("a_indices", "b_indices", "sum_indices")))),
+    Known("SparseCross", "type|value", "It takes the places of a column for those of one row after the other.",
+          condition=when(lambda job: any(bool((np.diff(np.asarray(places)[:, 0]) < 0).any())
+                                         for places in job["call"]["indices"] if np.ndim(places) == 2))),
+    Known("Barrier.*", r"step s\d BarrierInsertMany", "It looks at the shape of a part when its entry is complete.",
+          "VG012 .*values must have rows of shape"),
+    Known("(Ordered)?Map.*", r"step \w+ (Ordered)?MapStage", "It takes other numbers of indices than of values.",
+          r"VG012 .*indices must name \d+ parts, as values are"),
+    Known(".*Accumulator.*", r"step \w+ SparseAccumulatorApplyGradient", "It takes rows with a further axis of size 1.",
+          r"VG012 .*gradient_values must have rows of shape \[\]; got \[1\]"),
+    Known("SparseSlice", "refused", "It does not look at a size behind the end.", "size must hold", empty),
+    Known("SparseFillEmptyRows", "refused", "Of the shape it looks at the rows alone.", r"dense_shape\[[1-9]"),
     Known("Scatter(Update|Add|Sub|Mul|Div|NdUpdate|NdAdd|NdSub)", "step s0", "It takes a scalar variable for one row.",
           "without rows"),
     Known(".*Queue.*", r"step \w+ QueueDequeue", "Of entries of one priority it takes any; here the first that came.",
@@ -449,8 +496,39 @@ KNOWN = (
     Known("ScatterNd|ScatterNdNonAliasingAdd|TensorScatter.*", "accepted", "Its shapes take a vector of indices for "
           "one position, its kernels for many: no call passes both.", "[Dd]imensions",
           when(attribute("indices", lambda places: places.ndim == 1))),
+    Known("SparseDenseCwise.*", "refused", "Its broadcast takes a size of 0 for 1 where nothing is returned.",
+          "VG012 .*dense must broadcast", empty),
     Known("TensorArray.*", "script", "It does not compare the shapes of tensors without elements.", "of one shape"),
     Known("Save|Restore|SaveV2|RestoreV2", "step s ", "Not here: Save keeps numbers, no texts.", "hold numbers"),
+    Known("(Resource)?SparseApply.*", "step s0", "It refuses rows without cells, of which nothing changes.",
+          "Inner dimension should be greater than zero"),
+    Known("ResourceSparseApply.*", "step s0", "It does not compare the ranks of gradient and variable.",
+          "VG012 .*grad must have the shape"),
+    Known("(Resource)?SparseApply.*", r"step \w+ \w+: value", "Complex steps at infinities and on the cut, by rows.",
+          condition=when(is_complex, has(extreme))),
+    Known("(Resource)?(Sparse)?Apply.*", r"step \w+ \w+: value", "Sums of complex numbers, and a variance that is a "
+          "difference, keep fewer digits; those are equal.", condition=lambda job, ours, theirs: (
+              is_complex(job) or "Centered" in job["op"]) and not any(
+                  _far(*pair).any() for pair in _pairs(ours, theirs)
+                  if pair[0].shape == pair[1].shape and pair[0].dtype.itemsize > 2)),
+    Known("Resize(Bilinear|Bicubic)Grad", "refused", "It does not compare batch and channels, and gives those of the "
+          "gradient.", "have the (batch|channels) of original_image"),
+    Known("CropAndResize", "first of input 1", "It derives by corners as if the crop were bilinear.",
+          condition=when(attribute("method", lambda method: method == "nearest"))),
+    Known("FractionalMaxPoolGrad", "accepted", "It counts the cells at bounds of windows twice, and finds too many.",
+          "Pooling region has more elements"),
+    Known("FractionalAvgPool", "second refused", "It says that nothing flows; there is no op for the means of given "
+          "windows.", "FractionalAvgPoolGrad must be an op with a gradient"),
+    Known("EditDistance", "refused", "It takes places past the end of a sequence for places in it.", "lie inside"),
+    Known("ParallelConcat", "refused", "It leaves rows that nobody gave as they were in memory.", "one row per tensor"),
+    Known("MaxPoolWithArgmax", "accepted", "It refuses images of which nothing is returned.", "must not be empty"),
+    Known("Dilation2D.*", "refused", "It does not look at the sign of rates.", r"VG006 \w+: rates\["),
+    Known("(Resource)?StridedSliceAssign", "step s ", "It does not compare shapes where no cell changes.",
+          r"the shape of the slice, \[[^\]]*\b0\b"),
+    Known("QuantizeAndDequantizeV2", "accepted|refused", "It documents a range per slice and takes one for all.",
+          "must be a scalar|have the shape", when(attribute("axis", lambda axis: axis != -1))),
+    Known("Fractional(Max|Avg)PoolGrad", "refused", "It does not compare the bounds with the gradient.",
+          "VG01[02]|VG043"),
     # Numbers
     Known("Round", "value", "It rounds integers to 0.",
           condition=when(attribute("x", lambda value: np.asarray(value).dtype.kind == "i"))),
@@ -471,8 +549,12 @@ KNOWN = (
     Known("Rsqrt", "value", "On the cut it does not look at the sign of a zero.", cells=from_cells(below_cut)),
     Known("SigmoidGrad", "value", "Its vector unit multiplies in another order than the rest: one of them overflows.",
           cells=each(square_beyond)),
+    Known("SqrtGrad", "value", "Its vector unit multiplies by the reciprocal of y, and takes one below the smallest "
+          "normal number for 0.", cells=each(reciprocal_below_normal)),
     Known("Atan2", "value", "Of two numbers below the smallest normal one it takes the diagonal.",
           cells=each(below_normal)),
+    Known("Pow", "value", "It has numbers below the smallest normal one flushed to 0, and the C library's pow, which "
+          "scales them up first, then takes each of them for the same power of two.", cells=each(denormal_base)),
     Known("FloorDiv", "value", "A quotient below the smallest normal number is 0 there before it is rounded down.",
           cells=each(denormal_quotient)),
     Known("AvgPool3D", "value", "It takes the lowest number for padding.",
@@ -498,9 +580,23 @@ KNOWN = (
           lambda job, ours, theirs: np.asarray(job["call"]["dimension"]).dtype.itemsize == 2),
     Known("ShardedFilename|ShardedFilespec", "value", "Its text ends at a zero byte.",
           condition=lambda job, ours, theirs: b"\0" in job["call"]["basename"].item()),
+    Known("RGBToHSV|HSVToRGB|AdjustHue|AdjustSaturation", "value", "Colours that are no numbers: no order of channels.",
+          cells=each(odd_pixels)),
+    Known("AdjustContrast(v2)?", "value", "Its means lose digits, or overflow, beside huge numbers.",
+          cells=each(huge_channels)),
+    Known("DecodePng", "value", "Full opacity of a picture of less than 8 bits is that of its bits.",
+          condition=lambda job, ours, theirs: job["call"]["channels"] == 4 and job["call"]["contents"].item()[24] < 8),
+    Known("DecodeJpeg", "value", "It takes a quicker and less exact transform unless told otherwise.",
+          condition=when(attribute("dct_method", lambda method: method != "INTEGER_ACCURATE"), attribute(
+              "fancy_upscaling", bool)), cells=each(lambda job, one, two: np.abs(one.astype(int) - two) <= 6)),
+    Known("Decode(Gif|Png)", "value", "Of JPEG files it takes the quicker transform here, too.",
+          condition=lambda job, ours, theirs: job["call"]["contents"].item().startswith(b"\xff\xd8"),
+          cells=each(lambda job, one, two: np.abs(one.astype(int) - two) <= (6 if one.itemsize == 1 else 6 * 256))),
+    Known("ExtractGlimpse", "value", "Its noise is another at every call.",
+          condition=when(attribute("noise", lambda noise: noise != "zero")), cells=each(noise)),
     # Gradients
-    Known("Cumprod|SegmentProd|UnsortedSegmentProd|Prod", "first|second", "It forgets a conjugate.",
-          condition=lost_conjugate),
+    Known("Cumprod|SegmentProd|UnsortedSegmentProd|Prod|SparseDenseCwise(Mul|Div)", "first|second",
+          "It forgets a conjugate.", condition=lost_conjugate),
     Known("FusedBatchNormGrad.*", "second of input 1", "It derives through the statistics of x, with the mean in the "
           "variance held fixed; here that part goes to the reserves.", condition=stopped_statistics),
     Known("SparseToDense", "first", "Its gradient gathers as if a vector of positions were one position, and then has "

@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from voxgrad.catalog import dtypes
+import voxgrad as vg
+from voxgrad.catalog import dtypes, staging
 from voxgrad.catalog.registry import OPS
 
 from .draw import Draw
-from .hints import HINTS
+from .hints import HINTS, _bounds
+from .images import distorted
 from .values import text_array
 
 
@@ -59,29 +61,40 @@ _DECAYS = ("momentum", "beta1_power", "beta2_power", "beta1", "beta2", "rho", "e
 
 def variables(d: Draw) -> Script:
     """Variables of the op's `ref` inputs, given values; the op twice; what they hold then."""
-    refs, steps, shape = [item for item in d.op.inputs if item.ref], Script(), d.shape(0 if d.chance(0.5) else 1, 3)
+    by_handle = d.op.name.startswith("Resource")
+    refs = [item for item in d.op.inputs if item.ref or (by_handle and item.type is dtypes.RESOURCE)]
+    steps, shape = Script(), d.shape(0 if d.chance(0.5) else 1, 3)
+    if "Sparse" in d.op.name and d.chance(0.9):
+        shape = (max(1, d.size()), *shape[1:])
     if d.op.name == "CountUpTo":
         shape = ()
     made: dict[str, Any] = {}
-    kind = d.type(refs[0])
+    kind = d.type("T") if by_handle else d.type(refs[0])
     for index, item in enumerate(refs):
         value = d.array(kind, shape, "" if d.op.group == "state" else "positive")
         if item.name == "mg":
             value = (value * 0.1).astype(value.dtype)  # its square must stay below ms
         wider = shape if d.chance(0.95) else (*shape, 2)
         attrs = {"shape": list(shape), "dtype": kind, "container": "", "shared_name": ""}
-        steps.append(Step(d.pick("VariableV2", "Variable"), f"v{index}", {}, attrs, shown=False))
+        if by_handle:
+            attrs |= {"debug_name": "", "allowed_devices": [], "shared_name": f"v{index}"}
+        steps.append(Step("VarHandleOp" if by_handle else d.pick("VariableV2", "Variable"), f"v{index}", {}, attrs,
+                          shown=False))  # fmt: skip
         if index or d.chance(0.95):
             value = value if wider == shape else np.broadcast_to(value[..., None], wider).copy()
-            given = {"ref": Wire(f"v{index}"), "value": value}
-            steps.append(Step("Assign", f"a{index}", given, {"validate_shape": True, "use_locking": True}))
+            given = {"resource" if by_handle else "ref": Wire(f"v{index}"), "value": value}
+            more = {"validate_shape": False} if by_handle else {"validate_shape": True, "use_locking": True}
+            steps.append(Step("AssignVariableOp" if by_handle else "Assign", f"a{index}", given, more))
         made[item.name] = Wire(f"v{index}")
-    for item in d.op.inputs:
-        if not item.ref:
+    for item in sorted(d.op.inputs, key=lambda item: item.name != "indices"):
+        if item not in refs:
             made[item.name] = _beside(d, item, kind, shape)
     # Half precision rounds what the first step leaves: the second starts elsewhere than the one to compare it with.
     times = 1 if d.op.group == "training" and kind.itemsize == 2 else 2
     steps += [Step(d.op.name, f"s{index}", made, _attrs(d)) for index in range(times)]
+    if by_handle:
+        return steps + [Step("ReadVariableOp", f"r{index}", {"resource": Wire(f"v{index}")}, {"dtype": kind})
+                        for index in range(len(refs))]  # fmt: skip
     return steps + [Step("Identity", f"r{index}", {"input": Wire(f"v{index}")}) for index in range(len(refs))]
 
 
@@ -93,7 +106,10 @@ def _beside(d: Draw, item: Any, kind: Any, shape: tuple[int, ...]) -> Any:
     if name == "global_step":
         return d.number(d.integer(1, 5), dtypes.INT64)
     if name == "indices" and "Nd" not in d.op.name:
-        d.made["indices"] = d.ints(0 if d.chance(0.9) else -1, (shape or (1,))[0] - 1, d.shape(0, 2), "Tindices")
+        outer = (d.size(),) if d.op.group == "training" and d.chance(0.95) else d.shape(0, 2)
+        d.made["indices"] = d.ints(0 if d.chance(0.9) else -1, (shape or (1,))[0] - 1, outer, "Tindices")
+        if d.op.group == "training" and kind.itemsize == 2:
+            d.made["indices"] = np.unique(d.made["indices"])  # a row that is changed twice is rounded twice
         return d.made["indices"]
     if name == "indices":
         depth = d.integer(1, max(1, len(shape)))
@@ -105,6 +121,8 @@ def _beside(d: Draw, item: Any, kind: Any, shape: tuple[int, ...]) -> Any:
         inner = (*ids[:-1], *shape[ids[-1] :]) if "Nd" in d.op.name else (*ids, *shape[1:])
         inner = inner if d.chance(0.9) else d.pick((), (*inner, 1))
         return d.array(kind, inner, "positive" if d.op.name == "ScatterDiv" and d.chance(0.9) else "")
+    if name == "grad" and "indices" in d.made:
+        return d.array(kind, (*d.made["indices"].shape, *shape[1:], *(() if d.chance(0.9) else (1,))))
     if name == "pred":
         return d.array(dtypes.BOOL, ())
     return d.array(kind, shape if d.chance(0.9) else (*shape, 1))
@@ -233,6 +251,185 @@ def tensor_arrays(d: Draw) -> Script:
     if d.op.name == "TensorArrayCloseV3":
         steps.append(Step("TensorArrayCloseV3", "c", {"handle": handle}))
     return steps
+
+
+# Where values wait
+
+
+_WAITS = (dtypes.INT32, dtypes.FLOAT32, dtypes.STRING)
+
+
+def stages(d: Draw) -> Script:
+    """A stage and a few things done to it."""
+    types = [d.pick(*_WAITS) for _ in range(d.integer(1, 2))]
+    common = {"capacity": d.pick(0, 0, 3), "memory_limit": 0, "container": "", "shared_name": "s"}
+    stated, steps, held = {"dtypes": types, **common}, Script(), 0
+    for index in range(d.integer(4, 8)):
+        op = d.pick("Stage", "Stage", "Unstage", "StagePeek", "StageSize", *(("StageClear",) if d.chance(0.2) else ()))
+        waits = held >= (common["capacity"] or 99) if op == "Stage" else not held
+        if op in ("Stage", "Unstage", "StagePeek") and waits:
+            continue  # nothing ends there what waits, not even the end of the session
+        given: dict[str, Any] = {}
+        if op == "Stage":
+            given["values"] = [d.array(one, d.shape(0, 2), "integers") for one in types]
+        if op == "StagePeek":
+            given["index"] = d.number(d.integer(0, held - 1))
+        steps.append(Step(op, f"s{index}", given, common if op == "Stage" else stated))
+        held = 0 if op == "StageClear" else max(0, held + {"Stage": 1, "Unstage": -1}.get(op, 0))
+    if d.op.name in ("StageSize", "StageClear"):
+        steps.append(Step(d.op.name, "last", {}, stated))
+    return [*steps, Step("StageSize", "size", {}, stated)]
+
+
+def maps(d: Draw) -> Script:
+    """A map by keys and a few things done to it."""
+    prefix = "OrderedMap" if d.op.name.startswith("Ordered") else "Map"
+    types = [d.pick(*_WAITS) for _ in range(d.integer(1, 3))]
+    common = {"capacity": d.pick(0, 0, 2), "memory_limit": 0, "container": "", "shared_name": "m"}
+    steps, ready, parts = Script(), dict[int, set[int]](), dict[int, set[int]]()
+    for index in range(d.integer(4, 9)):
+        kind = d.pick("Stage", "Stage", "Stage", "Peek", "Unstage", "UnstageNoKey", "Size", "IncompleteSize",
+                      *(("Clear",) if d.chance(0.2) else ()))  # fmt: skip
+        key = d.integer(0, 2) if kind == "Stage" or not ready else d.pick(*ready)
+        places = list(range(len(types))) if d.chance(0.6) else sorted(d.random.sample(
+            range(len(types)), d.integer(1, len(types))))  # fmt: skip
+        given: dict[str, Any] = {}
+        attrs = {"dtypes": types, **common}
+        if kind == "Stage":
+            partial = len(places) < len(types)
+            if len(ready) >= (common["capacity"] or 99) or (partial and parts.get(key, set()) & set(places)):
+                continue  # after an error the rest would wait
+            values = [d.array(types[place], d.shape(0, 2), "integers") for place in places]
+            given = {"key": d.number(key, dtypes.INT64), "indices": d.vector(places), "values": values}
+            there = parts.get(key, set()) | set(places) if len(places) < len(types) else set(places)
+            if len(there) == len(types):
+                ready.setdefault(key, there)
+                parts.pop(key, None) if len(places) < len(types) else None
+            else:
+                parts[key] = there
+        elif kind in ("Peek", "Unstage", "UnstageNoKey"):
+            if (not ready and d.chance(0.9)) or (kind == "UnstageNoKey" and prefix == "Map" and len(ready) != 1):
+                continue
+            key = min(ready) if kind == "UnstageNoKey" and ready else key
+            if not set(places) <= ready.get(key, set()):
+                continue
+            given = {"indices": d.vector(places)} | ({} if kind == "UnstageNoKey" else {
+                "key": d.number(key, dtypes.INT64)})  # fmt: skip
+            attrs["dtypes"] = [types[place] for place in places]
+            if kind != "Peek" and key in ready:
+                ready[key] = ready[key] - set(places)
+                if not ready[key]:
+                    del ready[key]
+        elif kind == "Clear":
+            ready, parts = {}, {}
+        steps.append(Step(prefix + kind, f"s{index}", given, attrs))
+    whole = {"dtypes": types, **common}
+    if d.chance(0.2):  # an error at the end: what comes after it would wait
+        given = {"key": d.number(5, dtypes.INT64), "indices": d.vector(d.pick([1, 0], [0, 0], [7], [-1])), "values": [
+            d.array(types[0], (), "integers")] * 2}  # fmt: skip
+        steps.append(Step(f"{prefix}Stage", "wrong", given, whole))
+    return [*steps, Step(f"{prefix}Size", "size", {}, whole), Step(f"{prefix}IncompleteSize", "rest", {}, whole)]
+
+
+def barriers(d: Draw) -> Script:
+    """A barrier and a few things done to it."""
+    types, inner = [d.pick(*_WAITS) for _ in range(d.integer(1, 2))], d.shape(0, 1)
+    stated = {"component_types": types, "shapes": [list(inner) for _ in types], "capacity": -1, "container": "",
+              "shared_name": "b"}  # fmt: skip
+    steps, handle, counts = [Step("Barrier", "b", {}, stated, shown=False)], {"handle": Wire("b")}, [0] * len(types)
+    for index in range(d.integer(4, 8)):
+        op = d.pick(*["BarrierInsertMany"] * 3, "BarrierTakeMany", "BarrierReadySize", "BarrierIncompleteSize",
+                    *(("BarrierClose",) if d.chance(0.2) else ()))  # fmt: skip
+        if op == "BarrierInsertMany":
+            part, count = d.integer(0, len(types) - 1), d.integer(not d.chance(0.1), 1)  # of several any comes first
+            begin = counts[part] if d.chance(0.95) else max(0, counts[part] - 1)
+            keys = text_array([f"k{number}".encode() for number in range(begin, begin + count)], (count,))
+            counts[part] = begin + count
+            values = d.array(types[part], (count, *inner, *((1,) if d.chance(0.05) else ())), "integers")
+            steps.append(Step(op, f"s{index}", {**handle, "keys": keys, "values": values}, {"component_index": part}))
+        elif op == "BarrierTakeMany":
+            count = d.integer(0, max(0, min(counts))) if d.chance(0.9) else d.integer(1, 3)
+            attrs = {"component_types": types, "allow_small_batch": d.chance(0.3), "wait_for_incomplete": False,
+                     "timeout_ms": -1}  # fmt: skip
+            steps.append(Step(op, f"s{index}", {**handle, "num_elements": d.number(count)}, attrs))
+        else:
+            more = {"cancel_pending_enqueues": d.chance(0.5)} if op == "BarrierClose" else {}
+            steps.append(Step(op, f"s{index}", handle, more))
+    return [*steps, Step("BarrierReadySize", "ready", handle), Step("BarrierIncompleteSize", "rest", handle)]
+
+
+def accumulators(d: Draw) -> Script:
+    """An accumulator of gradients and a few things done to it."""
+    rows = d.op.name.startswith("Sparse") or (not d.op.name.startswith(("Conditional", "AccumulatorT", "AccumulatorA"))
+                                              and d.chance(0.5))  # fmt: skip
+    prefix, kind = "Sparse" if rows else "", d.pick(dtypes.FLOAT32, dtypes.FLOAT64)
+    shape = (d.integer(2, 4), *d.shape(0, 1)) if rows else d.shape(0, 2)
+    stated = {"dtype": kind, "shape": d.pick(None, list(shape)), "container": "", "shared_name": "a",
+              "reduction_type": d.pick("MEAN", "SUM")}  # fmt: skip
+    steps = [Step(f"{prefix}ConditionalAccumulator", "a", {}, stated, shown=False)]
+    handle, held = {"handle": Wire("a")}, 0
+    for index in range(d.integer(4, 8)):
+        op = d.pick("Apply", "Apply", "Apply", "Take", "AccumulatorNumAccumulated", "AccumulatorSetGlobalStep")
+        name, step = f"s{index}", {"local_step": d.number(d.integer(0, 3) if d.chance(0.3) else 9, dtypes.INT64)}
+        if op == "Apply" and rows:
+            places = sorted(d.random.sample(range(shape[0]), d.integer(1, shape[0])))
+            values = d.array(kind, (len(places), *shape[1:], *((1,) if d.chance(0.05) else ())), "normal")
+            given = {"gradient_indices": d.vector(places, dtypes.INT64), "gradient_values": values,
+                     "gradient_shape": d.vector(shape, dtypes.INT64)}  # fmt: skip
+            steps.append(Step("SparseAccumulatorApplyGradient", name, handle | step | given,
+                              {"has_known_shape": d.chance(0.5)}))  # fmt: skip
+        elif op == "Apply":
+            value = d.array(kind, shape if d.chance(0.95) else (*shape, 1), "normal")
+            steps.append(Step("AccumulatorApplyGradient", name, {**handle, **step, "gradient": value}))
+        elif op == "Take":
+            if not held and d.chance(0.9):
+                continue
+            given = {"num_required": d.number(1 if d.chance(0.9) else d.integer(0, 2))}
+            steps.append(Step(f"{prefix}AccumulatorTakeGradient", name, handle | given, {"dtype": kind}))
+            held = -1
+        elif op == "AccumulatorSetGlobalStep":
+            steps.append(Step(op, name, {**handle, "new_global_step": d.number(d.integer(0, 4), dtypes.INT64)}))
+        else:
+            steps.append(Step(op, name, handle))
+        held += op in ("Apply", "Take")
+    return [*steps, Step("AccumulatorNumAccumulated", "count", handle)]
+
+
+def kept_sparse(d: Draw) -> Script:
+    """Sparse tensors kept under numbers, and taken again."""
+    kind, shared = d.pick(dtypes.FLOAT32, dtypes.INT64, dtypes.STRING), {"container": "", "shared_name": "k"}
+    shape, steps, count = (d.integer(1, 3), d.integer(1, 3)), Script(), 0
+    for index in range(d.integer(1, 3)):
+        many = d.chance(0.5)
+        own = (d.integer(1, 3), *shape) if many else shape
+        places = sorted({tuple(d.integer(0, size - 1) for size in own) for _ in range(4)})
+        given = {"sparse_indices": np.array(places, np.int64), "sparse_values": d.array(kind, (len(places),), "normal"),
+                 "sparse_shape": d.vector(own, dtypes.INT64)}  # fmt: skip
+        steps.append(Step("AddManySparseToTensorsMap" if many else "AddSparseToTensorsMap", f"s{index}", given, shared))
+        count += own[0] if many else 1
+    numbers = d.random.sample(range(count), d.integer(1, count)) if d.chance(0.95) else [count]
+    taken = {"sparse_handles": d.vector(numbers, dtypes.INT64)}
+    wanted = kind if d.chance(0.95) else dtypes.INT8
+    return [*steps, *(Step("TakeManySparseFromTensorsMap", f"t{index}", taken, {"dtype": wanted, **shared})
+                      for index in range(2 if d.chance(0.2) else 1))]  # fmt: skip
+
+
+def chosen_variables(d: Draw) -> Script:
+    """Variables, one of them chosen and changed."""
+    kind, shape, steps = d.pick(dtypes.FLOAT32, dtypes.INT32), d.shape(0, 2), Script()
+    for index in range(2):
+        steps.append(Step("VariableV2", f"v{index}", {}, {"shape": list(shape), "dtype": kind, "container": "",
+                                                         "shared_name": ""}, shown=False))  # fmt: skip
+        given = {"ref": Wire(f"v{index}"), "value": d.array(kind, shape, "integers")}
+        steps.append(Step("Assign", f"a{index}", given, {"validate_shape": True, "use_locking": True}))
+    if d.op.name == "RefNextIteration":
+        steps.append(Step("RefNextIteration", "c", {"data": Wire("v0")}))
+    else:
+        index = d.integer(0, 1) if d.chance(0.9) else d.pick(-1, 2)
+        steps.append(Step("RefSelect", "c", {"index": d.number(index), "inputs": [Wire("v0"), Wire("v1")]}))
+    more = {"ref": Wire("c"), "value": d.array(kind, shape, "integers")}
+    steps.append(Step("AssignAdd", "d", more, {"use_locking": False}))
+    return steps + [Step("Identity", f"r{index}", {"input": Wire(f"v{index}")}) for index in range(2)]
 
 
 # Files
@@ -364,6 +561,41 @@ def numbers(d: Draw) -> Script:
     return [Step(d.op.name, "x", inputs, attrs)]
 
 
+def assigned_slices(d: Draw) -> Script:
+    """A variable whose cells are changed by slices."""
+    kind, shape = d.pick(dtypes.FLOAT32, dtypes.INT32, dtypes.FLOAT64), d.shape(1, 3)
+    by_handle, cut = d.op.name.startswith("Resource"), _bounds(d, shape)
+    cut |= {"new_axis_mask": 0, "ellipsis_mask": 0}
+    try:
+        inner = np.zeros(shape)[0:0].shape if 0 in shape else vg.raw_ops.StridedSlice(
+            input=np.zeros(shape, np.float32), **cut).shape  # fmt: skip
+    except vg.VoxgradError:
+        inner = shape
+    value = d.array(kind, inner if d.chance(0.9) else (*inner, 2), "integers")
+    masks = {name: one for name, one in cut.items() if name.endswith("mask")}
+    bounds = {name: one for name, one in cut.items() if name not in masks}
+    held = {"shape": list(shape), "dtype": kind, "container": "", "shared_name": "v" if by_handle else ""}
+    first = {"resource" if by_handle else "ref": Wire("v"), "value": d.array(kind, shape, "integers")}
+    return [
+        Step("VarHandleOp", "v", {}, {**held, "debug_name": "", "allowed_devices": []}, shown=False) if by_handle
+        else Step("VariableV2", "v", {}, held, shown=False),
+        Step("AssignVariableOp", "a", first, {"validate_shape": False}) if by_handle
+        else Step("Assign", "a", first, {"validate_shape": True, "use_locking": True}),
+        Step(d.op.name, "s", {"ref": Wire("v"), **bounds, "value": value}, masks),
+        Step("ReadVariableOp", "r", {"resource": Wire("v")}, {"dtype": kind}) if by_handle
+        else Step("Identity", "r", {"input": Wire("v")}),
+    ]  # fmt: skip
+
+
+def parts_of_images(d: Draw) -> Script:
+    """Random parts of images: the same ones, by their seeds."""
+    attrs = {"seed": d.integer(1, 9), "seed2": d.integer(1, 9), "max_attempts": d.pick(1, 3, 100),
+             "use_image_if_no_bounding_boxes": d.chance(0.7), "area_range": d.pick([0.05, 1.0], [0.3, 0.4]),
+             "aspect_ratio_range": d.pick([0.75, 1.33], [1.0, 1.0], [0.2, 3.0])}  # fmt: skip
+    attrs |= {} if d.op.name.endswith("V2") else {"min_object_covered": d.pick(0.1, 0.5, 1.0)}
+    return [Step(d.op.name, "x", distorted(d), attrs)]
+
+
 _VARIABLES = ("Assign", "AssignAdd", "AssignSub", "IsVariableInitialized", "CountUpTo", "RefSwitch",
               "VariableV2", "Variable")  # fmt: skip
 FAMILIES: dict[str, Callable[[Draw], Script]] = {}
@@ -376,21 +608,38 @@ for _name, _op in OPS.items():
         FAMILIES[_name] = tensor_arrays
     elif _name.startswith("Reader") or _name.endswith("ReaderV2"):
         FAMILIES[_name] = readers
+    elif _name.endswith("StridedSliceAssign"):
+        FAMILIES[_name] = assigned_slices
+    elif _name.startswith("SampleDistorted"):
+        FAMILIES[_name] = parts_of_images
     elif _op.group == "random":
         FAMILIES[_name] = numbers
+FAMILIES |= {op.name: family for ops, family in ((staging.STAGES, stages), (staging.MAPS, maps),
+             (staging.BARRIERS, barriers), (staging.ACCUMULATORS, accumulators)) for op in ops}  # fmt: skip
+FAMILIES |= {name: kept_sparse for name in OPS if name.endswith("TensorsMap")}
+FAMILIES |= {"RefSelect": chosen_variables, "RefNextIteration": chosen_variables}
 FAMILIES |= {"TemporaryVariable": temporary, "DestroyTemporaryVariable": temporary, "ReadFile": whole_files,
              "WriteFile": whole_files, "MatchingFiles": whole_files, "Save": saved, "Restore": saved,
+             "VarHandleOp": variables, "ReadVariableOp": variables, "AssignVariableOp": variables,
              "SaveV2": saved, "RestoreV2": saved, "Print": messages, "Assert": messages, "Abort": messages,
              "Placeholder": lambda d: [Step("Placeholder", "p", {}, {"dtype": dtypes.FLOAT32, "shape": None})],
              }  # fmt: skip
 ONE_RUN = (tensor_arrays, temporary)
 """Families whose resources live as long as a run: all steps are asked for at once."""
+WITH_FILES = (readers, whole_files)
+"""Families that find FILES in their folder."""
+
+
+_SHOWN_BY = {"VariableV2": "Assign", "Variable": "Assign"} | dict.fromkeys(
+    ("VarHandleOp", "ReadVariableOp", "AssignVariableOp"), "ResourceApplyGradientDescent"
+)
+"""Ops that only make or read a variable, by the op whose scripts use them."""
 
 
 def script_of(name: str, label: str) -> Script:
     """A random script around an op."""
-    op = OPS["Assign"] if name in ("VariableV2", "Variable") else OPS[name]
+    op = OPS[_SHOWN_BY.get(name, name)]
     return FAMILIES[name](Draw(op, label, {**HINTS.get(name, {}), "limit": lambda d: d.integer(0, 4)}))
 
 
-__all__ = ["FAMILIES", "FILES", "ONE_RUN", "Script", "Step", "Wire", "script_of"]
+__all__ = ["FAMILIES", "FILES", "ONE_RUN", "WITH_FILES", "Script", "Step", "Wire", "script_of"]

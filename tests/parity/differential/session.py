@@ -14,7 +14,7 @@ import voxgrad as vg
 from tests.catalogue.tolerance import distance
 from voxgrad.catalog.registry import OPS
 
-from .scripts import FAMILIES, FILES, ONE_RUN, Wire, script_of
+from .scripts import FAMILIES, FILES, ONE_RUN, WITH_FILES, Wire, script_of
 
 Job = dict[str, Any]
 NARROW = ("float16", "bfloat16", "float32", "complex64")
@@ -24,20 +24,21 @@ NARROW = ("float16", "bfloat16", "float32", "complex64")
 def script_job(name: str, label: str, folder: str) -> Job:
     """A script around an op, to be run on both sides, in folders of their own."""
     return {"op": name, "kind": "script", "label": label, "call": {}, "steps": script_of(name, label), "folder": folder,
-            "one_run": FAMILIES[name] in ONE_RUN, "patience": 300}  # fmt: skip
+            "files": FILES if FAMILIES[name] in WITH_FILES else {}, "one_run": FAMILIES[name] in ONE_RUN,
+            "patience": 300}  # fmt: skip
 
 
-def write_files(folder: str) -> None:
-    """The files that scripts read."""
+def write_files(folder: str, files: dict[str, bytes]) -> None:
+    """The files that a script reads."""
     Path(folder).mkdir(parents=True, exist_ok=True)
-    for name, data in FILES.items():
+    for name, data in files.items():
         (Path(folder) / name).write_bytes(data)
 
 
 def run_script(job: Job) -> Job:
     """What every step gave, or the first error where all are one run."""
     folder = f"{job['folder']}/here"
-    write_files(folder)
+    write_files(folder, job["files"])
     page = vg.Page("script")
     session = vg.ClientSession(page, cache=False, allow_files=folder, log=lambda line: None)
     made: dict[str, Any] = {}

@@ -86,8 +86,10 @@ def slopes_differ(job: Job, ours: dict[str, Any], theirs: dict[str, Any]) -> str
 def against_differences(job: Job, theirs: Job) -> str:
     """Gradients that TensorFlow does not have against central differences of our results along a random direction."""
     arrays, job = _floats(job["call"]), {**job, "order": 1, "semantics": "documented"}
-    ours = here.answer(job)
     known = theirs.get("first", [None] * len(arrays))
+    if all(one is not None for one in known):
+        return ""
+    ours = here.answer(job)
     if "error" in ours or any(one.dtype.itemsize < 8 or one.dtype == np.complex64 for one in arrays):
         return ""
     if all(one is not None or slope is None for one, slope in zip(known, ours["first"], strict=True)):

@@ -21,9 +21,9 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import kernels as registered
 
-from tests.vectors.catalogue.tensorflow_run import _numpy, weighted
-from voxgrad.catalog.dtypes import COMPLEX128, FLOAT32, FLOAT64, DType
-from voxgrad.catalog.model import Side
+from tests.vectors.catalogue.tensorflow_run import OLD, _numpy, run_old, weighted
+from voxgrad.catalog.dtypes import COMPLEX128, FLOAT32, FLOAT64, INT32, DType
+from voxgrad.catalog.model import Input, Side
 from voxgrad.catalog.registry import OPS
 
 from .scripts import Step, Wire
@@ -64,14 +64,22 @@ def _tensor(value: Any) -> Any:
     return tf.constant(value.tolist(), tf.string, shape=value.shape) if value.dtype == object else tf.constant(value)
 
 
-GRAPH_ONLY = ("Const", "NoOp", "ControlTrigger", "Switch", "Merge", "NextIteration", "LoopCond")
+GRAPH_ONLY = ("Const", "NoOp", "ControlTrigger", "Switch", "Merge", "NextIteration", "LoopCond", "ParallelConcat")
 """Ops that TensorFlow does not run at once."""
 
 
 def arguments(op: str, call: dict[str, Any]) -> dict[str, Any]:
     """Tensors and attributes as tf.raw_ops takes them."""
-    inputs = {item.name for item in OPS[op].inputs}
-    return {name: _tensor(value) if name in inputs else _attr(value) for name, value in call.items()}
+    inputs = {item.name: item for item in OPS[op].inputs}
+    return {name: _input(inputs[name], value) if name in inputs else _attr(value) for name, value in call.items()}
+
+
+def _input(item: Input, value: Any) -> Any:
+    """A tensor; NumPy's int64 where sizes are int32 is what tf.raw_ops makes of such an array, an int32."""
+    if isinstance(value, list):
+        return [_input(item, one) for one in value]
+    wide = item.host and item.type is INT32 and value.dtype == np.int64
+    return tf.constant(value, tf.int32) if wide else _tensor(value)
 
 
 def _listed(outputs: Any) -> list[Any]:
@@ -87,6 +95,9 @@ def _run(job: dict[str, Any]) -> dict[str, Any]:
         # Removed from TensorFlow; TopKV2 is the same op with k as a tensor.
         call = {name: np.asarray(value, np.int32) if name == "k" else value for name, value in job["call"].items()}
         job = {**job, "op": "TopKV2", "call": call}
+    if job["op"] in OLD:
+        kind = tf.as_dtype(job["call"][OLD[job["op"]]].dtype).as_datatype_enum
+        return {"outputs": [run_old(job["op"], job["call"], {"T": kind})]}
     if job["op"] in GRAPH_ONLY:
         return _graph(job)
     try:
@@ -218,7 +229,7 @@ def _wired(value: Any, made: dict[str, Any]) -> Any:
 def _script(job: dict[str, Any]) -> dict[str, Any]:
     """The steps of a script in one session, one after the other, or all in one run."""
     folder = f"{job['folder']}/{job['kind']}{job['patience']}"
-    write_files(folder)
+    write_files(folder, job["files"])
     os.chdir(folder)
     answers: list[dict[str, Any]] = []
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:

@@ -145,9 +145,7 @@ def binary() -> Iterator[Case]:
             or any(item.host or item.many for item in op.inputs)
         ):
             continue
-        if op.name in ("MatMul", "BatchMatMul", "BatchMatMulV2", "Cross", "Complex") or op.kernel.startswith(
-            ("special", "reductions")
-        ):
+        if op.name in ("Cross", "Complex") or op.kernel.startswith(("special", "reductions", "matrix")):
             continue
         first, second = (item.name for item in op.inputs)
         types = types_of(op.name) if isinstance(op.inputs[0].type, str) else ["bool"]
@@ -1048,6 +1046,87 @@ def sparse() -> Iterator[Case]:
     )
 
 
+def hashes() -> Iterator[Case]:
+    """Texts of every length at which a hash takes another way; crosses of columns; pieces."""
+    lengths = (0, 1, 3, 4, 7, 8, 16, 17, 32, 33, 64, 65, 130)
+    words = np.array([bytes(at * 37 % 256 for at in range(size)) for size in lengths], object)
+    yield Case("StringToHashBucket", {"string_tensor": words}, {"num_buckets": 2**40})
+    yield Case("StringToHashBucketFast", {"input": words}, {"num_buckets": 2**40})
+    yield Case("StringToHashBucketStrong", {"input": words}, {"num_buckets": 2**40, "key": [5, -(2**40)]})
+    for delimiter, skip in ((b"", True), (b" ", True), (b" ", False), (b",;", False)):
+        given = {"input": np.array([b"a b", b"", b" a,;b ", b"c"], object), "delimiter": np.array(delimiter, object)}
+        yield Case("StringSplit", given, {"skip_empty": skip})
+    column = _entries("float32", [[0, 0], [0, 1], [1, 0]], (2, 2))
+    given = {"indices": [column["indices"]], "values": [np.array([b"a", b"b", b"c"], object)],
+             "shapes": [column["shape"]],
+             "dense_inputs": [np.array([[7], [-8]], np.int64), np.array([[b"x"], [b"y"]], object)]}  # fmt: skip
+    for out, buckets in (("string", 0), ("int64", 0), ("int64", 100)):
+        attrs = {"hashed_output": out == "int64", "num_buckets": buckets, "hash_key": 956888297470, "out_type": out,
+                 "internal_type": "int64"}  # fmt: skip
+        yield Case("SparseCross", given, attrs)
+    for a, b in ((False, False), (True, False), (False, True), (True, True)):
+        left, right = ramp("float32", *((4, 2) if a else (2, 4))), ramp("float32", *((3, 4) if b else (4, 3)))
+        flips = {"transpose_a": a, "transpose_b": b}
+        yield Case("SparseMatMul", {"a": left, "b": right}, flips, ("a", "b"))
+        yield Case("SparseMatMul", {"a": left.astype(DTYPES["bfloat16"]), "b": right}, flips)
+
+
+def _entries(dtype: str, places: Any, shape: Sequence[int], prefix: str = "", name: str = "shape") -> dict[str, Any]:
+    """A sparse tensor as the inputs of an op."""
+    where = np.array(places, np.int64).reshape(-1, len(shape))
+    return {f"{prefix}indices": where, f"{prefix}values": ramp(dtype, len(where), start=1),
+            f"{prefix}{name}": _at(*shape, dtype=np.int64)}  # fmt: skip
+
+
+def sparse_algebra() -> Iterator[Case]:
+    a, b, shape = [[0, 1], [1, 0], [2, 2]], [[0, 1], [1, 2], [2, 2], [2, 3]], (3, 4)
+    for dtype in ("float64", "int32", "complex64"):
+        pair = _entries(dtype, a, shape, "a_") | _entries(dtype, b, shape, "b_")
+        thresh = _scalar(2, {"complex64": "float32"}.get(dtype, dtype))
+        yield Case("SparseAdd", {**pair, "thresh": thresh})
+        if dtype != "complex64":
+            yield Case("SparseSparseMaximum", pair)
+            yield Case("SparseSparseMinimum", pair)
+    union = np.array([[0, 1], [1, 0], [1, 2], [2, 3]], np.int64)
+    yield Case("SparseAddGrad", {"backprop_val_grad": ramp("float32", 4), "a_indices": np.array(a, np.int64),
+                                 "b_indices": np.array(b, np.int64), "sum_indices": union})  # fmt: skip
+    words = np.array([b"x", b"y", b"z"], object)
+    for axis in (0, 1, -1):
+        parts = [_entries("float32", a, (3, 3)), _entries("float32", b[:3], (3, 3))]
+        joined = {"indices": [one["indices"] for one in parts], "values": [one["values"] for one in parts],
+                  "shapes": [one["shape"] for one in parts]}  # fmt: skip
+        yield Case("SparseConcat", joined, {"concat_dim": axis})
+    yield Case("SparseConcat", {**joined, "values": [words, words]}, {"concat_dim": 1})
+    for count in (1, 3):
+        yield Case("SparseSplit", {"split_dim": np.array(1, np.int64), **_entries("float32", b, shape)},
+                   {"num_split": count})  # fmt: skip
+    box = {"start": _at(1, 1, dtype=np.int64), "size": _at(5, 2, dtype=np.int64)}
+    yield Case("SparseSlice", _entries("float64", b, shape) | box)
+    yield Case("SparseSliceGrad", {"backprop_val_grad": ramp("float64", 2), "input_indices": np.array(b, np.int64),
+                                   "input_start": box["start"], "output_indices": np.array([[0, 1], [1, 1]], np.int64),
+                                   })  # fmt: skip
+    for axes, keep in (([0], False), ([-1], True), ([0, 1], False), ([], False)):
+        for op in ("SparseReduceSum", "SparseReduceSumSparse", "SparseReduceMax", "SparseReduceMaxSparse"):
+            slopes = ("input_values",) if op == "SparseReduceSum" else ()
+            yield Case(op, {**_entries("float64", b, shape, "input_"), "reduction_axes": np.array(axes, np.int32)},
+                       {"keep_dims": keep}, slopes)  # fmt: skip
+    yield Case("SparseSoftmax", _entries("float64", b, shape, "sp_"), gradient=("sp_values",))
+    for op in ("SparseDenseCwiseAdd", "SparseDenseCwiseMul", "SparseDenseCwiseDiv"):
+        for dtype, dense in (("float64", (3, 4)), ("float64", (4,)), ("float64", (3, 1)), ("int32", (3, 4))):
+            slopes = ("sp_values", "dense") if dtype == "float64" and op != "SparseDenseCwiseAdd" else ()
+            beside = (
+                ramp(dtype, *dense, start=0.25) if dtype == "float64" else ramp("uint8", *dense).astype(np.int32) + 1
+            )
+            yield Case(op, {**_entries(dtype, b, shape, "sp_"), "dense": beside}, gradient=slopes)
+    yield Case("SparseTensorDenseAdd", {**_entries("float64", b, shape, "a_"), "b": ramp("float64", *shape)},
+               gradient=("a_values", "b"))  # fmt: skip
+    holes = _entries("float64", [[3, 1], [0, 2], [3, 0]], (5, 3), name="dense_shape")
+    yield Case("SparseFillEmptyRows", {**holes, "default_value": np.array(-1.5)})
+    yield Case("SparseFillEmptyRows", {**holes, "values": words, "default_value": np.array(b"none", object)})
+    yield Case("SparseFillEmptyRowsGrad", {"reverse_index_map": _at(3, 0, dtype=np.int64),
+                                           "grad_values": ramp("float64", 5)})  # fmt: skip
+
+
 def randoms() -> Iterator[Case]:
     """Seeded numbers: the first draw of a kernel."""
     for op in ("RandomUniform", "RandomStandardNormal", "TruncatedNormal"):
@@ -1067,13 +1146,16 @@ GROUPS = (
     diagonals,
     slices, joins, gathers,
     lists,
-    networks, normalisations, windows, whole_windows, backward, rearrangements, texts, sparse, randoms,
+    networks, normalisations, windows, whole_windows, backward, rearrangements, texts, sparse,
+    sparse_algebra, hashes, randoms,
 )  # fmt: skip
 
 
 def all_cases() -> list[Case]:
     """Every case, in a fixed order."""
-    return [case for group in GROUPS for case in group()]
+    from . import image_cases
+
+    return [case for group in (*GROUPS, *image_cases.GROUPS) for case in group()]
 
 
 def attribute(value: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from voxgrad.catalog.dtypes import RESOURCE
 from voxgrad.catalog.registry import OPS
 
 from .cases import Array, ramp
@@ -31,7 +32,7 @@ _VALUES = {"alpha": 0.1, "lr": 0.1, "momentum": 0.9, "beta1_power": 0.9, "beta2_
 def _optimiser(op: str, dtype: str, **attrs: Any) -> Step:
     variables, inputs = {}, {}
     for index, item in enumerate(OPS[op].inputs):
-        if item.ref:
+        if item.ref or item.type is RESOURCE:
             start = ramp(dtype, 2, 3, start=0.5)
             # mg * mg must stay below ms, or the centred divisor is no number.
             variables[item.name] = (
@@ -41,8 +42,10 @@ def _optimiser(op: str, dtype: str, **attrs: Any) -> Step:
             )
         elif item.name == "global_step":
             inputs[item.name] = np.array(2, np.int64)
+        elif item.name == "indices":
+            inputs[item.name] = np.array([1, 0, 1], np.int32)
         elif item.name in ("grad", "delta"):
-            inputs[item.name] = ramp(dtype, 2, 3, start=-1)
+            inputs[item.name] = ramp(dtype, 3 if "Sparse" in op else 2, 3, start=-1)
         else:
             inputs[item.name] = np.asarray(_VALUES[item.name]).astype(ramp(dtype, 1).dtype)
     return Step(op, variables, inputs, attrs)
@@ -56,6 +59,9 @@ def all_steps() -> list[Step]:
     steps += [_optimiser("ApplyMomentum", "float32", use_nesterov=True),
               _optimiser("ApplyAdam", "float32", use_nesterov=True),
               _optimiser("ApplyAdagrad", "float32", update_slots=False),
+              _optimiser("ResourceSparseApplyMomentum", "float32", use_nesterov=True),
+              _optimiser("SparseApplyAdagrad", "float32", update_slots=False),
+              _optimiser("SparseApplyFtrl", "float64", multiply_linear_by_lr=True),
               _optimiser("ApplyFtrl", "float32", multiply_linear_by_lr=True)]  # fmt: skip
     rows, places = np.array([2, 0, 2], np.int32), np.array([[2, 0], [0, 1]], np.int32)
     for dtype in ("float32", "int32"):

@@ -34,8 +34,30 @@ def weighted(output: Any) -> Any:
     return tf.reduce_sum(tf.math.real(product) if output.dtype.is_complex else product)
 
 
+def run_old(op: str, inputs: dict[str, Any], attrs: dict[str, Any]) -> Any:
+    """An op that TensorFlow 2 runs only in graphs of old versions."""
+    with tf.Graph().as_default() as graph:
+        for name, value in inputs.items():
+            tf.constant(value, name=name)
+        made = graph.as_graph_def()
+        node = made.node.add(name="made", op=op, input=list(inputs))
+        for name, kind in attrs.items():
+            node.attr[name].type = kind
+        made.versions.producer = 1
+    with tf.Graph().as_default() as graph, tf.compat.v1.Session() as session:
+        tf.import_graph_def(made, name="")
+        return session.run("made:0")
+
+
+OLD = {"AdjustContrast": "images"}
+"""Such ops, and the input whose type is T."""
+
+
 def run(case: Case) -> tuple[list[Any], dict[str, Any]]:
     """Outputs in order (a list for a list of tensors), and gradients by input."""
+    if case.op in OLD:
+        kind = tf.as_dtype(case.inputs[OLD[case.op]].dtype).as_datatype_enum
+        return [run_old(case.op, case.inputs, {"T": kind})], {}
     inputs = {name: _tensor(value) for name, value in case.inputs.items()}
     with tf.GradientTape() as tape:
         tape.watch([inputs[name] for name in case.gradient])
@@ -71,14 +93,23 @@ def run_step(step: Step) -> list[dict[str, Array]]:
     ops = tf.raw_ops
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         refs, first = {}, []
+        by_handle = step.op.startswith("Resource")
         for name, value in step.variables.items():
-            refs[name] = ops.VariableV2(shape=value.shape, dtype=value.dtype, name=name)
-            first.append(ops.Assign(ref=refs[name], value=tf.constant(value)))
+            if by_handle:
+                refs[name] = ops.VarHandleOp(shape=value.shape, dtype=value.dtype, shared_name=name)
+                first.append(ops.AssignVariableOp(resource=refs[name], value=tf.constant(value)))
+            else:
+                refs[name] = ops.VariableV2(shape=value.shape, dtype=value.dtype, name=name)
+                first.append(ops.Assign(ref=refs[name], value=tf.constant(value)))
+        values = {name: ops.ReadVariableOp(resource=ref, dtype=step.variables[name].dtype) if by_handle else ref
+                  for name, ref in refs.items()}  # fmt: skip
         inputs = {name: tf.constant(value) for name, value in step.inputs.items()}
         stepped = getattr(ops, step.op)(**refs, **inputs, **step.attrs)
         session.run(first)
         found = []
         for _ in range(2):
             out = session.run(stepped)
-            found.append({**{name: session.run(ref) for name, ref in refs.items()}, "out": out})
+            found.append({name: session.run(value) for name, value in values.items()})
+            if out is not None:
+                found[-1]["out"] = out
         return [{name: np.asarray(value) for name, value in one.items()} for one in found]

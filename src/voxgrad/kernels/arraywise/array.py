@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from voxgrad.catalog.array import reduced_axes, reshaped_to
-from voxgrad.catalog.dtypes import INT32
+from voxgrad.catalog.dtypes import FLOAT32, INT32
 from voxgrad.errors import Faults
 from voxgrad.kernels.arraywise.evaluation import Run, kernel
 from voxgrad.kernels.arraywise.namespace import (
@@ -224,3 +224,44 @@ def matrix_band_part(run: Run, x: Array, num_lower: Array, num_upper: Array) -> 
     if upper >= 0:
         keep = keep & (offsets <= upper)
     return run.xp.where(keep, x, zeros_like(run, x))
+
+
+def _by_row(run: Run, name: str, places: Array, values: Array, shape: Array) -> dict[tuple[int, ...], Any]:
+    """The sequences of a sparse tensor, by their place."""
+    where, sizes = to_numpy(places), integers(shape)
+    if ((where < 0) | (where >= np.array(sizes, np.int64))).any():
+        run.fail(f"{name}_indices", wanted=f"lie inside {sizes}", got="a position outside")
+    found: dict[tuple[int, ...], list[int]] = {}
+    for at, place in enumerate(where[:, :-1].tolist()):
+        found.setdefault(tuple(place), []).append(at)
+    elements = to_numpy(values)
+    return {place: elements[chosen] for place, chosen in found.items()}
+
+
+def _changes(one: Any, two: Any) -> int:
+    """Levenshtein's distance, a row of its table at a time."""
+    steps = np.arange(len(two) + 1)
+    row = steps
+    for element in one:
+        kept = np.concatenate([[row[0] + 1], np.minimum(row[1:] + 1, row[:-1] + (two != element))])
+        row = np.minimum.accumulate(kept - steps) + steps
+    return int(row[-1])
+
+
+@kernel()
+def edit_distance(run: Run, *given: Array) -> Array:
+    """How many changes make one sequence of another."""
+    said, true = _by_row(run, "hypothesis", *given[:3]), _by_row(run, "truth", *given[3:])
+    outer = [max(pair) for pair in zip(integers(given[2])[:-1], integers(given[5])[:-1], strict=True)]
+    made, none = np.zeros(outer, np.float32), to_numpy(given[1])[:0]
+    for place in {*said, *true}:
+        wanted = true.get(place, none)
+        count = np.float32(_changes(said.get(place, none), wanted))
+        made[place] = count / np.float32(len(wanted)) if run.attrs["normalize"] else count
+    return run.make(made, FLOAT32)
+
+
+@kernel()
+def joined_rows(run: Run, values: list[Array]) -> Array:
+    """Tensors of one row each, one behind the other."""
+    return run.xp.concat(values, axis=0)

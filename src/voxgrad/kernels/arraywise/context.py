@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Call, Op
 from voxgrad.errors import FailedPreconditionError, Fault, UnimplementedError
 from voxgrad.kernels.arraywise.files import Files
@@ -69,6 +70,14 @@ class Ref:
         """Set it and return it."""
         self.state.variables[self.name] = value
         return self
+
+
+@dataclass(frozen=True, slots=True)
+class Handle(Ref):
+    """A variable that travels as a handle: nobody reads its value but the ops that take handles."""
+
+    holds: DType
+    stated: tuple[int | None, ...] | None
 
 
 def value_of(value: Any) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 
 from voxgrad.catalog.dtypes import INT32
 from voxgrad.errors import CancelledError, Fault
-from voxgrad.kernels.arraywise.context import DEAD
+from voxgrad.kernels.arraywise.context import DEAD, Ref
 from voxgrad.kernels.arraywise.evaluation import Run, kernel
-from voxgrad.kernels.arraywise.namespace import Array, to_numpy
+from voxgrad.kernels.arraywise.namespace import Array, integer, to_numpy
 
 
 @kernel()
@@ -25,6 +25,15 @@ def merge(run: Run, inputs: list[Any]) -> Any:
         if value is not DEAD:
             return value, run.make(index, INT32)
     return DEAD, DEAD
+
+
+@kernel()
+def select_variable(run: Run, index: Array, inputs: list[Ref]) -> Ref:
+    """One of several variables."""
+    chosen = integer(index)
+    if not 0 <= chosen < len(inputs):
+        run.fail("index", wanted=f"be in [0, {len(inputs)})", got=chosen)
+    return inputs[chosen]
 
 
 @kernel()

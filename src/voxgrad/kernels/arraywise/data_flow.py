@@ -16,7 +16,7 @@ from voxgrad.kernels.arraywise.namespace import Array, element_type, integer, in
 Entry = tuple[Array, ...]
 
 
-def _fits(got: Any, wanted: Any) -> bool:
+def fits(got: Any, wanted: Any) -> bool:
     """Whether a shape is a stated one, whose open sizes take any."""
     known = [w if isinstance(w, int) and w >= 0 else None for w in wanted]
     return len(got) == len(known) and all(w is None or g == w for g, w in zip(got, known, strict=True))
@@ -46,7 +46,7 @@ class Queue:
                 )
             shape = self.shapes[index] if self.shapes else None
             got = list(part.shape[outer:])
-            if shape is not None and not _fits(got, shape):
+            if shape is not None and not fits(got, shape):
                 run.fail(f"components[{index}]", wanted=f"have the shape {list(shape)}", got=got, code="VG012")
 
     def put(self, run: Run, entry: Entry) -> None:
@@ -281,7 +281,7 @@ class TensorArray:
             run.fail("value", wanted=f"be of type {self.dtype}", got=element_type(value).name, code="VG011")
         if index < 0 or (index >= self.size and not self.grows):
             run.fail("index", wanted=f"be in [0, {self.size})", got=index)
-        if self.element is not None and not _fits(tuple(value.shape), self.element):
+        if self.element is not None and not fits(tuple(value.shape), self.element):
             run.fail("value", wanted=f"have the shape {list(self.element)}", got=list(value.shape), code="VG012")
         if self.alike:
             self.element = tuple(value.shape)

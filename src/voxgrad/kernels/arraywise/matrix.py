@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from voxgrad.catalog.dtypes import FLOAT32
 from voxgrad.kernels.arraywise.evaluation import Run, kernel
 from voxgrad.kernels.arraywise.math import conjugate
 from voxgrad.kernels.arraywise.namespace import Array, cast, element_type
@@ -18,6 +19,12 @@ def matmul(run: Run, a: Array, b: Array) -> Array:
     left = _swapped(run, a) if run.attrs["transpose_a"] else a
     right = _swapped(run, b) if run.attrs["transpose_b"] else b
     return cast(run.xp.matmul(left, right), element_type(a))
+
+
+@kernel()
+def sparse_matmul(run: Run, a: Array, b: Array) -> Array:
+    """The product in float32, whatever the inputs are."""
+    return matmul(run, cast(a, FLOAT32), cast(b, FLOAT32))
 
 
 @kernel(widen=True)

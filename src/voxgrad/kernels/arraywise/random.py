@@ -55,6 +55,10 @@ class Generator:
             seed, seed2 = secrets.randbits(63), secrets.randbits(63)
         self.key, self.stream, self.at = seed % 2**64, seed2 % 2**64, 0
 
+    def peek(self, first: int, groups: int) -> Words:
+        """Groups of words from a place on; nothing is used up."""
+        return philox(self.key, self.stream, first, groups)
+
     def take(self, groups: int, reserve: int) -> Words:
         """The next groups of words; `reserve` groups are used up."""
         words = philox(self.key, self.stream, self.at, groups)
@@ -71,12 +75,12 @@ def generator(run: Run) -> Generator:
     return found
 
 
-def _singles(words: Words) -> Any:
+def singles(words: Words) -> Any:
     """Floats in [0, 1) from 23 bits of each word."""
     return ((words & np.uint32(0x7FFFFF)) | np.uint32(0x3F800000)).view(np.float32) - np.float32(1)
 
 
-def _doubles(high: Words, low: Words) -> Any:
+def doubles(high: Words, low: Words) -> Any:
     """Floats in [0, 1) from 52 bits of two words."""
     bits = (high.astype(np.uint64) & np.uint64(0xFFFFF)) << np.uint64(32) | low.astype(np.uint64)
     return (bits | np.uint64(1023 << 52)).view(np.float64) - 1.0
@@ -101,9 +105,9 @@ def uniform(run: Run, shape: Array) -> Array:
     dtype, (sizes, count) = run.attrs["dtype"], _shape(run, shape)
     words = generator(run).take(_groups(count, 2 if dtype is FLOAT64 else 4), count * _RESERVED)
     if dtype is FLOAT64:
-        numbers = _doubles(words[:, 0::2], words[:, 1::2])
+        numbers = doubles(words[:, 0::2], words[:, 1::2])
     elif dtype is FLOAT32:
-        numbers = _singles(words)
+        numbers = singles(words)
     elif dtype is HALF:
         numbers = ((words & 0x3FF) | 0x3C00).astype(np.uint16).view(np.float16) - np.float16(1)
     else:
@@ -114,11 +118,11 @@ def uniform(run: Run, shape: Array) -> Array:
 def _normals(words: Words, dtype: DType) -> Any:
     """Box and Muller's pairs from the words of each group."""
     if dtype is FLOAT64:
-        radius = np.maximum(_doubles(words[:, 0::4], words[:, 1::4]), 1e-7)
-        angle = 2 * np.pi * _doubles(words[:, 2::4], words[:, 3::4])
+        radius = np.maximum(doubles(words[:, 0::4], words[:, 1::4]), 1e-7)
+        angle = 2 * np.pi * doubles(words[:, 2::4], words[:, 3::4])
     else:
-        radius = np.maximum(_singles(words[:, 0::2].copy()), np.float32(1e-7))
-        angle = (2 * np.pi * _singles(words[:, 1::2].copy()).astype(np.float64)).astype(np.float32)
+        radius = np.maximum(singles(words[:, 0::2].copy()), np.float32(1e-7))
+        angle = (2 * np.pi * singles(words[:, 1::2].copy()).astype(np.float64)).astype(np.float32)
     size = np.sqrt(-2 * np.log(radius))
     pairs = np.stack([np.sin(angle) * size, np.cos(angle) * size], axis=-1)
     return pairs.reshape(len(words), 2 if dtype is FLOAT64 else 4)

@@ -12,6 +12,7 @@ from voxgrad.catalog.dtypes import INT64
 from voxgrad.catalog.slices import Cut, cuts
 from voxgrad.errors import Faults
 from voxgrad.kernels.arraywise.array import zeros_like
+from voxgrad.kernels.arraywise.context import Ref
 from voxgrad.kernels.arraywise.evaluation import Run, kernel
 from voxgrad.kernels.arraywise.namespace import (
     Array,
@@ -88,16 +89,47 @@ def strided_slice_grad(run: Run, shape: Array, begin: Array, end: Array, strides
     wanted = [cut.count for cut in made if not cut.shrink]
     if list(dy.shape) != wanted:
         run.fail("dy", wanted=f"have the shape of the slice, {wanted}", got=list(dy.shape), code="VG012")
+    out = (np.full(whole, b"", object) if element_type(dy).kind == "string"
+           else run.xp.zeros(whole, dtype=dy.dtype, **_device(dy)))  # fmt: skip
+    return _filled(run, out, places, dy)
+
+
+def _filled(run: Run, out: Array, places: list[Cut], value: Array) -> Array:
+    """`out` with these values in the cells of the cuts; a scalar is another array then."""
     if not places:
-        return run.xp.reshape(dy, ())
-    inner = run.xp.reshape(dy, tuple(cut.count for cut in places))
+        return run.xp.reshape(value, ())
+    inner = run.xp.reshape(value, tuple(cut.count for cut in places))
     back = [cut.axis for cut in places if cut.step < 0 and cut.count]
     if back:
         inner = run.xp.flip(inner, axis=tuple(back))
-    out = (np.full(whole, b"", object) if element_type(dy).kind == "string"
-           else run.xp.zeros(whole, dtype=dy.dtype, **_device(dy)))  # fmt: skip
     out[tuple(_span(_forward(cut)) for cut in places)] = inner
     return out
+
+
+def _assigned(run: Run, held: Array, bounds: tuple[Array, ...], value: Array) -> Array:
+    """What a variable holds, with other values in the cells of a slice."""
+    if held.dtype != value.dtype:
+        run.fail("value", wanted=f"be of the type of ref, {element_type(held)}", got=str(element_type(value)),
+                 code="VG011")  # fmt: skip
+    made = _cuts(run, held.shape, bounds)
+    wanted = [cut.count for cut in made if not cut.shrink]
+    if list(value.shape) != wanted:
+        run.fail("value", wanted=f"have the shape of the slice, {wanted}", got=list(value.shape), code="VG012")
+    out = moved_to(to_numpy(held).copy(), held)
+    return _filled(run, out, [cut for cut in made if cut.axis is not None], value)
+
+
+@kernel()
+def strided_assign(run: Run, ref: Ref, begin: Array, end: Array, strides: Array, value: Array) -> Ref:
+    """Other values in the cells of a slice of a variable."""
+    return ref.assign(_assigned(run, ref.value, (begin, end, strides), value))
+
+
+@kernel()
+def strided_assign_handle(run: Run, ref: Any, begin: Array, end: Array, strides: Array, value: Array) -> tuple[()]:
+    """The same for the variable behind a handle."""
+    ref.assign(_assigned(run, ref.value, (begin, end, strides), value))
+    return ()
 
 
 def _forward(cut: Cut) -> Cut:

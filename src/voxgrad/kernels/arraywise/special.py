@@ -24,11 +24,9 @@ _TORCH = {"erf": "erf", "erfc": "erfc", "erfinv": "erfinv", "ndtri": "ndtri", "l
 
 def _edges_of_zeta(xp: Any, x: Array, q: Array) -> list[tuple[Array, float]]:
     pole = (q <= 0) & (q == xp.floor(q))
-    return [
-        (pole & (xp.fmod(x, xp.full_like(x, 2)) != 0), np.nan),
-        ((x > 1e3) & (q > 1) & ~pole, 0.0),
-        (x == 1, np.inf),
-    ]
+    # Of a huge x SciPy's terms overflow; the first of them, q**-x, is 0 long before.
+    nothing = (x > 1e3) & (q > 1) & (x * xp.log(xp.where(q > 1, q, xp.ones_like(q))) > 2e3)
+    return [(pole & (xp.fmod(x, xp.full_like(x, 2)) != 0), np.nan), (nothing, 0.0), (x == 1, np.inf)]
 
 
 def _edges_of_igamma(xp: Any, a: Array, x: Array) -> list[tuple[Array, float]]:
@@ -83,11 +81,12 @@ def _function(name: str) -> Any:
 
 
 def _igamma(special: Any, a: Values, x: Values) -> Values:
-    """Where x is above 1 and a, SciPy takes it off 1 and loses places; the series of a + 2 and two terms do not."""
+    """By two terms and the series of a + 2 where a and x are small: SciPy takes it off 1 there or has lgamma(a)."""
     with np.errstate(all="ignore"):
         first = np.exp(a * np.log(x) - x - special.gammaln(a + 1))
         added = special.gammainc(a + 2, x) + first * (1 + x / (a + 1))
-    made: Values = np.where((x > 1) & (x <= 2) & (a > 0) & (a < x), added, special.gammainc(a, x))
+    small = (x > 0) & (x <= 2) & (a > 0) & (a < np.maximum(x, 1))
+    made: Values = np.where(small, added, special.gammainc(a, x))
     return made
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from voxgrad.catalog.dtypes import BOOL
-from voxgrad.kernels.arraywise.context import Ref
+from voxgrad.kernels.arraywise.context import Handle, Ref
 from voxgrad.kernels.arraywise.evaluation import Run, add_kernel, kernel
 from voxgrad.kernels.arraywise.namespace import Array, element_type, integer, moved_to, to_numpy
 
@@ -22,6 +22,39 @@ def variable(run: Run) -> Ref:
     if not ref.ready and shape is not None and 0 in shape and None not in shape:
         ref.assign(run.make(np.zeros(shape), run.attrs["dtype"]))  # without elements there is no value to wait for
     return ref
+
+
+@kernel()
+def handle(run: Run) -> Handle:
+    """The handle of the variable of this block, or of the shared one that it names."""
+    shared, attrs = run.attrs["shared_name"], run.attrs
+    name = f"{attrs['container']}/{shared}" if shared else run.context.block
+    return Handle(run.context.state, name, attrs["dtype"], attrs["shape"])
+
+
+@kernel()
+def read_handle(run: Run, resource: Handle) -> Array:
+    """The value of the variable behind a handle."""
+    if run.attrs["dtype"] != resource.holds:
+        wanted = f"be that of the variable, {resource.holds}"
+        run.fail("dtype", wanted=wanted, got=run.attrs["dtype"].name, code="VG011")
+    return resource.value
+
+
+@kernel()
+def assign_handle(run: Run, resource: Handle, value: Array) -> tuple[()]:
+    """Give the variable behind a handle a value."""
+    if element_type(value) != resource.holds:
+        wanted = f"be of the type of the variable, {resource.holds}"
+        run.fail("value", wanted=wanted, got=element_type(value).name, code="VG011")
+    stated = resource.stated
+    if stated is not None and (
+        len(stated) != len(value.shape)
+        or any(size is not None and size != given for size, given in zip(stated, value.shape, strict=True))
+    ):
+        run.fail("value", wanted=f"have the shape {list(stated)}", got=list(value.shape), code="VG012")
+    resource.assign(value)
+    return ()
 
 
 @kernel()

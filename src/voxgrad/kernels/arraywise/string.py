@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from voxgrad.catalog.dtypes import STRING, DType
-from voxgrad.kernels.arraywise.evaluation import Run, kernel
+from voxgrad.catalog.dtypes import INT64, STRING, DType
+from voxgrad.kernels.arraywise.evaluation import Run, add_kernel, kernel
+from voxgrad.kernels.arraywise.hashes import fingerprint64, hash64, sip_hash
 from voxgrad.kernels.arraywise.namespace import Array, element_type, integers, to_numpy
 from voxgrad.kernels.element_types import numpy_type
 
@@ -285,3 +286,33 @@ def decode_base64(run: Run, texts: Array) -> Array:
     source = to_numpy(texts)
     _texts_fit(run, "input", source.size, _letters(source) * 3 // 4)
     return _mapped(decoded, source)
+
+
+def _bucketed(hashed: Callable[[Run, bytes], int]) -> Callable[..., Any]:
+    def function(run: Run, texts: Array) -> Array:
+        count = run.attrs["num_buckets"]
+        return run.make(_mapped(lambda one: hashed(run, one) % count, texts), INT64)
+
+    return function
+
+
+add_kernel(__name__, "hash_bucket", _bucketed(lambda run, one: hash64(one)))
+add_kernel(__name__, "hash_bucket_fast", _bucketed(lambda run, one: fingerprint64(one)))
+add_kernel(__name__, "hash_bucket_strong", _bucketed(lambda run, one: sip_hash(one, run.attrs["key"])))
+
+
+@kernel()
+def split(run: Run, texts: Array, delimiter: Array) -> Any:
+    """The pieces of texts."""
+    marks, source = to_numpy(delimiter).reshape(()).item(), to_numpy(texts).tolist()
+    _texts_fit(run, "input", 4 * (_letters(to_numpy(texts)) + len(source)), 0)
+    apart = re.compile(b"[" + re.escape(marks) + b"]") if marks else None
+    rows = []
+    for one in source:
+        pieces = [] if not one else apart.split(one) if apart else [one[at : at + 1] for at in range(len(one))]
+        rows.append([piece for piece in pieces if piece or not run.attrs["skip_empty"]])
+    places = [(row, at) for row, pieces in enumerate(rows) for at in range(len(pieces))]
+    flat = np.empty(len(places), dtype=object)
+    flat[:] = [piece for pieces in rows for piece in pieces]
+    return (run.make(np.array(places, np.int64).reshape(-1, 2), INT64), flat,
+            run.make([len(rows), max(map(len, rows), default=0)], INT64))  # fmt: skip
