@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -224,8 +225,11 @@ def constant(name: str, count: int, *values: float) -> bytes:
 @pytest.mark.parametrize("values", [(), (1.0,), (1.0, 2.0)])
 def test_a_graph_of_few_bytes_cannot_fill_the_memory(values: tuple[float, ...]) -> None:
     begun = time.process_time()
+    tracemalloc.start()
     with pytest.raises(vg.VoxgradError, match="VG053"):
         convert(constant("c", 2**28, *values), "g.pb", "g")
+    assert tracemalloc.get_traced_memory()[1] < 2**20
+    tracemalloc.stop()
     with pytest.raises(vg.VoxgradError, match="VG053"):
         convert(b"".join(constant(f"c{at}", 2**20, *values) for at in range(2000)), "g.pb", "g")
     assert time.process_time() - begun < SECONDS

@@ -52,28 +52,33 @@ def convert(data: bytes, source: str, title: str) -> tuple[Page, Report]:
         name = node.text(1)
         if not name or name in blocks:
             raise broken(source, f"two nodes with the name {name!r}" if name else "a node without a name")
-        blocks[name] = block = _block(page, node, name, report)
-        total += sum(value.nbytes for value in block.attrs.values() if isinstance(value, np.ndarray))
+        attrs = _attributes(node)
+        total += sum(value.nbytes for value in attrs.values() if isinstance(value, np.ndarray))
         if total > max(MOST_SPREAD, 16 * len(data)):
             # A value that is given once stands for all elements: a small file could fill the memory.
             raise broken(source, f"constants of {total:,} bytes or more in a file of {len(data):,}")
+        blocks[name] = _block(page, node, attrs, report)
     for node in nodes:
         _wire(page, blocks, node, report)
     return page, report
 
 
-def _block(page: Page, node: Message, name: str, report: Report) -> Block:
-    op_name = node.text(2)
-    op = registry.OPS.get(op_name)
+def _attributes(node: Message) -> dict[str, Any]:
+    """What a node states for the attributes of its op, where that is not the default."""
+    op = registry.OPS.get(node.text(2))
     given = {entry.text(1): entry.message(2) for entry in node.messages(5)}
-    attrs: dict[str, Any] = {}
-    if op is None:
+    found = {attr: attribute(given[attr.name]) for attr in (op.attrs if op else ()) if attr.name in given}
+    return {
+        attr.name: value
+        for attr, value in found.items()
+        if attr.required or (value is not None and _differs(value, attr.default))
+    }
+
+
+def _block(page: Page, node: Message, attrs: dict[str, Any], report: Report) -> Block:
+    name, op_name = node.text(1), node.text(2)
+    if op_name not in registry.OPS:
         report.add(LOST, name, f"there is no op {op_name}; the block is kept, but cannot run")
-    for attr in op.attrs if op is not None else ():
-        if attr.name in given:
-            value = attribute(given[attr.name])
-            if (value is not None and (attr.required or _differs(value, attr.default))) or attr.required:
-                attrs[attr.name] = value
     if node.text(4):
         report.add(NOTED, "devices", "nodes name devices; here a run chooses one")
     try:

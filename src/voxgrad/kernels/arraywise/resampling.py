@@ -112,7 +112,7 @@ def _weighted(data: Values, taps: Taps, axis: int) -> Values:
     """Sums along one axis over its taps, in float32. What has no weight is not there, whatever it is."""
     shape = [1] * data.ndim
     shape[axis] = -1
-    made = np.float32(0)
+    made: Values = np.float32(0)
     for cells, weights in zip(taps.cells.T, taps.weights.T, strict=True):
         weight = weights.reshape(shape)
         term = data.take(cells, axis).astype(np.float32, copy=False) * weight
