@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import os
+
 import hypothesis
 import pytest
+
+# On processors with VNNI TensorFlow takes oneDNN's kernels unless told otherwise before it is first imported: their
+# results are those of the semantics `documented`, while `tf_cpu` is what its own kernels do.
+os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
 
 # How fast a machine is, or how much else it does, is nothing that a test here decides about.
 hypothesis.settings.register_profile(

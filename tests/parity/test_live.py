@@ -47,7 +47,6 @@ def calls(op: Op, dtype: DType, **options: Any) -> list[dict[str, Any]]:
 
 
 def tensorflow_answer(op: Op, call: dict[str, Any]) -> np.ndarray[Any, Any]:
-    os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
     import tensorflow as tf
 
     # NumPy bfloat16 would silently become float32 in ops whose type has a default: tensors keep it.
@@ -97,7 +96,6 @@ def _check_low_precision(theirs: np.ndarray[Any, Any], known: Truth, dtype: DTyp
 @pytest.mark.parametrize("layout", ["NDHWC", "NCDHW"])
 @pytest.mark.parametrize("op", CONV, ids=lambda op: op.name)
 def test_tensorflow_xla_dilated_and_grouped(op: Op, layout: str) -> None:
-    os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
     import tensorflow as tf
 
     for call in calls(op, FLOAT32, formats=(layout,))[:8]:
