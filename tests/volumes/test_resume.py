@@ -201,6 +201,28 @@ def test_a_full_disk_has_a_name(tmp_path: Path, scan: Any, where: str, monkeypat
     np.testing.assert_array_equal(go(tmp_path, name).read(), vg.raw_ops.MaxPool3D(input=scan, **POOL))
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+@pytest.mark.parametrize("most", [0, 10, 500])
+def test_files_that_may_not_grow_are_a_full_disk(tmp_path: Path, scan: Any, most: int) -> None:
+    """The limit of a process, which meets the first bytes of the lock as it meets chunks."""
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
+    try:
+        with pytest.raises(vg.VoxgradError, match=r"VG073|VG051 .* got File too large"):
+            go(tmp_path, "y.npy")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    np.testing.assert_array_equal(go(tmp_path, "y.npy").read(), vg.raw_ops.MaxPool3D(input=scan, **POOL))
+
+
+def test_an_output_inside_of_a_file_has_a_name(tmp_path: Path, scan: Any) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(vg.VoxgradError, match=r"VG051 file: .*file must be a folder that can be written to; got File"):
+        go(tmp_path, "file/y.npy")
+
+
 def test_new_files_have_their_room(tmp_path: Path) -> None:
     """What is mapped has a place on the disk for every page before anything is written to it."""
     for name in ("a.npy", "a.nrrd", "a.mhd"):

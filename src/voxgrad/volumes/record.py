@@ -7,7 +7,6 @@ does anew what does not fit, is not there, or was never recorded. Whatever is da
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from voxgrad.errors import Fault, InvalidArgumentError
-from voxgrad.formats.tensor_files import replace_file
-from voxgrad.volumes.store import no_room
+from voxgrad.formats.tensor_files import bad_file, replace_file
+from voxgrad.volumes.store import is_full, no_room
 from voxgrad.volumes.watch import me
 
 Array = np.ndarray[Any, Any]
@@ -98,9 +97,16 @@ def only_run(folder: Path, outputs: Iterable[str]) -> Iterator[None]:
 
 @contextmanager
 def _held(place: Path) -> Iterator[None]:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    stream = _locked(place)
     try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        stream = _locked(place)
+    except OSError as error:
+        if is_full(error):
+            raise
+        raise bad_file(place.parent, "be a folder that can be written to", error.strerror or error) from error
+    try:
+        stream.truncate(0)
+        stream.write(me().encode())
         yield
     finally:
         # Windows does not take the name from a file that is open.
@@ -111,7 +117,7 @@ def _held(place: Path) -> Iterator[None]:
 
 def _locked(place: Path) -> Any:
     while True:
-        stream = place.open("a+b")
+        stream = place.open("a+b", buffering=0)
         try:
             _lock(stream.fileno())
         except OSError:
@@ -123,9 +129,6 @@ def _locked(place: Path) -> Any:
             raise InvalidArgumentError(fault) from None
         # Whoever held it before may have removed the name in between.
         if place.exists() and os.path.samestat(os.fstat(stream.fileno()), place.stat()):
-            stream.truncate(0)
-            stream.write(me().encode())
-            stream.flush()
             return stream
         stream.close()
 
@@ -147,7 +150,7 @@ def room_in(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if is_full(error):
             raise no_room(folder) from error
         raise
 

@@ -182,7 +182,7 @@ def run_job(job: Job, folder: Path, executor: Executor, progress: Progress | Non
     """Do what is left of a job; returns every result, opened files and arrays."""
     plan = job.plan()
     _check_files(job, plan)
-    with only_run(folder, job.outputs.values()), room_in(folder):
+    with room_in(folder), only_run(folder, job.outputs.values()):
         return _run_alone(job, plan, folder, executor, progress)
 
 

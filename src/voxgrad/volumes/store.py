@@ -251,10 +251,15 @@ def reading(path: str | Path, kind: str) -> Iterator[None]:
         # Of what a library loads for itself: one for an address, one for a way to pack.
         raise bad_file(path, f"be readable as {kind}", str(error)[:160], code="VG070") from error
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if is_full(error):
             raise no_room(path) from error
         told = str(error).splitlines()[0][:160] if str(error) else "nothing more is known"
         raise bad_file(path, f"be a readable {kind} volume", f"{type(error).__name__}: {told}") from error
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether there was no room: on the disk, in a quota, or below the size that a process may give its files."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def no_room(path: object) -> VoxgradError:
