@@ -379,6 +379,46 @@ def test_large_constants_come_from_the_dat_file(tmp_path: Path) -> None:
     assert import_page(path).report.lost
 
 
+def test_a_variable_without_type_and_shape_has_those_of_its_first_value(tmp_path: Path) -> None:
+    """A text, an array, a .dat, a wire: all as the editor leaves a Variable whose table was never filled in."""
+    large = np.arange(200, dtype=np.float32).reshape(10, 20)
+    old = OldPage()
+    old.block("TYPED", "Variable", shape="", dtype="", initvalues="{{0.5f,1.5f}}")
+    old.block("ONE", "Variable", shape="", dtype="", initvalues=np.array([[0.25]], np.float32))
+    old.block("LARGE", "Variable", shape="", dtype="", initvalues=large)
+    old.block("HALF_SAID", "Variable", shape="", dtype="DT_DOUBLE", initvalues="{1,2,3}")
+    old.block("C", "Const", val=np.array([[1, 2]], np.int32))
+    old.block("WIRED", "Variable", shape="", dtype="", initvalues="")
+    old.link("C.output", "WIRED.initvalues")
+    names = ["TYPED", "ONE", "LARGE", "HALF_SAID", "WIRED"]
+    old.session([f"{name}.ref" for name in names])
+    found = import_page(old.write(tmp_path / "v.svg"))
+    assert found.report.lost == []
+    assert found.page.problems() == []
+    kinds = {name: (found.page[name].attrs["dtype"], list(found.page[name].attrs["shape"])) for name in names}
+    assert kinds == {
+        "TYPED": ("float32", [1, 2]), "ONE": ("float32", [1, 1]), "LARGE": ("float32", [10, 20]),
+        "HALF_SAID": ("float64", [3]), "WIRED": ("int32", [1, 2]),
+    }  # fmt: skip
+    results = run(found)
+    np.testing.assert_array_equal(results["ONE"]["ref"], [[0.25]])
+    np.testing.assert_array_equal(results["LARGE"]["ref"], large)
+    np.testing.assert_array_equal(results["WIRED"]["ref"], [[1, 2]])
+
+
+def test_a_variable_that_says_nothing_takes_what_is_assigned(tmp_path: Path) -> None:
+    old = OldPage()
+    old.block("C", "Const", val=np.array([4.0, 5.0]))
+    old.block("V", "Variable", shape="", dtype="", initvalues="")
+    old.block("SET", "Assign")
+    old.links(("C.output", "SET.value"), ("V.ref", "SET.ref"))
+    old.session(["SET.output_ref"])
+    found = import_page(old.write(tmp_path / "v.svg"))
+    assert [remark.text for remark in found.report.lost] == ["has no first value"]
+    assert found.page.problems() == []
+    np.testing.assert_array_equal(run(found)["SET"]["output_ref"], [4, 5])
+
+
 def window(**more: str) -> dict[str, str]:
     return {"ksize": "1,4,3,2,1", "strides": "{1,4,3,2,1}", "padding": "SAME", "attrs": "data_format_ = NHWC;"} | more
 

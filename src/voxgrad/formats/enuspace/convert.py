@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from voxgrad.catalog.model import Spec
 from voxgrad.errors import VoxgradError
 from voxgrad.formats.enuspace.library import HELPERS, Symbol, library, op_of
 from voxgrad.formats.enuspace.pins import Values
@@ -117,7 +118,10 @@ class Converter:
             if op is None:
                 self.report.add(LOST, node.id, f"there is no op {symbol.op} yet; the block is kept, but cannot run")
             op_name = op.name if op is not None else symbol.op or symbol.name
-            self._keep(node, name, op_name, self.values.attributes(node, symbol, op_name))
+            attrs = self.values.attributes(node, symbol, op_name)
+            if node.symbol == "Variable" and not self.links.get((node.id, "initvalues")):
+                attrs = self.values.with_first_type(node, attrs)
+            self._keep(node, name, op_name, attrs)
 
     def _keep(self, node: Node, name: str, op: str, attrs: dict[str, object] | None = None) -> None:
         self.blocks[node.id] = self.page.add(op, attrs=attrs or {}, name=name, position=node.position)
@@ -140,6 +144,7 @@ class Converter:
         open_gradients = list(self._nodes("AddSymbolicGradients"))
         while True:
             waiting = [node for node in waiting if not self._wire(node, fed)]
+            self._type_variables()
             ready = next((node for node in open_gradients if self._can_differentiate(node)), None)
             if ready is None:
                 break
@@ -287,6 +292,27 @@ class Converter:
 
     # Variables, session, notes
 
+    def _type_variables(self) -> None:
+        """A variable without a type or a shape takes those of what it starts with, or of what is assigned to it."""
+        for node in self._nodes("Variable"):
+            block = self.blocks[node.id]
+            if block.attrs.keys() >= {"dtype", "shape"}:
+                continue
+            for spec in self._given_to(node, block):
+                if spec.dtype is not None and "dtype" not in block.attrs:
+                    self.page.set_attr(block, "dtype", spec.dtype.name)
+                if spec.shape is not None and "shape" not in block.attrs:
+                    self.page.set_attr(block, "shape", list(spec.shape))
+
+    def _given_to(self, node: Node, block: Block) -> Iterator[Spec]:
+        """What is known of the values that enter a variable, its first value before the others."""
+        for link in self.links.get((node.id, "initvalues"), []):
+            yield from (one.spec for one in self._live(link) if isinstance(one, Output))
+        for one in self.page:
+            refs = one.sources.get("ref", [])
+            if one.op_name == "Assign" and refs and isinstance(refs[0], Output) and refs[0].block is block:
+                yield from self.page.infer().input_specs(one, "value")
+
     def _make_initializers(self) -> None:
         """One Assign per variable, in a row below the page, executed once before the first run."""
         made: list[Block] = []
@@ -295,7 +321,7 @@ class Converter:
         for node in self._nodes("Variable"):
             block = self.blocks[node.id]
             linked = [one for link in self.links.get((node.id, "initvalues"), []) for one in self.sources(link)]
-            first = linked[0] if linked else self.values.first_value(node, block)
+            first = linked[0] if linked else self.values.first_value(node, block.attrs)
             if first is None or block.op is None:
                 continue
             inputs = {"ref": block.output(0), "value": first}

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -167,22 +168,29 @@ class Values:
             return parse_value(stored.value, dtype, stored.name, node.symbol)
         return array_of(stored, self.data, dtype)
 
-    def first_value(self, node: Node, block: Block) -> Value | None:
+    def with_first_type(self, node: Node, attrs: dict[str, Any]) -> dict[str, Any]:
+        """The attributes of a Variable; a type or a shape that it does not say is that of its first value."""
+        if attrs.keys() >= {"dtype", "shape"}:
+            return attrs
+        first = self.first_value(node, attrs)
+        return attrs if first is None else {"dtype": first.dtype, "shape": list(first.value.shape)} | attrs
+
+    def first_value(self, node: Node, attrs: Mapping[str, Any]) -> Value | None:
         """The value that a Variable starts with, from the text or the array on its initvalues pin."""
         stored = node.pins.get("initvalues")
         if stored is None or (not stored.value.strip() and stored.binary_at is None):
             self.report.add(LOST, node.id, "has no first value")
             return None
-        dtype = dtypes.named(str(block.attrs.get("dtype", "")))
+        dtype = dtypes.named(str(attrs.get("dtype", "")))
         try:
             typed = stored.type in ("", "string") and stored.binary_at is None
             array = parse_value(stored.value, dtype) if typed else array_of(stored, self.data, dtype)
-            shape = parse_shape(node.pins["shape"].value) if "shape" in node.pins else None
         except TextError as error:
             self.report.add(LOST, f"{node.id}.initvalues", f"cannot be read:\n{error}")
             return None
-        sizes = [size for size in shape or () if isinstance(size, int)]
-        if shape is not None and len(sizes) == len(shape) and array.size == int(np.prod(sizes)):
+        shape = attrs.get("shape")
+        sizes = [size for size in shape or () if isinstance(size, int) and size >= 0]
+        if shape is not None and len(sizes) == len(shape) and array.size == math.prod(sizes):
             # The original gave the values the shape of the variable, however they were nested.
             array = array.reshape(sizes)
         return Value(array, type_of(array).name)
