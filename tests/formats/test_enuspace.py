@@ -419,6 +419,38 @@ def test_a_variable_that_says_nothing_takes_what_is_assigned(tmp_path: Path) -> 
     np.testing.assert_array_equal(run(found)["SET"]["output_ref"], [4, 5])
 
 
+def test_the_web_form_of_version_4(tmp_path: Path) -> None:
+    """An export in which every block repeats the picture of the library, with its values as `initial` of the pins."""
+    old = OldPage("4.0.3.0")
+
+    def block(id_: str, symbol: str, **pins: tuple[str, str]) -> None:
+        rows = "".join(
+            f'<pg-pin type="{type_}" variable="{name.replace("__", "[1][2]")}" pin-type="input" initial="{text}">'
+            '<circle r="3"/></pg-pin>'
+            for name, (type_, text) in pins.items()
+        )
+        drawn = f'id="{symbol}" type="node" <rect id="ID_RECT"/><text>{symbol}</text><script type="text/lua"/>'
+        old.parts.append(
+            f'<use id="{id_}" type="tensorflow" transform="translate(1,2)" xlink:href="#{symbol}">'
+            f"{drawn.replace('<rect', ' <rect')}{rows}</use>"
+        )
+
+    block("W", "Variable", shape=("string", "{1,2}"), dtype=("string", "DT_DOUBLE"), initvalues=("string", "{{3,5}}"))
+    block("RATE", "Const", val=("double", "0.5"))
+    block("ROW", "Const", val__=("double", "{1,2}"))
+    block("STEP", "ApplyGradientDescent", attrs=("string", "use_locking_ = false;"), result_out__=("double", "{2.5,0}"))
+    block("SUM", "Mean", axis=("string", "1"), attrs=("string", "keep_dims_ =true;"))
+    block("SESSION", "ClientSession", INFINITE_LOOP=("bool", "FALSE"))
+    old.links(("W.ref", "STEP.var"), ("RATE.output", "STEP.alpha"), ("ROW.output", "STEP.delta"))
+    old.links(("STEP.out", "SUM.input"), ("SUM.output", "SESSION.fetch_outputs"))
+    found = import_page(old.write(tmp_path / "web.svg"))
+    assert found.report.lost == []
+    assert found.page.problems() == []
+    assert found.page.notes == []
+    assert found.expected["STEP"]["out"].tolist() == [[2.5, 0]]
+    np.testing.assert_array_equal(run(found)["SUM"]["output"], [[3.25]])
+
+
 def window(**more: str) -> dict[str, str]:
     return {"ksize": "1,4,3,2,1", "strides": "{1,4,3,2,1}", "padding": "SAME", "attrs": "data_format_ = NHWC;"} | more
 

@@ -95,7 +95,8 @@ def read_sheet(root: Element, source: str, report: Report) -> Sheet:
         raise bad_document(source, root.line, "be a page of enuSpace: an svg with use elements", f"<{root.name}>")
     sheet = Sheet(root.get("enuspace-version"))
     hidden = 0
-    for element in root.walk():
+    # What stands inside of a block is its own picture, as the web form repeats it in every block.
+    for element in root.walk(closed="use"):
         if element.name == "use":
             _add_node(sheet, element, source)
         elif element.name == "pg-link":
@@ -119,7 +120,7 @@ def _add_node(sheet: Sheet, element: Element, source: str) -> None:
     gadget = element.get("type") not in TASKS
     node = Node(name, element.get("href").removeprefix("#"), gadget, _position(element), element.line)
     for child in element.children:
-        if child.name == "pg-set-pin":
+        if child.name in ("pg-set-pin", "pg-pin"):
             pin = _pin_text(child, source)
             node.pins[pin.name] = pin
     sheet.nodes[name] = node
@@ -135,7 +136,9 @@ def _pin_text(element: Element, source: str) -> PinText:
         raise bad_document(source, element.line, "have a number as binary-pos", at[:60])
     type_ = element.get("var-type") or element.get("type")
     shape = element.get("shape") or match[2]
-    return PinText(match[1], type_, shape, element.get("value"), int(at[:18]) if binary else None)
+    # Pages say "value"; their web form, made of the pins of the library, says "initial".
+    value = element.get("value") or element.get("initial")
+    return PinText(match[1], type_, shape, value, int(at[:18]) if binary else None)
 
 
 def _add_link(sheet: Sheet, element: Element, report: Report) -> None:

@@ -35,13 +35,14 @@ class Element:
         """An attribute."""
         return self.attributes.get(name, default)
 
-    def walk(self) -> Iterator[Element]:
-        """This element and all inside it, in document order."""
+    def walk(self, closed: str = "") -> Iterator[Element]:
+        """This element and all inside it, in document order; not what is inside of elements named `closed`."""
         stack = [self]
         while stack:
             element = stack.pop()
             yield element
-            stack.extend(reversed(element.children))
+            if element.name != closed:
+                stack.extend(reversed(element.children))
 
 
 def bad_document(source: str, line: int, wanted: str, got: object) -> VoxgradError:
