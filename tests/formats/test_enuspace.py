@@ -451,6 +451,25 @@ def test_the_web_form_of_version_4(tmp_path: Path) -> None:
     np.testing.assert_array_equal(run(found)["SUM"]["output"], [[3.25]])
 
 
+def test_a_task_is_a_list_of_blocks(tmp_path: Path) -> None:
+    """The file of a library window: symbols with pins, in the words of version 3 and of version 4."""
+    pin = '<pg-pin {0}="{1}" pin-type="{2}"/>'
+    old = OldPage()
+    rows = "".join(pin.format("name", *row) for row in [("scope", "input"), ("value", "input"), ("output", "output")])
+    old.parts.append(f'<defs><symbol id="AvgPool" type="node"><rect/>{rows}</symbol>')
+    rows = "".join(pin.format("variable", *row) for row in [("x", "input"), ("y", "output"), ("result_y", "const")])
+    old.parts.append(f'<symbol id="Abs" type="node">{rows}</symbol><symbol id="MyOwn" type="node"/></defs>')
+    old.parts.append("<text>nn_ops</text>")
+    found = import_page(old.write(tmp_path / "task_mine.svg"))
+    assert len(found.page) == 0
+    assert [note["text"] for note in found.page.notes] == ["AvgPool: value -> output", "Abs: x -> y", "MyOwn:  -> "]
+    assert [str(remark) for remark in found.report.remarks] == [
+        "noted: task_mine: is a task, a list of 3 blocks, and no page: each is a note, nothing runs",
+        "noted: task_mine: blocks of it that are not here: MyOwn",
+    ]
+    assert loads(dumps(found.page)).problems() == []
+
+
 def window(**more: str) -> dict[str, str]:
     return {"ksize": "1,4,3,2,1", "strides": "{1,4,3,2,1}", "padding": "SAME", "attrs": "data_format_ = NHWC;"} | more
 

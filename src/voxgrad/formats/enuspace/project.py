@@ -8,6 +8,7 @@ from pathlib import Path
 
 from voxgrad.errors import VoxgradError
 from voxgrad.formats.enuspace.convert import Converter, Imported
+from voxgrad.formats.enuspace.palette import is_palette, palette_page
 from voxgrad.formats.enuspace.sheet import expected_values, read_sheet
 from voxgrad.formats.enuspace.xml_tree import MAX_BYTES, parse_xml
 from voxgrad.formats.report import LOST, NOTED, Report
@@ -17,10 +18,13 @@ MAX_DATA = 2**30
 
 
 def import_page(path: str | PathLike[str]) -> Imported:
-    """A page SVG, with the .dat file of the same name where there is one."""
+    """A page SVG, with the .dat file of the same name where there is one; a task, as a page of notes."""
     file = Path(path)
     report = Report()
-    sheet = read_sheet(parse_xml(_read(file, MAX_BYTES), file.name), file.name, report)
+    root = parse_xml(_read(file, MAX_BYTES), file.name)
+    if is_palette(root):
+        return Imported(palette_page(root, file.stem, report), report, {})
+    sheet = read_sheet(root, file.name, report)
     beside = file.with_suffix(".dat")
     data = _read(beside, MAX_DATA) if beside.is_file() else b""
     if not data and any(pin.binary_at is not None for node in sheet.nodes.values() for pin in node.pins.values()):
