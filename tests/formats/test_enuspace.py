@@ -506,6 +506,8 @@ def test_a_malformed_page_imports_and_says_why_it_cannot_run(tmp_path: Path) -> 
     assert found.report.lost == []
     (problem,) = found.page.problems()
     assert (problem.block, problem.pin) == ("GRAD", "grad")
+    (told,) = [remark for remark in found.report.remarks if remark.kind == "stops"]
+    assert "GRAD.grad" in told.text
     with pytest.raises(VoxgradError):
         run(found)
 
@@ -533,6 +535,52 @@ def test_paths_of_another_machine_are_looked_for_beside_the_page(tmp_path: Path)
     found = import_page(old.write(tmp_path / "p.svg"))
     assert found.page["FILE"].attrs["value"].item() == b"train.bin"
     assert "path of another machine" in str(found.report)
+
+
+def test_the_report_says_what_runs_and_which_files_are_missing(tmp_path: Path) -> None:
+    """A file that is read is missing until it is there; one that is written, here or through a wire, never is."""
+    folder = "C:\\\\data\\\\"
+    old = OldPage()
+    old.block("W", "Variable", shape="{2}", dtype="DT_DOUBLE", initvalues="{5,6}")
+    old.block("SAVE", "Save", filename=f"{folder}w.t", tensor_names="W")
+    old.block("OUT", "Const", val=f"{folder}log.txt")
+    old.block("WRITE", "WriteFile", contents="done")
+    old.block("IN", "Const", val=f"{folder}scan.bin")
+    old.block("READ", "ReadFile")
+    old.links(("W.ref", "SAVE.data"), ("OUT.output", "WRITE.filename"), ("IN.output", "READ.filename"))
+    old.session(["READ.contents"], ["SAVE.operation", "WRITE.operation"])
+    path = old.write(tmp_path / "p.svg")
+    told = [str(remark) for remark in import_page(path).report.remarks if remark.kind in ("runs", "stops", "missing")]
+    assert told == [
+        "missing: scan.bin: IN reads it; put it into files/ beside the page",
+        "runs: p: fetches READ and executes SAVE, WRITE; variables with a first value: 1",
+    ]
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "scan.bin").write_bytes(b"abc")
+    found = import_page(path)
+    assert [remark.kind for remark in found.report.remarks if remark.kind == "missing"] == []
+    assert run(found, folder=tmp_path / "files")["READ"]["contents"].item() == b"abc"
+    with np.load(tmp_path / "files" / "w.t") as saved:
+        assert saved["W"].tolist() == [5, 6]
+
+
+def test_names_of_tensors_without_braces_are_a_list(tmp_path: Path) -> None:
+    """One name, or several between semicolons, for one file of all tensors."""
+    old = OldPage()
+    for name, values in (("W", "{1,2}"), ("B", "{3}")):
+        size = values.count(",") + 1
+        old.block(name, "Variable", shape=f"[{size}]", dtype="DT_DOUBLE", initvalues=values)
+    old.block("ONE", "Save", filename="one.t", tensor_names="W")
+    old.block("ALL", "Save", filename="all.t", tensor_names="W; B;")
+    old.links(("W.ref", "ONE.data"), ("W.ref", "ALL.data"), ("B.ref", "ALL.data"))
+    old.session(run=["ONE.operation", "ALL.operation"])
+    found = import_page(old.write(tmp_path / "s.svg"))
+    assert found.page.problems() == []
+    run(found, folder=tmp_path)
+    with np.load(tmp_path / "one.t") as saved:
+        assert {name: saved[name].tolist() for name in saved} == {"W": [1, 2]}
+    with np.load(tmp_path / "all.t") as saved:
+        assert {name: saved[name].tolist() for name in saved} == {"W": [1, 2], "B": [3]}
 
 
 def test_rings_of_lists_end(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from voxgrad.errors import visible
 CHANGED, NOTED, LOST = "changed", "noted", "lost"
 """`changed`: it is there and means the same, in another form. `noted`: it was drawing only. `lost`: it could not be
 kept, and the page may not do what it did."""
+RUNS, STOPS, MISSING = "runs", "stops", "missing"
+"""`runs`: what a run of the page does. `stops`: why it cannot run as it is. `missing`: a file that it reads."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ _PASSING = {
 }
 """Per helper that passes wires on, the pin where they come in."""
 _VALUE_HELPERS = ("Tensor", "Input", "Input_Initializer")
+_VARIABLE_ATTRS = {"dtype", "shape"}
 _BAD_CHARACTERS = str.maketrans({":": "_", "/": "_", "^": "_"})
 
 
@@ -294,24 +295,30 @@ class Converter:
 
     def _type_variables(self) -> None:
         """A variable without a type or a shape takes those of what it starts with, or of what is assigned to it."""
-        for node in self._nodes("Variable"):
+        open_ = [node for node in self._nodes("Variable") if not self.blocks[node.id].attrs.keys() >= _VARIABLE_ATTRS]
+        assigned = self._assigned() if open_ else {}
+        for node in open_:
             block = self.blocks[node.id]
-            if block.attrs.keys() >= {"dtype", "shape"}:
-                continue
-            for spec in self._given_to(node, block):
+            for spec in self._given_to(node, assigned.get(block, [])):
                 if spec.dtype is not None and "dtype" not in block.attrs:
                     self.page.set_attr(block, "dtype", spec.dtype.name)
                 if spec.shape is not None and "shape" not in block.attrs:
                     self.page.set_attr(block, "shape", list(spec.shape))
 
-    def _given_to(self, node: Node, block: Block) -> Iterator[Spec]:
+    def _given_to(self, node: Node, assigned: list[Block]) -> Iterator[Spec]:
         """What is known of the values that enter a variable, its first value before the others."""
         for link in self.links.get((node.id, "initvalues"), []):
             yield from (one.spec for one in self._live(link) if isinstance(one, Output))
-        for one in self.page:
-            refs = one.sources.get("ref", [])
-            if one.op_name == "Assign" and refs and isinstance(refs[0], Output) and refs[0].block is block:
-                yield from self.page.infer().input_specs(one, "value")
+        for block in assigned:
+            yield from self.page.infer().input_specs(block, "value")
+
+    def _assigned(self) -> dict[Block, list[Block]]:
+        """Per variable, the Assign blocks that write to it."""
+        found: dict[Block, list[Block]] = {}
+        for wire in self.page.wires:
+            if wire.block.op_name == "Assign" and wire.pin == "ref":
+                found.setdefault(wire.source.block, []).append(wire.block)
+        return found
 
     def _make_initializers(self) -> None:
         """One Assign per variable, in a row below the page, executed once before the first run."""
@@ -343,6 +350,21 @@ class Converter:
             self.report.add(NOTED, "ClientSession", "no session fetches or runs anything; a run computes every block")
         self.page.expose(outputs)
         self.page.execute(list(targets))
+
+    def files_read(self) -> dict[str, str]:
+        """The files of another machine that the page reads, with the first block that names each."""
+        found: dict[str, str] = {}
+        written: set[str] = set()
+        users: dict[Block, list[Block]] = {}
+        for wire in self.page.wires if self.values.files else ():
+            users.setdefault(wire.source.block, []).append(wire.block)
+        for id_, names in self.values.files.items():
+            block = self.blocks[id_]
+            if all(map(_writes_files, users.get(block, [block]))):
+                written |= set(names)
+            else:
+                found |= {name: block.name for name in names if name not in found}
+        return {name: block for name, block in found.items() if name not in written}
 
     def _live(self, link: Link) -> list[Output | Block]:
         try:
@@ -383,3 +405,7 @@ class Converter:
                 self.report.add(NOTED, node.id, f"the gadget {node.symbol} is kept as a note")
             elif node.symbol == "Status":
                 self.report.add(NOTED, node.id, "Status did nothing and was left out")
+
+
+def _writes_files(block: Block) -> bool:
+    return block.op is not None and block.op.group == "io" and not block.op.outputs

@@ -18,13 +18,14 @@ from voxgrad.errors import VoxgradError
 from voxgrad.formats.enuspace.library import Symbol
 from voxgrad.formats.enuspace.sheet import Node, PinText, array_of
 from voxgrad.formats.report import CHANGED, LOST, NOTED, Report
-from voxgrad.formats.text import TextError, parse_attr, parse_shape, parse_type, parse_value, split_attrs
+from voxgrad.formats.text import TextError, parse_attr, parse_type, parse_value, split_attrs
 from voxgrad.formats.text.values import Array
 from voxgrad.graph.block import Block, Output, Value
 
 MISSPELT = {"dialtions": "dilations", "kip_header_lines": "skip_header_lines", "SharedName": "shared_name"}
 """Keys that the library of enuSpace has wrong."""
 
+_VECTOR = re.compile(r"\[\w+\]")
 _WINDOWS_PATH = re.compile(rb"[A-Za-z]:[\\/].*")
 
 
@@ -34,6 +35,8 @@ class Values:
     def __init__(self, data: bytes, report: Report):
         self.data = data
         self.report = report
+        self.files: dict[str, list[str]] = {}
+        """Per block, the files of another machine that its texts name."""
 
     def text(self, node: Node, symbol: Symbol, pin: str) -> str:
         """The text of a pin, or its default in the library where the page does not have the pin."""
@@ -117,7 +120,15 @@ class Values:
         except TextError as error:
             self.report.add(LOST, f"{node.id}.{pin}", f"cannot be read:\n{error}")
             return None
-        return self._value(f"{node.id}.{pin}", self._allowed(f"{node.id}.{pin}", array, allowed))
+        if declared is not None and forced is not None and array.ndim == 0 and _VECTOR.fullmatch(declared.shape):
+            array = self._listed(f"{node.id}.{pin}", array)
+        return self._value(node.id, pin, self._allowed(f"{node.id}.{pin}", array, allowed))
+
+    def _listed(self, place: str, text: Array) -> Array:
+        """A list of texts was typed without braces, as one name or as names between semicolons."""
+        names = text.item().removesuffix(b";").split(b";")
+        self.report.add(CHANGED, place, f"is a list of {len(names)} now: the op takes no single text")
+        return np.array([*map(bytes.strip, names)], dtype=object)
 
     def _allowed(self, place: str, array: Array, allowed: Sequence[DType]) -> Array:
         """A number in the nearest type that the op takes, where it does not take the one that the text stands for."""
@@ -130,21 +141,23 @@ class Values:
         self.report.add(CHANGED, place, f"is {nearest} now: the op takes no {dtype}")
         return array.astype(numpy_type(nearest))
 
-    def _value(self, place: str, array: Array) -> Value:
-        array = self._local(place, array)
+    def _value(self, block: str, pin: str, array: Array) -> Value:
+        array = self._local(block, pin, array)
         dtype = type_of(array)
         plain = array.item() if array.ndim == 0 and dtype.kind in ("int", "uint", "float", "bool") else array
         return Value(plain, dtype.name)
 
-    def _local(self, place: str, array: Array) -> Array:
+    def _local(self, block: str, pin: str, array: Array) -> Array:
         """Files of the machine where a page was made are looked for in `files/` beside the page."""
         if array.dtype != object or not any(_WINDOWS_PATH.fullmatch(item) for item in array.ravel()):
             return array
         names = [re.split(rb"[\\/]+", item)[-1] if _WINDOWS_PATH.fullmatch(item) else item for item in array.ravel()]
         made = np.empty(len(names), dtype=object)
         made[:] = names
-        shown = ", ".join(name.decode("utf-8", "replace") for name in names)
-        self.report.add(CHANGED, place, f"a path of another machine is now {shown}, in files/ beside the page")
+        shown = [name.decode("utf-8", "replace") for name in names]
+        self.files.setdefault(block, []).extend(shown)
+        text = f"a path of another machine is now {', '.join(shown)}, in files/ beside the page"
+        self.report.add(CHANGED, f"{block}.{pin}", text)
         return made.reshape(array.shape)
 
     def constant(self, node: Node, pin: str) -> tuple[Array, DType] | None:
@@ -159,7 +172,7 @@ class Values:
         except TextError as error:
             self.report.add(LOST, f"{node.id}.{pin}", f"cannot be read:\n{error}")
             return None
-        array = self._local(f"{node.id}.{pin}", array)
+        array = self._local(node.id, pin, array)
         return array, type_of(array)
 
     def _constant(self, node: Node, stored: PinText, dtype: DType | None) -> Array:

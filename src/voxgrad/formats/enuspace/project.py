@@ -11,8 +11,9 @@ from voxgrad.formats.enuspace.convert import Converter, Imported
 from voxgrad.formats.enuspace.palette import is_palette, palette_page
 from voxgrad.formats.enuspace.sheet import expected_values, read_sheet
 from voxgrad.formats.enuspace.xml_tree import MAX_BYTES, parse_xml
-from voxgrad.formats.report import LOST, NOTED, Report
+from voxgrad.formats.report import LOST, MISSING, NOTED, RUNS, STOPS, Report
 from voxgrad.formats.tensor_files import bad_file
+from voxgrad.graph.page import Page
 
 MAX_DATA = 2**30
 
@@ -30,7 +31,25 @@ def import_page(path: str | PathLike[str]) -> Imported:
     if not data and any(pin.binary_at is not None for node in sheet.nodes.values() for pin in node.pins.values()):
         report.add(NOTED, beside.name, "is not there; arrays that it holds are missing")
     expected = expected_values(sheet, data, report)
-    return Imported(Converter(sheet, data, file.stem, report).convert(), report, expected)
+    converter = Converter(sheet, data, file.stem, report)
+    page = converter.convert()
+    for name, block in converter.files_read().items():
+        if not (file.parent / "files" / name).is_file():
+            report.add(MISSING, name, f"{block} reads it; put it into files/ beside the page")
+    _tell_what_runs(page, report)
+    return Imported(page, report, expected)
+
+
+def _tell_what_runs(page: Page, report: Report) -> None:
+    problems = page.problems()
+    if problems:
+        text = f"does not run as it is; `voxgrad check` tells what to do. The first of {len(problems)}: {problems[0]}"
+        report.add(STOPS, page.name, text)
+        return
+    parts = {"fetches": list(page.outputs), "executes": [block.name for block in page.targets]}
+    told = [f"{verb} {', '.join(names)}" for verb, names in parts.items() if names]
+    started = f"; variables with a first value: {len(page.initializers)}" if page.initializers else ""
+    report.add(RUNS, page.name, (" and ".join(told) or "computes every block") + started)
 
 
 def import_project(path: str | PathLike[str]) -> tuple[dict[str, Imported], Report]:
