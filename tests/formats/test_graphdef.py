@@ -19,10 +19,10 @@ from voxgrad.errors import VoxgradError
 from voxgrad.formats.graphdef import export_graph, import_graph
 from voxgrad.formats.graphdef.convert import convert
 from voxgrad.formats.graphdef.values import tensor
-from voxgrad.formats.graphdef.wire import parse
 from voxgrad.formats.page_file import load
 from voxgrad.formats.script import export_script
 from voxgrad.graph.session import ClientSession
+from voxgrad.kernels.wire import parse
 
 SAMPLES = Path(__file__).with_name("graphdef")
 

@@ -32,7 +32,7 @@ _PIXELS = (
 )  # fmt: skip
 _CROPPED = tuple(one for one in _PIXELS if one is not dtypes.BFLOAT16)
 _DIFFERENTIABLE = (dtypes.FLOAT32, dtypes.HALF, dtypes.FLOAT64)
-_SIZE = Input("size", dtypes.INT32, "The new height and width.", "[2]", host=True)
+SIZE = Input("size", dtypes.INT32, "The new height and width.", "[2]", host=True)
 _CORNERS = Attr("align_corners", "bool", "Corner cells of both images have the same centres.", False)
 _CENTERS = Attr("half_pixel_centers", "bool", "Cells have their centres at halves; not with align_corners.", False)
 _ORIGIN = Law("origin", "Without align_corners and half_pixel_centers, cell 0 of both images has the same centre.")
@@ -114,7 +114,7 @@ def _resize(name: str, how: str, kernel: str, attrs: tuple[Attr, ...], gradient:
     same = more.pop("same", False)
     return Op(
         name, "image", f"Images in another size, {how}.",
-        (Input("images", "T", "The images.", _IMAGES), _SIZE), attrs,
+        (Input("images", "T", "The images.", _IMAGES), SIZE), attrs,
         (Output("resized_images", "T" if same else dtypes.FLOAT32, "The images in the new size.", _IMAGES),),
         {"T": _PIXELS}, infer=shaped(lambda call, faults: resized(call, "images", faults)),
         kernel=f"resampling.{kernel}", gradient=gradient, laws=(_ORIGIN,), **more,

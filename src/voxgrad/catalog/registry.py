@@ -12,6 +12,7 @@ from voxgrad.catalog import (
     array,
     avg_pool3d,
     batch_norm,
+    candidate_sampling,
     control_flow,
     conv3d,
     core,
@@ -50,7 +51,7 @@ ORDINARY: tuple[Op, ...] = tuple(
     for module in (
         core, array, slicing, spaces, math, special, matrix, reductions, nn, batch_norm, windows2d, sparse,
         sparse_algebra, state, training, random, control_flow, data_flow, staging, io, string, logging,
-        image, patches, fake_quant,
+        image, patches, fake_quant, candidate_sampling,
     )
     for op in module.OPS
 )  # fmt: skip

@@ -181,14 +181,18 @@ def _pad_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
 
 
 def _pad_rule(call: Call, faults: Faults) -> Shape | None:
-    shape = call.inputs["input"].shape
+    return padded_shape(call, call.inputs["input"].shape, faults, mirrored=call.op.name == "MirrorPad")
+
+
+def padded_shape(call: Call, shape: Shape | None, faults: Faults, *, mirrored: bool) -> Shape | None:
+    """The shape with the cells of `paddings` around it; of mirrored ones there are no more than it has."""
     amounts = _grown(call, call.inputs["paddings"], "paddings", faults)
     if shape is None or amounts is None:
         return None if shape is None else unknowns(call, len(shape), "size")
     if len(amounts) != len(shape):
         faults.add("VG012", "paddings", wanted=f"have one row for each of {len(shape)} dimensions", got=len(amounts))
         return None
-    if call.op.name == "MirrorPad":
+    if mirrored:
         slack = 1 if call.attrs.get("mode") == "REFLECT" else 0
         for index, (pair, size) in enumerate(zip(amounts, shape, strict=True)):
             if known(size) and any(known(one) and one > size - slack for one in pair):
@@ -726,7 +730,7 @@ def _bounds(indices: str) -> tuple[Input, ...]:
 _PADDINGS = Input("paddings", "Tpaddings", "Cells before and after each dimension.", "[rank, 2]", host=True)
 _PAD_TYPES = {"T": dtypes.ALL, "Tpaddings": dtypes.INDEX}
 _PAD_DEFAULT = {"Tpaddings": dtypes.INT32}
-_MODE = Attr(
+MODE = Attr(
     "mode", "string", "REFLECT mirrors without the edge cell, SYMMETRIC with it.", choices=("REFLECT", "SYMMETRIC")
 )
 
@@ -826,11 +830,11 @@ JOINED = (
        infer=shaped(_pad_rule), kernel="slicing.pad", gradient=_pad_gradient, lies=padded(1)),
     Op("MirrorPad", "array", "A tensor with its mirror image around it.",
        (Input("input", "T", "The tensor."), _PADDINGS),
-       (_MODE,), (Output("output", "T", "The padded tensor."),), _PAD_TYPES, _PAD_DEFAULT, infer=shaped(_pad_rule),
+       (MODE,), (Output("output", "T", "The padded tensor."),), _PAD_TYPES, _PAD_DEFAULT, infer=shaped(_pad_rule),
        kernel="slicing.mirror_pad", gradient=_mirror_gradient("MirrorPadGrad"), linear_in=("input",),
        lies=padded(1)),
     Op("MirrorPadGrad", "array", "Gradient of MirrorPad: every mirrored cell added back.",
-       (Input("input", "T", "The gradient with respect to the padded tensor."), _PADDINGS), (_MODE,),
+       (Input("input", "T", "The gradient with respect to the padded tensor."), _PADDINGS), (MODE,),
        (Output("output", "T", "The gradient with respect to the tensor."),), _PAD_TYPES, _PAD_DEFAULT,
        infer=shaped(_unpad_rule), kernel="slicing.mirror_pad_grad", gradient=_mirror_gradient("MirrorPad"),
        linear_in=("input",), lies=padded(-1)),

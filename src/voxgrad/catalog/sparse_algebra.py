@@ -362,19 +362,45 @@ def _cross_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
     return None if faults else specs(call, *_some(call, 2))
 
 
-def _map_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+def _rows(call: Call, faults: Faults, least: int = 2) -> Any:
+    """How many rows a sparse tensor has, of `least` dimensions."""
     rank = _check_triple(call, "sparse_", faults)
     stated_shape(call, "sparse_shape", faults)
-    many = call.op.name.startswith("AddMany")
-    if many and rank is not None and rank < 2:
-        faults.add("VG010", "sparse_shape", wanted="have 2 sizes or more", got=rank)
+    if rank is not None and rank < least:
+        faults.add("VG010", "sparse_shape", wanted=f"have {least} sizes or more", got=rank)
     sizes = elements(call.inputs["sparse_shape"])
-    rows = unknown(call, "rows") if not sizes else sizes[0]
+    return unknown(call, "rows") if not sizes else sizes[0]
+
+
+def _map_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+    many = call.op.name.startswith("AddMany")
+    rows = _rows(call, faults, 2 if many else 0)
     return None if faults else specs(call, (rows,) if many else ())
 
 
 def _unmap_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
     has_rank(call, "sparse_handles", 1, faults)
+    return None if faults else specs(call, *_some(call, None))
+
+
+def _serialize_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+    """Nothing but ranks counts: what is written need not be one sparse tensor."""
+    for name, rank in (("sparse_indices", 2), ("sparse_values", 1), ("sparse_shape", 1)):
+        has_rank(call, name, rank, faults)
+    return None if faults else specs(call, (3,))
+
+
+def _serialize_rows_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+    rows = _rows(call, faults)
+    return None if faults else specs(call, (rows, 3))
+
+
+def _deserialize_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+    if has_rank(call, "serialized_sparse", 2, faults):
+        shape = call.inputs["serialized_sparse"].shape
+        check_same("serialized_sparse", shape, (shape[0], 3), "three texts per tensor", faults)
+        if known(shape[0]) and shape[0] == 0:
+            faults.add("VG012", "serialized_sparse", wanted="hold a tensor at least", got=text(shape))
     return None if faults else specs(call, *_some(call, None))
 
 
@@ -428,7 +454,24 @@ def _mapped(name: str, summary: str, kernel: str, output: Output) -> Op:
     )  # fmt: skip
 
 
+def _serialized(name: str, summary: str, kernel: str, shape: str, infer: Any) -> Op:
+    return Op(
+        name, "sparse", summary, _triple("sparse_"),
+        (Attr("out_type", "type", "Always texts here.", dtypes.STRING, choices=(dtypes.STRING,)),),
+        (Output("serialized_sparse", "out_type", "Positions, values and shape, each a TensorProto message.", shape),),
+        {"T": dtypes.ALL, "out_type": (dtypes.STRING,)}, infer=infer, kernel=f"serialized.{kernel}",
+    )  # fmt: skip
+
+
 OPS = (
+    _serialized("SerializeSparse", "A sparse tensor as three texts.", "sparse", "[3]", _serialize_infer),
+    _serialized("SerializeManySparse", "The rows of a sparse tensor as three texts each.", "sparse_rows", "[rows, 3]",
+                _serialize_rows_infer),
+    Op("DeserializeManySparse", "sparse", "Sparse tensors from their texts, stacked.",
+       (Input("serialized_sparse", dtypes.STRING, "Three texts each, as SerializeManySparse makes them.", "[n, 3]"),),
+       (Attr("dtype", "type", "The type of their values."),), _made("sparse_", "dtype"), {"dtype": dtypes.ALL},
+       infer=_deserialize_infer, kernel="serialized.stacked",
+       laws=(Law("shape", "The sizes of the result are the largest of each dimension."),)),
     Op("SparseCross", "sparse", "Crosses of columns: in each row every value of one with every value of the others.",
        (Input("indices", _INT64, "Positions in the sparse columns.", "[n, 2]", many=True, least=0),
         Input("values", "sparse_types", "Their values.", "[n]", many=True, mixed=True, least=0),

@@ -9,8 +9,10 @@ from typing import Any
 from voxgrad.catalog import dtypes, geometry
 from voxgrad.catalog.dims import differ, known
 from voxgrad.catalog.dtypes import DType
+from voxgrad.catalog.image import SIZE, resized
 from voxgrad.catalog.model import Attr, Call, Gradient, Input, Law, Node, Op, Output, Shape, Side
-from voxgrad.catalog.shapes import check_same, has_rank, shaped, stated_shape, text
+from voxgrad.catalog.shapes import check_same, elements, has_rank, shaped, stated_shape, text
+from voxgrad.catalog.slicing import MODE, padded_shape
 from voxgrad.errors import Faults
 
 EXPLICIT = "EXPLICIT"
@@ -131,6 +133,35 @@ def _conv_rule(call: Call, faults: Faults) -> Shape | None:
     if not all(fine):
         return None
     return _convolved(call, call.inputs["input"].shape, call.inputs["filter"].shape, faults)
+
+
+def _fused_rule(call: Call, faults: Faults) -> Shape | None:
+    """The shape of a convolution of images that are resized, where a size is given, and mirrored first."""
+    fine = [has_rank(call, name, 4, faults) for name in ("input", "filter")]
+    if not all(fine):
+        return None
+    data, taps = call.inputs["input"].shape, call.inputs["filter"].shape
+    for name, shape in (("input", data), ("filter", taps)):
+        if any(known(size) and size == 0 for size in shape):
+            faults.add("VG017", name, wanted="have a cell and a channel at least", got=text(shape))
+    if differ(data[3], taps[2]):
+        faults.add("VG013", "filter", wanted=f"have the {data[3]} channels of the data", got=text(taps))
+    if "size" in call.inputs:
+        data = resized(call, "input", faults)
+    _check_mirrored(call, faults)
+    padded = None if faults else padded_shape(call, data, faults, mirrored=True)
+    made = None if padded is None or faults else pooled(call, padded, (taps[0], taps[1]), taps[3], faults)
+    if made is not None and any(known(size) and size == 0 for size in made):
+        faults.add("VG016", "filter", wanted="fit into the padded images", got=text(taps))
+    return made
+
+
+def _check_mirrored(call: Call, faults: Faults) -> None:
+    """Note cells around batch or channels."""
+    amounts = elements(call.inputs["paddings"])
+    for index, amount in enumerate(amounts or ()):
+        if index // 2 in (0, 3) and known(amount) and amount:
+            faults.add("VG007", f"paddings[{index // 2}]", wanted="be 0 (batch or channel)", got=amount)
 
 
 def _sized(call: Call, name: str, faults: Faults) -> Shape | None:
@@ -290,6 +321,21 @@ def _conv_family(
     )  # fmt: skip
 
 
+def _fused(name: str, summary: str, kernel: str, types: tuple[DType, ...], sizes: tuple[Input, ...],
+           attrs: tuple[Attr, ...]) -> Op:  # fmt: skip
+    """A convolution of images that are changed first."""
+    paddings = Input("paddings", dtypes.INT32, "Cells before and after each dimension; 0 for batch and channels.",
+                     "[4, 2]", host=True)  # fmt: skip
+    return Op(
+        name, "nn", summary,
+        (Input("input", "T", "The images.", "[N, H, W, C]"), *sizes, paddings,
+         Input("filter", "T", "The filter.", _FILTER)),
+        (MODE, _STRIDES, PLAIN_PADDING, *attrs), (Output("output", "T", "The convolved images.", "[N, H, W, C]"),),
+        {"T": types}, infer=shaped(_fused_rule), kernel=f"windows2d.{kernel}",
+        laws=(*_LAWS, Law("steps", "With SAME, windows smaller than their steps leave out cells on both sides.")),
+    )  # fmt: skip
+
+
 _MAX_ATTRS = (_KSIZE, _STRIDES, _PADDING, _EXPLICIT, _FORMAT)
 _AVG_ATTRS = (_KSIZE, _STRIDES, PLAIN_PADDING, _FORMAT)
 _MAX_TYPES = (*dtypes.FLOATING, dtypes.INT32, dtypes.INT64, dtypes.UINT8, dtypes.INT16, dtypes.INT8, dtypes.UINT16)
@@ -301,6 +347,12 @@ OPS = (
                   (*dtypes.FLOATING, dtypes.INT32), "conv"),
     *_conv_family("DepthwiseConv2dNative", "2-D convolution of each channel by itself", _DEPTHWISE, _DEPTHWISE_ATTRS,
                   dtypes.FLOATING, "depthwise"),
+    _fused("FusedPadConv2D", "2-D convolution of images with their mirror image around them.", "fused_pad_conv",
+           dtypes.FLOATING, (), ()),
+    _fused("FusedResizeAndPadConv2D",
+           "2-D convolution of images in another size, bilinear, with their mirror image around them.",
+           "fused_resize_conv", (dtypes.HALF, dtypes.FLOAT32, dtypes.FLOAT64), (SIZE,),
+           (Attr("resize_align_corners", "bool", "Corner cells of both images have the same centres.", False),)),
     Op("MaxPool", "nn", "Maximum over 2-D windows.", (Input("input", "T", "The images.", _DATA, side=Side.CELLS),),
        _MAX_ATTRS,
        (Output("output", "T", "The maximum of every window.", _DATA, side=Side.WINDOWS),), {"T": _MAX_TYPES},

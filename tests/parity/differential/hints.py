@@ -15,6 +15,7 @@ import numpy as np
 
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.registry import OPS
+from voxgrad.kernels.tensor_proto import tensor_bytes
 
 from .draw import Draw, Shape
 from .images import IMAGES
@@ -629,6 +630,32 @@ def _crossed(d: Draw) -> dict[str, Any]:
             "internal_type": INT64 if d.chance(0.9) else dtypes.STRING}  # fmt: skip
 
 
+def _sparse_texts(d: Draw) -> dict[str, Any]:
+    """Texts of sparse tensors, of one rank most times."""
+    kind, rank = d.pick(*[one for one in d.op.types["dtype"] if one is not dtypes.RESOURCE]), d.integer(0, 3)
+    rows = []
+    for _ in range(d.integer(1, 4)):
+        made = _entry(d, "", [d.integer(1, 4) for _ in range(rank if d.chance(0.95) else rank + 1)], kind=kind)
+        if d.chance(0.05):
+            made["values"] = made["values"][:-1]
+        kinds = (INT64, kind if d.chance(0.95) else dtypes.FLOAT32, INT64)
+        rows.append([tensor_bytes(one, type_) for one, type_ in zip(made.values(), kinds, strict=True)])
+    return {"serialized_sparse": np.array(rows, object), "dtype": kind}
+
+
+def _tensor_text(d: Draw) -> dict[str, Any]:
+    kind = d.pick(*[one for one in d.op.types["out_type"] if one is not dtypes.RESOURCE])
+    whole = tensor_bytes(d.array(kind, d.shape()), kind, listed=d.chance(0.5))
+    cut = whole if d.chance(0.8) else whole[: d.integer(0, len(whole))]
+    return {"serialized": np.array(cut, object), "out_type": kind}
+
+
+hint("SerializeSparse", "SerializeManySparse", **{"": lambda d: _entry(d, "sparse_")})
+hint("DeserializeManySparse", **{"": _sparse_texts})
+hint("ParseTensor", **{"": _tensor_text})
+hint("ComputeAccidentalHits", num_true=lambda d: d.size("num_true"),
+     true_classes=lambda d: d.ints(-2, 6, (d.size(), d["num_true"]), INT64),
+     sampled_candidates=lambda d: d.ints(-2, 6, (d.integer(0, 6),), INT64))  # fmt: skip
 hint("SparseCross", **{"": _crossed})
 hint("SparseMatMul", **{"": _product("a", "b", "transpose_a", "transpose_b", ("Ta", "Tb"))})
 hint("StringToHashBucketStrong", key=lambda d: [d.pick(0, 5, -7, 2**40), 3])

@@ -108,9 +108,22 @@ def pool(d: Draw) -> Arguments:
     return made
 
 
+def fused(d: Draw) -> Arguments:
+    """A mirrored image with a filter that fits into it."""
+    old, taps = [d.integer(1, 6) for _ in range(2)], [d.integer(1, 3) for _ in range(2)]
+    new = [d.integer(1, 7) for _ in old] if "Resize" in d.op.name else old
+    pads = [[d.integer(0, min(2, size - (d["mode"] == "REFLECT"))) for _ in range(2)] for size in new]
+    channels, kind = d.integer(1, 3), d.type("T")
+    made = {"input": d.array(kind, (d.integer(1, 2), *old, channels)),
+            "filter": d.array(kind, (*taps, channels, d.integer(1, 3))),
+            "paddings": d.vector([0, 0, *pads[0], *pads[1], 0, 0]).reshape(4, 2),
+            "strides": [1, d.integer(1, 3), d.integer(1, 3), 1]}  # fmt: skip
+    return made | ({"size": d.vector(new)} if "Resize" in d.op.name else {})
+
+
 def _hints() -> dict[str, dict[str, Callable[[Draw], Any]]]:
     return {
-        name: {"": convolution if "Conv" in name else pool}
+        name: {"": (fused if "Pad" in name else convolution) if "Conv" in name else pool}
         for name in OPS
         if "Conv2" in name or "Conv3" in name or "Pool" in name
     }

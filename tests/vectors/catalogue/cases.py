@@ -14,8 +14,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from voxgrad.catalog.dtypes import DType
+from voxgrad.catalog.dtypes import INT64, DType, named
 from voxgrad.catalog.registry import OPS
+from voxgrad.kernels.tensor_proto import tensor_bytes
 
 Array = np.ndarray[Any, Any]
 
@@ -1127,6 +1128,69 @@ def sparse_algebra() -> Iterator[Case]:
                                            "grad_values": ramp("float64", 5)})  # fmt: skip
 
 
+def serialized() -> Iterator[Case]:
+    """Sparse tensors as texts, and back; a tensor of every type from its text."""
+    entry = _entries("float32", [[0, 1], [1, 0], [1, 2]], (3, 3), "sparse_")
+    kinds = [entry["sparse_values"], np.array([b"a", b"", b"ccc"], object), np.array([True, False, True])]
+    for values in (*kinds, *(ramp(dtype, 3) for dtype in ("half", "bfloat16", "int64", "complex64"))):
+        yield Case("SerializeSparse", {**entry, "sparse_values": values})
+        yield Case("SerializeManySparse", {**entry, "sparse_values": values})
+    yield Case("SerializeManySparse", _entries("float32", [], (0, 3), "sparse_"))
+    bare = {"sparse_indices": np.zeros((0, 0), np.int64), "sparse_shape": np.zeros(0, np.int64)}
+    yield Case("SerializeSparse", {**bare, "sparse_values": np.zeros(0, np.float32)})
+    places, sizes = np.array([[1], [3]], np.int64), np.array([4], np.int64)
+    for dtype in ("float32", "bool", "string"):
+        kind = named(dtype)
+        assert kind is not None
+        values = np.array([b"x", b""], object) if dtype == "string" else ramp(dtype, 2)
+        texts = [tensor_bytes(places, INT64), tensor_bytes(values, kind), tensor_bytes(sizes, INT64)]
+        wide = [*texts[:2], tensor_bytes(sizes + 3, INT64)]
+        given = np.array([texts, wide, texts], object)
+        yield Case("DeserializeManySparse", {"serialized_sparse": given}, {"dtype": dtype})
+        yield Case("ParseTensor", {"serialized": np.array(texts[1], object)}, {"out_type": dtype})
+    for dtype in DTYPES:
+        kind = named(dtype)
+        assert kind is not None
+        text = np.array(tensor_bytes(ramp(dtype, 2, 3), kind), object)
+        yield Case("ParseTensor", {"serialized": text}, {"out_type": dtype})
+    for text, dtype in _SHORT_PROTOS:
+        yield Case("ParseTensor", {"serialized": np.array(text, object)}, {"out_type": dtype})
+
+
+_SHORT_PROTOS = (
+    (b"\x08\x01\x12\x04\x12\x02\x08\x03\x2a\x04\x00\x00\x80?", "float32"),  # one value for three cells
+    (b"\x08\x01\x12\x04\x12\x02\x08\x03", "float32"),  # none
+    (b"\x08\x01\x12\x04\x12\x02\x08\x01\x2a\x08\x00\x00\x80?\x00\x00\x00@", "float32"),  # two for one
+    (b"\x08\x07\x12\x04\x12\x02\x08\x02", "string"),
+    (b"\x08\x07\x12\x04\x12\x02\x08\x02\x42\x02ab", "string"),
+    (b"\x08\x03\x12\x00\x3a\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "int32"),  # -1, a scalar
+)
+"""Tensors of fewer or more values than cells, or of values in fields."""
+
+
+def candidates() -> Iterator[Case]:
+    given = {"true_classes": np.array([[1, 2], [3, 1], [9, 9]], np.int64)}
+    for sampled in ([3, 1, 7, 1, -2], [8], []):
+        inputs = {**given, "sampled_candidates": np.array(sampled, np.int64)}
+        yield Case("ComputeAccidentalHits", inputs, {"num_true": 2})
+
+
+def fused() -> Iterator[Case]:
+    """Convolutions of mirrored, and of resized and mirrored images."""
+    pads = np.array([[0, 0], [1, 2], [0, 1], [0, 0]], np.int32)
+    for mode, padding, strides in (("REFLECT", "VALID", [1, 1, 1, 1]), ("SYMMETRIC", "SAME", [1, 2, 1, 1]),
+                                   ("REFLECT", "SAME", [1, 4, 4, 1])):  # fmt: skip
+        attrs = {"mode": mode, "strides": strides, "padding": padding}
+        for dtype in ("half", "float32", "float64"):
+            given = {"input": ramp(dtype, 1, 4, 5, 2), "paddings": pads, "filter": ramp(dtype, 2, 3, 2, 3, scale=0.25)}
+            yield Case("FusedPadConv2D", given, attrs)
+            if dtype == "half":
+                continue  # TensorFlow rounds every step between cells
+            for size, corners in ((_at(3, 7), False), (_at(8, 4), True)):
+                more = attrs | {"resize_align_corners": corners}
+                yield Case("FusedResizeAndPadConv2D", {**given, "size": size}, more)
+
+
 def randoms() -> Iterator[Case]:
     """Seeded numbers: the first draw of a kernel."""
     for op in ("RandomUniform", "RandomStandardNormal", "TruncatedNormal"):
@@ -1147,7 +1211,7 @@ GROUPS = (
     slices, joins, gathers,
     lists,
     networks, normalisations, windows, whole_windows, backward, rearrangements, texts, sparse,
-    sparse_algebra, hashes, randoms,
+    sparse_algebra, hashes, serialized, candidates, fused, randoms,
 )  # fmt: skip
 
 

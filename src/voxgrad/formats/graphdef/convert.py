@@ -13,11 +13,11 @@ from voxgrad.catalog import registry
 from voxgrad.catalog.model import Op
 from voxgrad.errors import VoxgradError
 from voxgrad.formats.graphdef.values import attribute
-from voxgrad.formats.graphdef.wire import Message, broken, parse
 from voxgrad.formats.report import CHANGED, LOST, NOTED, Report
 from voxgrad.formats.tensor_files import bad_file
 from voxgrad.graph.block import Block
 from voxgrad.graph.page import Page
+from voxgrad.kernels.wire import Message, broken, parse
 
 MAX_FILE = 2**31
 MOST_SPREAD = 2**28

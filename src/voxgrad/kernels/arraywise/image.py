@@ -396,6 +396,8 @@ def adjust_contrast(
 ) -> Array:
     """Each channel spread around its mean."""
     data, times = to_numpy(images).astype(np.float32), np.float32(to_numpy(factor).item())
+    if not data.size:
+        return moved_to(data, images)
     mean = data.mean(axis=(-3, -2), keepdims=True, dtype=np.float64).astype(np.float32)
     made = (data - mean) * times + mean
     if low is not None:

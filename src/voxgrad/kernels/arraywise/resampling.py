@@ -95,11 +95,11 @@ def _rules(run: Run) -> tuple[bool, bool]:
     return run.attrs.get("align_corners", False), run.attrs.get("half_pixel_centers", False)
 
 
-def interpolate(images: Values, rows: Taps, columns: Taps) -> Values:
-    """Between four neighbours, first along the width; in float32."""
+def interpolate(images: Values, rows: Taps, columns: Taps, kind: Any = np.float32) -> Values:
+    """Between four neighbours, first along the width; in one type."""
 
     def corner(row: int, column: int) -> Values:
-        return images[:, rows.cells[:, row, None], columns.cells[None, :, column]].astype(np.float32)
+        return images[:, rows.cells[:, row, None], columns.cells[None, :, column]].astype(kind)
 
     across, down = columns.weights[:, 1, None], rows.weights[:, 1, None, None]
     top, bottom = corner(0, 0), corner(1, 0)

@@ -370,11 +370,7 @@ def keep(run: Run, indices: Array, values: Array, shape: Array) -> Array:
 def keep_rows(run: Run, indices: Array, values: Array, shape: Array) -> Array:
     """Keep every row as a sparse tensor of its own."""
     sizes, numbers = integers(shape), to_numpy(values)
-    places = _places(run, indices, sizes)
-    run.room("sparse_shape", (sizes[0], 8), places)
-    cuts = np.searchsorted(places[:, 0], np.arange(sizes[0] + 1))
-    if bool((np.diff(places[:, 0]) < 0).any()):
-        run.fail("sparse_indices", wanted="be in order", got=places[:8].tolist())
+    places, cuts = rows_of(run, indices, sizes)
     kept, numbered = _map(run), np.empty(sizes[0], np.int64)
     for row in np.argsort(np.diff(cuts) == 0, kind="stable").tolist():  # rows without values come last
         part = slice(cuts[row], cuts[row + 1])
@@ -396,6 +392,15 @@ def take_kept(run: Run, handles: Array) -> Any:
     for number in integers(handles):
         kept.pop(number, None)
     return made
+
+
+def rows_of(run: Run, indices: Array, sizes: list[int]) -> tuple[Numbers, Numbers]:
+    """Positions that are in order by rows, and where each row begins."""
+    places = _places(run, indices, sizes)
+    run.room("sparse_shape", (sizes[0], 64), places)
+    if bool((np.diff(places[:, 0]) < 0).any()):
+        run.fail("sparse_indices", wanted="be in order", got=places[:8].tolist())
+    return places, np.searchsorted(places[:, 0], np.arange(sizes[0] + 1))
 
 
 def stack_sparse(run: Run, argument: str, parts: list[tuple[Numbers, Numbers, list[int]]]) -> Any:

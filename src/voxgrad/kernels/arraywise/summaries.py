@@ -12,35 +12,23 @@ import numpy as np
 
 from voxgrad.kernels.arraywise.evaluation import Run, kernel
 from voxgrad.kernels.arraywise.namespace import Array, element_type, to_numpy
+from voxgrad.kernels.tensor_proto import tensor_bytes
+from voxgrad.kernels.wire import BYTES, FIXED32, FIXED64, VARINT, field_of
 
-_VARINT, _WIDE, _BYTES, _NARROW = 0, 1, 2, 5
 _VALUE, _TAG, _NUMBER, _HISTOGRAM, _NODE, _TENSOR = 1, 1, 2, 5, 7, 8
 """Fields: of a Summary its values, of a value its tag, number, histogram, node and tensor."""
 
 
-def _varint(number: int) -> bytes:
-    made = bytearray()
-    number &= 2**64 - 1
-    while number >= 128:
-        made.append(number & 127 | 128)
-        number >>= 7
-    return bytes([*made, number])
-
-
-def _field(number: int, data: bytes) -> bytes:
-    return _varint(number << 3 | _BYTES) + _varint(len(data)) + data
-
-
 def _tagged(tag: bytes, rest: bytes) -> bytes:
     """A summary of one value; an empty tag is left out, as of any text."""
-    return _field(_VALUE, (_field(_TAG, tag) if tag else b"") + rest)
+    return field_of(_VALUE, (field_of(_TAG, tag) if tag else b"") + rest)
 
 
 @kernel()
 def scalars(run: Run, tags: Array, values: Array) -> bytes:
     """A number per tag."""
     names, numbers = to_numpy(tags).ravel(), to_numpy(values).ravel()
-    key = bytes([_NUMBER << 3 | _NARROW])
+    key = bytes([_NUMBER << 3 | FIXED32])
     with np.errstate(over="ignore"):
         singles = numbers.astype(np.float32).tolist()
     return b"".join(_tagged(name, key + struct.pack("<f", one)) for name, one in zip(names, singles, strict=True))
@@ -74,24 +62,18 @@ def histogram(run: Run, tag: Array, values: Array) -> bytes:
             kept.append(counts[place])
     facts = (data.min(), data.max(), data.size, np.cumsum(data)[-1], np.cumsum(data * data)[-1]) if data.size else (
         limits[-1], -limits[-1], 0, 0.0, 0.0)  # fmt: skip
-    made = b"".join(bytes([number << 3 | _WIDE]) + struct.pack("<d", fact)
+    made = b"".join(bytes([number << 3 | FIXED64]) + struct.pack("<d", fact)
                     for number, fact in enumerate(facts, 1) if fact)  # fmt: skip
-    made += _field(6, np.array(ends, "<f8").tobytes()) + _field(7, np.array(kept, "<f8").tobytes())
-    return _tagged(to_numpy(tag).item(), _field(_HISTOGRAM, made))
+    made += field_of(6, np.array(ends, "<f8").tobytes()) + field_of(7, np.array(kept, "<f8").tobytes())
+    return _tagged(to_numpy(tag).item(), field_of(_HISTOGRAM, made))
 
 
 @kernel()
 def tensor(run: Run, value: Array) -> bytes:
     """A whole tensor."""
-    data, kind = to_numpy(value), element_type(value)
-    sizes = b"".join(_field(2, (bytes([1 << 3 | _VARINT]) + _varint(size)) if size else b"") for size in data.shape)
-    made = bytes([1 << 3 | _VARINT]) + _varint(kind.enum) + _field(2, sizes)
-    if kind.kind == "string":
-        made += b"".join(_field(8, one) for one in data.ravel())
-    elif data.size:
-        made += _field(4, np.ascontiguousarray(data.astype(data.dtype.newbyteorder("<"))).tobytes())
+    made = tensor_bytes(to_numpy(value), element_type(value), listed=False)
     name = (run.context.block or run.op.name).encode()
-    return _field(_VALUE, _field(_NODE, name) + _field(_TENSOR, made))
+    return field_of(_VALUE, field_of(_NODE, name) + field_of(_TENSOR, made))
 
 
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:
@@ -110,10 +92,10 @@ def _fields(data: bytes) -> Iterator[tuple[int, bytes, bytes]]:
     while at < len(data):
         start = at
         key, at = _read_varint(data, at)
-        size = {_WIDE: 8, _NARROW: 4}.get(key & 7)
-        if key & 7 == _BYTES:
+        size = {FIXED64: 8, FIXED32: 4}.get(key & 7)
+        if key & 7 == BYTES:
             size, at = _read_varint(data, at)
-        elif key & 7 == _VARINT:
+        elif key & 7 == VARINT:
             _, end = _read_varint(data, at)
             size = end - at
         if size is None or key >> 3 == 0 or at + size > len(data):

@@ -16,6 +16,8 @@ from voxgrad.catalog.windows2d import explicit_paddings, spatial_axes
 from voxgrad.errors import VoxgradError
 from voxgrad.kernels.arraywise.evaluation import Run, kernel
 from voxgrad.kernels.arraywise.namespace import Array, cast, element_type, integers, is_numpy, moved_to, to_numpy
+from voxgrad.kernels.arraywise.resampling import interpolate, linear_taps
+from voxgrad.kernels.arraywise.slicing import mirror_pad
 from voxgrad.kernels.element_types import numpy_type
 
 _BY_NAME = {op.name: op for op in FAMILY}
@@ -116,6 +118,32 @@ def conv(run: Run, x: Array, w: Array) -> Array:
         return _flat(run, _windowed(run, "Conv3D", input=_deep(run, data), filter=taps[None]))
 
     return _bilinear(run, x, w, apply)
+
+
+@kernel()
+def fused_pad_conv(run: Run, x: Array, paddings: Array, w: Array) -> Array:
+    """A convolution of images with their mirror image around them."""
+    images = mirror_pad(run, x, paddings)
+    if run.attrs["padding"] == "SAME":
+        images = images[:, _left_out(run, images, w, 1) :, _left_out(run, images, w, 2) :]
+    return conv(replace(run, attrs={**run.attrs, "data_format": "NHWC"}), images, w)
+
+
+def _left_out(run: Run, images: Array, w: Array, axis: int) -> int:
+    """Cells before the first window of SAME padding, where windows are smaller than their steps: half of the rest."""
+    size, step = int(images.shape[axis]), int(run.attrs["strides"][axis])
+    windows = -(-size // step)
+    return max(0, (size - int(w.shape[axis - 1]) - (windows - 1) * step) // 2)
+
+
+@kernel(widen=True)
+def fused_resize_conv(run: Run, x: Array, size: Array, paddings: Array, w: Array) -> Array:
+    """The same, of images in another size."""
+    data, corners = to_numpy(x), run.attrs["resize_align_corners"]
+    rows, columns = (
+        linear_taps(old, new, corners, False) for old, new in zip(data.shape[1:3], integers(size), strict=True)
+    )
+    return fused_pad_conv(run, moved_to(interpolate(data, rows, columns, data.dtype), x), paddings, w)
 
 
 def _deep_sizes(run: Run, sizes: list[int]) -> list[int]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Protocol buffers as bytes: fields with their numbers, read from strangers, with every length checked."""
+"""Protocol buffers as bytes: fields with their numbers, written, and read from strangers with every length checked."""
 
 from __future__ import annotations
 
@@ -53,14 +53,16 @@ class Message:
         for chunk in self.chunks.get(key, ()):
             at = 0
             while at < len(chunk):
-                number, at = _varint(chunk, at, self.source)
+                number, at = read_varint(chunk, at, self.source)
                 found.append(number)
         return found
 
 
 def broken(source: str, got: object) -> VoxgradError:
     """The error for bytes that are no message."""
-    return VoxgradError(Fault("VG053", source, "the document", "be a TensorFlow GraphDef", str(got)))
+    return VoxgradError(
+        Fault("VG053", source, "the document", "be a message of TensorFlow, such as a GraphDef", str(got))
+    )
 
 
 def decoded(data: bytes, source: str) -> str:
@@ -82,15 +84,15 @@ def parse(data: bytes, source: str) -> Message:
     at = count = 0
     while at < len(data):
         count += 1
-        tag, at = _varint(data, at, source)
+        tag, at = read_varint(data, at, source)
         key, kind = tag >> 3, tag & 7
         if key == 0 or count > MAX_FIELDS:
             raise broken(source, f"a damaged field at byte {at}")
         if kind == VARINT:
-            number, at = _varint(data, at, source)
+            number, at = read_varint(data, at, source)
             message.numbers.setdefault(key, []).append(number)
         elif kind == BYTES:
-            length, at = _varint(data, at, source)
+            length, at = read_varint(data, at, source)
             if at + length > len(data):
                 raise broken(source, f"a field of {length} bytes that ends after {len(data) - at}")
             message.chunks.setdefault(key, []).append(data[at : at + length])
@@ -107,7 +109,8 @@ def parse(data: bytes, source: str) -> Message:
     return message
 
 
-def _varint(data: bytes, at: int, source: str) -> tuple[int, int]:
+def read_varint(data: bytes, at: int, source: str) -> tuple[int, int]:
+    """The number at a place, and the place behind it."""
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:
@@ -124,3 +127,23 @@ def floats(chunks: list[bytes]) -> list[float]:
     """32-bit floats, one by one or packed."""
     data = b"".join(chunks)
     return list(struct.unpack(f"<{len(data) // 4}f", data[: len(data) // 4 * 4]))
+
+
+def varint(number: int) -> bytes:
+    """A number of 64 bits, seven to a byte."""
+    made = bytearray()
+    number &= 2**64 - 1
+    while number >= 128:
+        made.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*made, number])
+
+
+def field_of(key: int, data: bytes) -> bytes:
+    """A field of bytes, or of a message."""
+    return varint(key << 3 | BYTES) + varint(len(data)) + data
+
+
+def number_of(key: int, number: int) -> bytes:
+    """A field of a number; 0 is left out."""
+    return varint(key << 3 | VARINT) + varint(number) if number else b""
