@@ -53,18 +53,21 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
-def imported_rooms(path: Path) -> set[str]:
-    """The rooms that a file imports, also inside functions."""
+def names_of(path: Path) -> set[str]:
+    """What a file imports, also inside functions, by whole names."""
     found = set()
     for node in ast.walk(tree_of(path)):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
         if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        for name in names:
-            parts = name.split(".")
-            if parts[0] == "voxgrad" and len(parts) > 1 and parts[1] in RANK:
-                found.add(parts[1])
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
     return found
+
+
+def imported_rooms(path: Path) -> set[str]:
+    """The rooms that a file imports."""
+    parts = [name.split(".") for name in names_of(path)]
+    return {rest[0] for first, *rest in parts if first == "voxgrad" and rest and rest[0] in RANK}
 
 
 @grouped("path", sorted(PACKAGE.rglob("*.py")))
@@ -97,6 +100,14 @@ def test_modules_of_other_rooms_are_loaded_through_doors(path: Path) -> None:
         assert isinstance(call.args[0], ast.Constant) or room == "arrays", "a door is named where it is used"
         if isinstance(call.args[0], ast.Constant):
             assert DOORS[call.args[0].value][0] == room
+
+
+@grouped("path", sorted(PACKAGE.rglob("*.py")))
+def test_locks_are_free_in_a_forked_child(path: Path) -> None:
+    """Those of `arrays.locks` are; a cached_property of Python 3.11 has one that nobody can renew (`catalog.once`)."""
+    assert "functools.cached_property" not in names_of(path)
+    if room_of(path) not in ("loading", "studio") and path.name != "locks.py":  # a studio is not forked
+        assert calls_of(path, "Lock", "RLock", "Condition", "Semaphore") == []
 
 
 def test_doors_lead_to_the_right_and_open() -> None:

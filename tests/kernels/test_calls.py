@@ -209,6 +209,29 @@ def test_a_fork_waits_for_what_another_thread_loads() -> None:
     """)
 
 
+def test_a_child_solves_what_another_thread_was_solving() -> None:
+    script("""
+        from voxgrad.catalog import problem
+        inside, go_on, join = threading.Event(), threading.Event(), problem._join
+        def slow(*arguments):
+            if threading.current_thread() is not threading.main_thread():
+                inside.set(); go_on.wait()
+            return join(*arguments)
+        problem._join = slow
+        def pooled(size):
+            x = np.ones((1, size, 2, 2, 1), "f")
+            return vg.raw_ops.AvgPool3D(input=x, ksize=[1, 1, 2, 2, 1], strides=[1] * 5, padding="VALID").shape
+        thread = threading.Thread(target=pooled, args=(3,))
+        thread.start(); inside.wait()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            os._exit(0 if pooled(4) == (1, 4, 1, 1, 1) else 3)
+        assert os.waitpid(child, 0)[1] == 0
+        go_on.set(); thread.join()
+    """)
+
+
 def test_a_child_runs_a_session_that_another_thread_was_running() -> None:
     script("""
         page = vg.Page("p")

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
 from typing import Any, Protocol
 
 from voxgrad.catalog.dtypes import DType
+from voxgrad.catalog.once import once
 from voxgrad.errors import Faults
 
 Shape = tuple[Any, ...]
@@ -266,7 +266,7 @@ class Op:
         """All arguments in the order of the signature."""
         return (*self.inputs, *self.attrs)
 
-    @cached_property
+    @once
     def map(self) -> Map:
         """What a windowed op does."""
         sides = tuple(item.side for item in self.inputs if item.side is not None and not item.host)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 from voxgrad.catalog import attributes, geometry
@@ -14,6 +13,7 @@ from voxgrad.catalog.dims import Dim, shapes_differ
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.geometry import Axis
 from voxgrad.catalog.model import Attr, Call, Input, Map, Op, Side, Spec
+from voxgrad.catalog.once import once
 from voxgrad.errors import Faults
 
 DATA_FORMATS = ("NDHWC", "NCDHW")
@@ -54,12 +54,12 @@ class Problem:
         """Bytes of the result."""
         return math.prod(self.output_shape) * self.output_dtype.itemsize
 
-    @cached_property
+    @once
     def input_extent(self) -> tuple[int, ...]:
         """Shape of the large side: what a forward op reads."""
         return _join(self.batch, tuple(axis.size for axis in self.axes), self.in_channels, self.channels_last)
 
-    @cached_property
+    @once
     def output_extent(self) -> tuple[int, ...]:
         """Shape of the small side: what a forward op writes."""
         return _join(self.batch, tuple(axis.out for axis in self.axes), self.out_channels, self.channels_last)

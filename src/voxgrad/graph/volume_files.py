@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
 from voxgrad import errors
+from voxgrad.arrays.locks import make_lock
 from voxgrad.doors import through
 from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
 from voxgrad.isolation import isolated
@@ -97,7 +97,7 @@ def _here(asked: Sequence[_Key]) -> list[Told]:
 
 
 _known: OrderedDict[_Key, Told] = OrderedDict()
-_lock = threading.Lock()
+_lock = make_lock()
 
 
 def _apart(asked: Sequence[_Key]) -> list[Told]:
