@@ -357,11 +357,6 @@ def noise(job: Job, one: Any, two: Any) -> Any:
     return np.asarray(here.answer(with_arguments(job, inside))["outputs"][0]) == 0
 
 
-def behind_first(job: Job, one: Any, two: Any) -> Any:
-    """Cells of all images but the first."""
-    return np.broadcast_to(np.arange(len(one)).reshape(-1, 1, 1, 1) > 0, one.shape)
-
-
 def below_normal(job: Job, one: Any, two: Any) -> Any:
     """Cells of two numbers that both lie below the smallest normal one, and are not both 0."""
     x, y = (job["call"][name] for name in ("x", "y"))
@@ -583,8 +578,6 @@ KNOWN = (
           condition=unchosen),
     Known("ArgMax", "accepted", "It reads four bytes of a dimension of two.", "Expected dimension",
           lambda job, ours, theirs: np.asarray(job["call"]["dimension"]).dtype.itemsize == 2),
-    Known("FusedPadConv2D|FusedResizeAndPadConv2D", "value", "Of all images but the first it takes lines of the one "
-          "before.", cells=each(behind_first)),
     Known("FusedPadConv2D|FusedResizeAndPadConv2D", "refused", "Of a filter without cells it gives what is in memory.",
           "filter must have a cell", when(attribute("filter", lambda taps: taps.size == 0))),
     Known("ShardedFilename|ShardedFilespec", "value", "Its text ends at a zero byte.",

@@ -100,6 +100,8 @@ def _run(job: dict[str, Any]) -> dict[str, Any]:
         return {"outputs": [run_old(job["op"], job["call"], {"T": kind})]}
     if job["op"] in GRAPH_ONLY:
         return _graph(job)
+    if job["op"] in ONE_IMAGE and job["call"]["input"].ndim == 4 and len(job["call"]["input"]) > 1:
+        return _image_by_image(job)
     try:
         made = getattr(tf.raw_ops, job["op"])(**arguments(job["op"], job["call"]))
     except tf.errors.OpError as error:
@@ -107,6 +109,16 @@ def _run(job: dict[str, Any]) -> dict[str, Any]:
             return _channels_last(job)
         raise
     return {"outputs": [_numpy(one) for one in _listed(made)]}
+
+
+ONE_IMAGE = ("FusedPadConv2D", "FusedResizeAndPadConv2D")
+"""Ops that keep lines of one image and take them for the next."""
+
+
+def _image_by_image(job: dict[str, Any]) -> dict[str, Any]:
+    images = job["call"]["input"]
+    calls = [job["call"] | {"input": images[at : at + 1]} for at in range(len(images))]
+    return {"outputs": [np.concatenate([_run({**job, "call": call})["outputs"][0] for call in calls])]}
 
 
 ONE_LAYOUT = r"only support(s|ed)? ?(the |for )?N"
