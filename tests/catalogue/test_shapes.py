@@ -48,6 +48,10 @@ def _known(item: Any, array: Any, index: int) -> Spec:
     return Spec(_type(array), array.shape, values)
 
 
+OPEN_RANK = ("ParseTensor",)
+"""Ops of whose results only the data know the rank."""
+
+
 @grouped("op", by_op(), by=lambda op: OPS[op].group)
 def test_known_inputs_give_known_outputs(op: str) -> None:
     """Type and rank are right; a size is right or, where only data decide it, a symbol."""
@@ -56,6 +60,9 @@ def test_known_inputs_give_known_outputs(op: str) -> None:
         assert not faults, [str(fault) for fault in faults.found]
         for spec, array in zip(specs, _flat(one.outputs), strict=True):
             assert spec.dtype == _type(array), one.id
+            if op in OPEN_RANK:
+                assert spec.shape is None
+                continue
             assert spec.shape is not None and len(spec.shape) == array.ndim, f"{one.id}: {spec.shape}"
             assert all(isinstance(a, Dim) or a == b for a, b in zip(spec.shape, array.shape, strict=True)), (
                 f"{one.id}: {spec.shape}"

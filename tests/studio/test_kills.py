@@ -7,6 +7,8 @@ import json
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -16,7 +18,7 @@ import httpx
 import pytest
 
 from tests.studio.documents import pool_page, slow_page
-from tests.studio.serving import Server
+from tests.studio.serving import Server, environment
 from voxgrad.formats import page_file
 
 
@@ -150,3 +152,18 @@ def test_a_worker_cannot_take_more_memory_than_allowed(tmp_path: Path) -> None:
 def children(process: int) -> list[int]:
     """The processes that a process has started."""
     return [int(one) for one in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals to ignore")
+def test_whoever_reads_the_address_can_stop_the_studio(tmp_path: Path) -> None:
+    """Started as scripts start what runs beside them, with Ctrl-C ignored until the program asks for it."""
+    command = [sys.executable, "-m", "voxgrad", "studio", str(tmp_path), "--no-browser", "--port", "0"]
+    started = ["env", "--ignore-signal=INT", *command]
+    with subprocess.Popen(started, stdout=subprocess.PIPE, env=environment(), text=True) as studio:
+        assert studio.stdout is not None
+        assert studio.stdout.readline().startswith("http://")
+        studio.send_signal(signal.SIGINT)
+        try:
+            studio.wait(30)
+        finally:
+            studio.kill()

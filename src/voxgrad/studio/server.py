@@ -68,16 +68,32 @@ def serve(folder: Path, port: int | None, limits: RunLimits | None, browse: bool
     entrance = Entrance(keys, number, say)
     token = studio.project.state / TOKEN_FILE
     write_private(token, keys.program)
-    try:
+
+    def ready() -> None:
         entrance.show()
         if browse:
             threading.Thread(
                 target=open_browser, args=(studio.project.state, entrance.address(OPENING_SECONDS)), daemon=True
             ).start()
-        asyncio.run(uvicorn.Server(config).serve([bound]))
+
+    try:
+        asyncio.run(_Server(config, ready).serve([bound]))
     finally:
         for private in (token, *token.parent.glob(f"{REDIRECT}*.html")):
             private.unlink(missing_ok=True)
+
+
+class _Server(uvicorn.Server):
+    """Tells when it has begun to listen to signals: whoever reads an address can stop what is behind it."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]):
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
 
 
 class Entrance:
