@@ -36,7 +36,8 @@ from voxgrad.graph.device import device_named
 from voxgrad.volumes.chunk import Chunks, index_of, is_some
 from voxgrad.volumes.executors import Workers
 from voxgrad.volumes.job import Job, open_job
-from voxgrad.volumes.run import op_job, run_in, run_job
+from voxgrad.volumes.run import op_job, run_in
+from voxgrad.volumes.run_job import run_job
 from voxgrad.volumes.stores import create_volume, open_volume
 from voxgrad.volumes.watch import folder_of
 

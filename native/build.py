@@ -82,22 +82,31 @@ def runnable() -> list[str]:
 
 
 def needed() -> list[str]:
-    """Of these the widest, and what it calls: enough to run here, if not to test."""
-    sets = runnable()
-    return sets[1:] or sets  # the first is what a machine without vectors of 32 bytes falls back to
+    """Of these the widest: enough to run here, if not to test."""
+    return runnable()[-1:]
+
+
+def soonest() -> list[str]:
+    """Of these the one that is there first: AVX-512 takes half as long again as AVX2, and its convolutions with it."""
+    return ["avx2"] if "avx2" in runnable() else needed()
 
 
 def objects(kind: str = "", sets: Sequence[str] = tuple(ISA)) -> Iterator[tuple[Path, str, list[str]]]:
-    """What the library is made of: source, name of the object, flags. Every unit once for each instruction set."""
+    """What the library is made of: source, name of the object, flags. Every unit once for each instruction set.
+
+    AVX-512 hands some convolutions over to AVX2: these units are lent to it where that set itself is not wanted.
+    """
     if platform.machine().lower() not in ("x86_64", "amd64"):
         sets = ["baseline"]
     emulated = kind == "emulated"
+    lent = ["avx2"] if "avx512" in sets and "avx2" not in sets else []
     listed = "".join(f" X(vg_{isa}, {number})" for number, isa in enumerate(ISA) if isa in sets)
+    called = "".join(f" X(vg_{isa})" for isa in lent)
     for path in sorted((ROOT / "src").glob("*.cpp")):
-        yield path, path.stem, [f"-DVG_EMULATED={emulated:d}", f"-DVG_SETS(X)={listed}"]
-    for isa in sets:
+        yield path, path.stem, [f"-DVG_EMULATED={emulated:d}", f"-DVG_SETS(X)={listed}", f"-DVG_LENT(X)={called}"]
+    for isa, units in [(isa, "*.cpp") for isa in sets] + [(isa, "conv*.cpp") for isa in lent]:
         flags = EMULATED if emulated and isa == "avx512" else ISA[isa]
-        for path in sorted((ROOT / "src" / "units").glob("*.cpp")):
+        for path in sorted((ROOT / "src" / "units").glob(units)):
             defined = [f"-DVG_NAMESPACE=vg_{isa}", f"-DVG_VECTOR_BYTES={VECTOR_BYTES[isa]}"]
             yield path, f"{path.stem}-{isa}", [*flags, *defined]
 
@@ -142,6 +151,7 @@ def call(command: list[str]) -> None:
 
 LONGEST = (
     "pool_max", "pool_avg", "pool_max_grads", "conv3d_filter", "pool_avg_grad", "conv_tiles_f32", "conv_tiles_f64",
+    "conv3d",
 )  # fmt: skip
 """The units that take longest to compile, as measured; the order of the others does not matter."""
 

@@ -108,7 +108,7 @@ def test_filters_as_torch_keeps_them(case: Any, device: str) -> None:
 
 @pytest.mark.parametrize("last", [True, False], ids=["NDHWC", "NCDHW"])
 @pytest.mark.parametrize("config", [STRIP, DIRECT], ids=["strip", "direct"])
-@pytest.mark.parametrize("case", CASES[3:5], ids=str)
+@pytest.mark.parametrize("case", [*CASES[3:5], ((2, 3, 5), (2, 3, 3), (1, 1, 1), (1, 1, 1), "SAME", 2, 4, 1)], ids=str)
 def test_few_channels(case: Any, config: Config, last: bool, device: str) -> None:
     """The kernels for volumes of one to four channels."""
     forward, _, _ = make_problems(case, dtypes.FLOAT32, last)
@@ -122,7 +122,8 @@ def test_rows(width: int, padding: str, type_name: str, device: str) -> None:
     """All width taps at once, in one tile and in overlapping ones; and many columns of few channels."""
     dtype, declared, tolerance = TYPES[type_name]
     sizes = (1, 2, width) if padding == "SAME" else (2, 2, width)
-    case = (sizes, (3, 2, 3) if padding == "SAME" else (1, 2, 3), (1, 1, 1), (1, 1, 1), padding, 16, 16, 1)
+    window, channels = ((3, 2, 3), 16) if padding == "SAME" else ((1, 2, 3), 32)
+    case = (sizes, window, (1, 1, 1), (1, 1, 1), padding, channels, channels, 1)
     forward, back, filters = make_problems(case, declared, True)
     x, w, dy = (
         draw(shape, dtype, device, seed)
@@ -224,12 +225,12 @@ def test_products_turned_over(case: Any, type_name: str, device: str) -> None:
             agree(run(made, tensors, replace(tile, kind=kind)), made, tensors, TYPES[type_name][2])
 
 
-@pytest.mark.parametrize("kind", ["boxes", "box rows", "box stack"])
-def test_boxes_of_other_layouts(kind: str, device: str) -> None:
-    """NCDHW, and a width that takes several tiles."""
+@pytest.mark.parametrize(("kind", "type_name"), [*((kind, "bfloat16") for kind in KINDS[:3]), ("box rows", "float32")])
+def test_boxes_of_other_layouts(kind: str, type_name: str, device: str) -> None:
+    """NCDHW, and a width that takes several tiles; float32 in parts."""
     case = ((2, 3, 130), (1, 3, 3), (1, 1, 1), (1, 1, 1), "SAME", 16, 16, 1)
-    for made, tensors in operands(case, "bfloat16", False, device)[:2]:
-        agree(run(made, tensors, replace(BOX, kind=kind, bm=128)), made, tensors, TYPES["bfloat16"][2])
+    for made, tensors in operands(case, type_name, False, device)[:2]:
+        agree(run(made, tensors, replace(BOX, kind=kind, bm=128)), made, tensors, TYPES[type_name][2])
 
 
 def test_float64_and_tf32_in_boxes(device: str) -> None:

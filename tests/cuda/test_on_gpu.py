@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import threading
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ if not torch.cuda.is_available() or os.environ.get("TRITON_INTERPRET") == "1":
     pytest.skip("needs a GPU", allow_module_level=True)
 
 import voxgrad as vg  # noqa: E402
+import voxgrad.torch as vt  # noqa: E402
 from tests.cuda.test_convs import operands, run  # noqa: E402
 from voxgrad.arrays import gpu  # noqa: E402
 from voxgrad.kernels.cuda import launch  # noqa: E402
@@ -227,3 +230,90 @@ def test_a_filter_gradient_past_two_to_the_31(huge: tuple[Any, Any]) -> None:
         for data, dy in zip(huge, (y, small), strict=True)
     )
     assert torch.equal(dw, near)
+
+
+def small_network() -> Any:
+    """Layers of every kind that a network has, in the layout that the kernels like."""
+    nn = torch.nn
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Conv3d(2, 16, 3, padding=1), nn.InstanceNorm3d(16, affine=True), nn.LeakyReLU(0.01),
+        nn.Conv3d(16, 32, 3, 2, 1), nn.BatchNorm3d(32), nn.PReLU(32), nn.Conv3d(32, 32, 3, padding=1),
+        nn.GroupNorm(4, 32), nn.SiLU(), nn.ConvTranspose3d(32, 16, 2, 2), nn.Conv3d(16, 3, 1),
+    )  # fmt: skip
+    return vt.from_torch(model.to("cuda", memory_format=torch.channels_last_3d))
+
+
+def test_layers_keep_the_order_of_their_weights() -> None:
+    """Channels last all the way, as torch's own, whatever comes in."""
+    model = small_network()
+    x = torch.randn(2, 2, 8, 8, 8, device="cuda")
+    for given in (x, x.to(memory_format=torch.channels_last_3d)):
+        for layer in model:
+            given = layer(given)
+            assert given.is_contiguous(memory_format=torch.channels_last_3d), layer
+
+
+def slopes(run: Any, model: Any, x: Any, low: bool) -> list[Any]:
+    with torch.autocast("cuda", torch.bfloat16, enabled=low):
+        y = run(x)
+    return [y, *torch.autograd.grad(y.float().square().mean(), [x, *model.parameters()])]
+
+
+@pytest.mark.parametrize("low", [False, True])
+def test_a_recorded_model_gives_the_same_bits(low: bool) -> None:
+    """Forward, gradients, running statistics, changed weights, other calls; results are the caller's own."""
+    model = small_network()
+    twin, x = copy.deepcopy(model), torch.randn(2, 2, 12, 12, 12, device="cuda", requires_grad=True)
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    with torch.autocast("cuda", torch.bfloat16, enabled=low):
+        run = vt.graphed(model, x)
+        assert run.why_not(x) == ""
+    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
+    kept = []
+    for step in range(3):
+        given = torch.randn_like(x).requires_grad_()
+        made, wanted = (slopes(one, layers, given, low) for one, layers in ((run, model), (twin, twin)))
+        assert all(torch.equal(a, b) for a, b in zip(made, wanted, strict=True)), step
+        assert all(torch.equal(a, b) for a, b in zip(model.buffers(), twin.buffers(), strict=True))
+        kept.append((made, [one.clone() for one in made]))
+        with torch.no_grad():
+            for value in (*model.parameters(), *twin.parameters()):
+                value.mul_(0.9)
+    assert all(torch.equal(a, b) for made, copies in kept for a, b in zip(made, copies, strict=True))
+    assert "inputs" in run.why_not(x[:1]) and run(x[:1]).shape == (1, 3, 12, 12, 12)
+
+
+def test_gradients_of_a_recorded_call_are_taken_once_and_in_time() -> None:
+    model = small_network()
+    x = torch.randn(2, 2, 8, 8, 8, device="cuda")
+    run = vt.graphed(model, x)
+    first, second = run(x), run(x * 2)
+    with pytest.raises(vg.VoxgradError, match="belong to the latest call"):
+        first.sum().backward()
+    second.sum().backward(retain_graph=True)
+    with pytest.raises(vg.VoxgradError, match="belong to the latest call"):
+        second.sum().backward()
+    with pytest.raises(vg.VoxgradError, match="be differentiated once"):
+        torch.autograd.grad(run(x).sum(), model[0].weight, create_graph=True)
+
+
+def test_a_model_that_waits_for_the_gpu_cannot_be_recorded() -> None:
+    class Waits(torch.nn.Linear):
+        def forward(self, input: Any) -> Any:
+            return super().forward(input) * float(input.sum())
+
+    with pytest.raises(vg.VoxgradError, match="VG032 graphed: model must be one that can be recorded"):
+        vt.graphed(Waits(2, 2, device="cuda"), torch.ones(2, 2, device="cuda"))
+    assert torch.randn(3, device="cuda").shape == (3,)  # torch goes on
+
+
+def test_kernels_are_compiled_together(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing is compiled after a warm-up, and the model is as it was."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    model, x = small_network(), torch.randn(1, 2, 10, 10, 10, device="cuda")
+    state = {key: value.clone() for key, value in model.state_dict().items()}
+    vt.warm_up(model, x)
+    assert all(torch.equal(value, state[key]) for key, value in model.state_dict().items())
+    monkeypatch.setattr(launch.Launch, "_launch", lambda *_: pytest.fail("the long way"))
+    model(x).sum().backward()

@@ -265,6 +265,26 @@ def convolve() -> Any:
     return vg.raw_ops.Conv3D(input=BIG, filter=WIDE, **STEPS)
 
 
+def test_what_is_known_to_be_quick_is_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only for one setting: fewer threads may take longer."""
+    x, watched = np.zeros((1, 48, 48, 48, 16), np.float32), []
+    real = cpu._run_at
+    monkeypatch.setattr(cpu, "_run_at", lambda *given: watched.append(given) or real(*given))
+    monkeypatch.setattr(interrupt, "LONG", 60.0)
+    before = vg.get_num_threads()
+    try:
+        for threads, calls in ((before, 1), (before + 1, 2), (before, 2)):
+            vg.set_num_threads(threads)
+            vg.raw_ops.AvgPool3D(input=x, **POOL)
+            vg.raw_ops.AvgPool3D(input=x, **POOL)
+            assert len(watched) == calls
+        monkeypatch.setattr(interrupt, "LONG", 0.0)
+        vg.raw_ops.AvgPool3D(input=x, **POOL)
+        assert len(watched) == 3
+    finally:
+        vg.set_num_threads(before)
+
+
 def session_of(op: str, *values: Any, **attrs: Any) -> Callable[[], Any]:
     """A run of one block."""
     page = vg.Page("long")

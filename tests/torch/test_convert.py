@@ -211,7 +211,7 @@ LEFT: dict[str, tuple[Any, str]] = {
     "beyond the stride": (
         lambda: nn.ConvTranspose3d(2, 2, 3, dilation=2, output_padding=1), "output_padding=(1, 1, 1), not less than"),
     "lazy": (lambda: nn.LazyConv3d(2, 3), "a subclass of nn.Conv3d"),
-    "another": (lambda: nn.InstanceNorm3d(2), "no layer of the 3-D family"),
+    "another": (lambda: nn.LocalResponseNorm(2), "no kernel here"),
 }  # fmt: skip
 
 
@@ -323,22 +323,22 @@ def test_a_model_is_changed_in_place_and_the_report_prints_as_a_table() -> None:
     model = network()
     state, known = torch.get_rng_state(), dict(model.named_modules())
     assert {line.why for line in vt.report(model).lines} == {
-        "can be converted: vt.from_torch(model)", "divisor_override=3", "no layer of the 3-D family"}  # fmt: skip
+        "can be converted: vt.from_torch(model)", "divisor_override=3", "no kernel here"}  # fmt: skip
     assert vt.from_torch(model) is model and dict(model.named_modules()) == known
     assert torch.equal(torch.get_rng_state(), state) and model["middle"][0] is model["down"][2][0]
     assert (
         str(vt.report(model))
         == """\
-4 of the 5 layers of the 3-D family run in voxgrad
+5 of the 7 layers run in voxgrad
 
 name        layer            runs in  why
 down.0      Conv3d           voxgrad
+down.1      InstanceNorm3d   voxgrad  on a CPU torch's own
 down.2.0    Conv3d           voxgrad
 pool.0      MaxPool3d        voxgrad  on a GPU torch's own
 pool.1      AvgPool3d        torch    divisor_override=3
 up          ConvTranspose3d  voxgrad
-(1 layers)  InstanceNorm3d   torch    no layer of the 3-D family
-(1 layers)  ReLU             torch    no layer of the 3-D family"""
+(1 layers)  ReLU             torch    no kernel here"""
     )
 
 
@@ -401,6 +401,15 @@ def test_functions_are_torch_s_and_refuse_what_they_do_not_compute() -> None:
             call(vt.functional)
     with pytest.raises(vg.InvalidArgumentError, match=r"padding must be .*'same' where the stride is 1"):
         vt.functional.conv3d(x, w, stride=2, padding="same", groups=2)
+
+
+def test_how_a_weight_lies() -> None:
+    """Where its channels are last, a GPU's results have theirs last; one cell of one channel tells nothing."""
+    for shape, tells in (((4, 3, 3, 3, 3), True), ((4, 1, 3, 3, 3), True), ((4, 3, 1, 1, 1), True),
+                         ((1, 3, 1, 2, 1), True), ((4, 1, 1, 1, 1), False)):  # fmt: skip
+        weight = torch.randn(shape)
+        assert not vt.functional.lies_last(weight), shape
+        assert vt.functional.lies_last(weight.to(memory_format=torch.channels_last_3d)) is tells, shape
 
 
 def test_settings_hold() -> None:

@@ -40,6 +40,11 @@ UINT64 = DType("uint64", 8, "uint", "DT_UINT64", 23)
 BOOL = DType("bool", 1, "bool", "DT_BOOL", 10)
 COMPLEX64 = DType("complex64", 8, "complex", "DT_COMPLEX64", 8)
 COMPLEX128 = DType("complex128", 16, "complex", "DT_COMPLEX128", 18)
+QINT8 = DType("qint8", 1, "int", "DT_QINT8", 11)
+QUINT8 = DType("quint8", 1, "uint", "DT_QUINT8", 12)
+QINT32 = DType("qint32", 4, "int", "DT_QINT32", 13)
+QINT16 = DType("qint16", 2, "int", "DT_QINT16", 15)
+QUINT16 = DType("quint16", 2, "uint", "DT_QUINT16", 16)
 STRING = DType("string", 0, "string", "DT_STRING", 7)
 RESOURCE = DType("resource", 0, "resource", "DT_RESOURCE", 20)
 
@@ -55,12 +60,20 @@ COMPLEX = (COMPLEX64, COMPLEX128)
 ANALYTIC = (*FLOATING, *COMPLEX)
 NUMBER = (*REAL, *COMPLEX)
 INDEX = (INT32, INT64)
+QUANTISED = (QINT8, QUINT8, QINT32, QINT16, QUINT16)
+"""Integers that stand for floats of a range that is told beside them."""
 
-_BY_NAME = {dtype.name: dtype for dtype in ALL}
-_BY_NAME |= {dtype.enum_name: dtype for dtype in ALL}
+_BY_NAME = {dtype.name: dtype for dtype in (*ALL, *QUANTISED)}
+_BY_NAME |= {dtype.enum_name: dtype for dtype in (*ALL, *QUANTISED)}
+_PLAIN = {dtype: _BY_NAME[dtype.name[1:]] for dtype in QUANTISED}
 _BY_NAME |= {"float16": HALF, "float": FLOAT32, "double": FLOAT64, "int": INT32, "str": STRING}
 
 
 def named(name: str) -> DType | None:
     """The type with this name (`half`, `float16`, `DT_HALF`), or None."""
     return _BY_NAME.get(name)
+
+
+def plain(dtype: DType) -> DType:
+    """The type in which arrays hold elements: quantised integers are plain ones there."""
+    return _PLAIN.get(dtype, dtype)

@@ -237,8 +237,8 @@ class Prepared:
     """Of the tables."""
     may_be_long: bool
     """Whether a call could take so long that somebody wants to interrupt it."""
-    seconds: float = math.inf
-    """How long the last such call took."""
+    seconds: dict[_Setting, float] = field(default_factory=dict)
+    """How long the last such call took that was watched, by setting."""
     ready: dict[_Setting, Any] = field(default_factory=dict)
     """Pointers to the C structs of calls, one for each setting. A struct never changes, so that any call may use it."""
 
@@ -378,7 +378,8 @@ def run(
 
 def _run_at(prepared: Prepared, arrays: Sequence[Array | int], cancel: CancelFlag, patience: float) -> int:
     """The status of a call that can be cancelled; one that takes long is interrupted by signals too."""
-    ready = prepared.ready.get(_setting) or prepared.make_ready(_setting)
+    setting = _setting
+    ready = prepared.ready.get(setting) or prepared.make_ready(setting)
     addresses = [one if isinstance(one, int) else one.ctypes.data for one in arrays]
     data = (ctypes.c_void_p * len(addresses))(*addresses)
     kept = tuple(arrays)
@@ -387,15 +388,20 @@ def _run_at(prepared: Prepared, arrays: Sequence[Array | int], cancel: CancelFla
         start = time.perf_counter()
         status: int = _call_at(ready, data, cancel.address)  # type: ignore[misc]
         if status != _CANCELLED:
-            prepared.seconds = time.perf_counter() - start
+            prepared.seconds[setting] = time.perf_counter() - start
         # Whoever leaves this call lets go of the arrays, but not before the kernel does.
         return status if kept else NOT_DENSE
 
-    if not prepared.may_be_long or prepared.seconds < interrupt.LONG or not interrupt.is_possible():
+    if not prepared.may_be_long or _is_quick(prepared, setting) or not interrupt.is_possible():
         return call()
     if any(isinstance(one, int) for one in arrays):
         patience = math.inf
     return interrupt.watched(call, cancel.set, patience)()
+
+
+def _is_quick(prepared: Prepared, setting: _Setting) -> bool:
+    """Whether a call is known to be over before anybody would want to interrupt it."""
+    return prepared.seconds.get(setting, math.inf) < interrupt.LONG
 
 
 def run_arrays(prepared: Prepared, arrays: tuple[Array, ...]) -> int:
@@ -404,7 +410,7 @@ def run_arrays(prepared: Prepared, arrays: tuple[Array, ...]) -> int:
         ready = prepared.ready[_setting]
     except KeyError:
         ready = prepared.make_ready(_setting)
-    if prepared.may_be_long:
+    if prepared.may_be_long and not _is_quick(prepared, _setting):
         if not all(array.flags.c_contiguous and array.flags.aligned for array in arrays):
             return NOT_DENSE
         return _run_at(prepared, arrays, CancelFlag(), interrupt.PATIENCE)

@@ -26,7 +26,7 @@ NUMBERS = tuple(_NUMPY_OF)
 
 def numpy_type(dtype: DType) -> np.dtype[Any]:
     """The NumPy type of an element type."""
-    return _NUMPY_OF[dtype] if dtype in _NUMPY_OF else np.dtype(object)
+    return _NUMPY_OF.get(dtypes.plain(dtype), np.dtype(object))
 
 
 def dtype_of(numpy_type: np.dtype[Any]) -> DType | None:

@@ -20,8 +20,8 @@ from typing import NoReturn, TypeVar
 
 T = TypeVar("T")
 
-LONG = 0.005
-"""Seconds from which work is worth the some ten microseconds that another thread costs."""
+LONG = 0.02
+"""Seconds from which work is worth another thread, which costs it up to a tenth on many cores."""
 
 PATIENCE = 0.05
 """Seconds that an interrupt waits for the work to stop before it leaves it alone."""

@@ -17,7 +17,7 @@ from voxgrad.kernels.wire import Message, as_signed, broken, field_of, number_of
 Array = np.ndarray[Any, Any]
 
 MAX_BYTES = 2**31
-_TYPES = {dtype.enum: dtype for dtype in dtypes.ALL}
+_TYPES = {dtype.enum: dtype for dtype in (*dtypes.ALL, *dtypes.QUANTISED)}
 _REF = 100
 """References to a type have its number plus this."""
 

@@ -20,6 +20,7 @@ from voxgrad.torch.functions import (
     max_pool3d_with_argmax,
     max_unpool3d,
 )
+from voxgrad.torch.graphs import Graphed, graphed, warm_up
 from voxgrad.torch.modules import (
     AdaptiveAvgPool3d,
     AdaptiveMaxPool3d,
@@ -34,7 +35,7 @@ from voxgrad.torch.modules import (
 
 __all__ = [
     "AdaptiveAvgPool3d", "AdaptiveMaxPool3d", "AvgPool3d", "AvgPool3dSame", "Conv3d", "Conv3dSame", "ConvTranspose3d",
-    "Line", "MaxPool3d", "MaxPool3dSame", "Report", "adaptive_avg_pool3d", "adaptive_max_pool3d", "avg_pool3d",
-    "conv3d", "conv3d_transpose", "conv_transpose3d", "from_torch", "functional", "max_pool3d",
-    "max_pool3d_with_argmax", "max_unpool3d", "report",
+    "Graphed", "Line", "MaxPool3d", "MaxPool3dSame", "Report", "adaptive_avg_pool3d", "adaptive_max_pool3d",
+    "avg_pool3d", "conv3d", "conv3d_transpose", "conv_transpose3d", "from_torch", "functional", "graphed",
+    "max_pool3d", "max_pool3d_with_argmax", "max_unpool3d", "report", "warm_up",
 ]  # fmt: skip

@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from torch import nn
 from torch.nn.utils import parametrize
 
 from voxgrad.arguments import checked
-from voxgrad.torch import functional, modules
+from voxgrad.torch import functional, modules, norms, sequences
 
 _KINDS: dict[type[nn.Module], tuple[type[nn.Module], tuple[str, ...]]] = {
     nn.Conv3d: (modules.Conv3d, ("padding_mode",)),
@@ -20,13 +21,17 @@ _KINDS: dict[type[nn.Module], tuple[type[nn.Module], tuple[str, ...]]] = {
     nn.AvgPool3d: (modules.AvgPool3d, ("divisor_override",)),
     nn.AdaptiveAvgPool3d: (modules.AdaptiveAvgPool3d, ()),
     nn.AdaptiveMaxPool3d: (modules.AdaptiveMaxPool3d, ("return_indices",)),
+    nn.InstanceNorm3d: (norms.InstanceNorm3d, ()),
+    nn.BatchNorm3d: (norms.BatchNorm3d, ()),
+    nn.GroupNorm: (norms.GroupNorm, ()),
 }
 """The layers of torch's: what they become, and which of their options may keep them from it."""
 _OURS = (
     *(ours for ours, _ in _KINDS.values()), modules.Conv3dSame, modules.AvgPool3dSame, modules.MaxPool3dSame,
 )  # fmt: skip
 _READY = "can be converted: vt.from_torch(model)"
-_OTHER = "no layer of the 3-D family"
+_OTHER = "no kernel here"
+_BEHIND = "with the norm in front, on a GPU"
 
 
 @checked
@@ -36,14 +41,18 @@ def from_torch(model: nn.Module) -> nn.Module:
     The model itself is changed and returned. A converted layer is the same object, of a subclass of its class: its
     parameters, hooks and name stay. `vt.report(model)` says what was converted, what was not, and why.
     """
-    for layer in model.modules():
+    layers = list(model.modules())
+    for layer in layers:
         if type(layer) in _KINDS and not _why_not(layer):
             layer.__class__ = _KINDS[type(layer)][0]
+    for layer in layers:
+        if sequences.joins(layer):
+            layer.__class__ = sequences.joined(type(layer))
     return model
 
 
 def _why_not(layer: nn.Module) -> str:
-    """Why a layer of the family stays torch's; "" where it need not."""
+    """Why a layer that has kernels here stays torch's; "" where it need not."""
     kind = next(kind for kind in _KINDS if isinstance(layer, kind))
     if parametrize.is_parametrized(layer):
         return f"parametrised ({', '.join(layer.parametrizations)}): convert first, then parametrise"
@@ -69,7 +78,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Report:
-    """What `vt.report` found; prints as a table, in which layers of other families are only counted."""
+    """What `vt.report` found; prints as a table, in which layers that have no kernel here are only counted."""
 
     lines: tuple[Line, ...]
 
@@ -92,7 +101,7 @@ class Report:
         rows += [(f"({count} layers)", layer, "torch", _OTHER) for layer, count in sorted(others.items())]
         rows.insert(0, ("name", "layer", "runs in", "why"))
         widths = [max(len(row[column]) for row in rows) for column in range(3)]
-        head = f"{len(self.converted)} of the {len(own)} layers of the 3-D family run in voxgrad"
+        head = f"{len(self.converted)} of the {len(self.lines)} layers run in voxgrad"
         return "\n".join([head, "", *("  ".join([*map(str.ljust, row, widths), row[3]]).rstrip() for row in rows)])
 
 
@@ -105,14 +114,35 @@ def report(model: nn.Module) -> Report:
     return Report(tuple(_lines(model)))
 
 
+def _behind(model: nn.Module) -> set[nn.Module]:
+    """The activations that are computed with a norm."""
+    joined: list[Any] = [layer for layer in model.modules() if isinstance(layer, sequences.Joined)]
+    found = (sequences.behind([*layers], place) for layers in joined for place in range(len(layers)))
+    return {one for one in found if one is not None}
+
+
 def _lines(model: nn.Module) -> Iterator[Line]:
+    behind = _behind(model)
     for name, layer in model.named_modules():
         kind = type(layer).__name__
         if "parametrizations" in name.split("."):
             continue
         if isinstance(layer, _OURS):
             yield Line(name, kind, True, getattr(layer, "note", ""))
+        elif layer in behind:
+            yield Line(name, kind, True, _BEHIND)
         elif isinstance(layer, tuple(_KINDS)):
             yield Line(name, kind, False, _why_not(layer) or _READY)
         elif not any(True for _ in layer.children()):
             yield Line(name, kind, False, _OTHER)
+
+
+def to_torch(model: nn.Module) -> nn.Module:
+    """Have every layer that `from_torch` converted run on torch's own kernels again."""
+    back = {ours: theirs for theirs, (ours, _) in _KINDS.items()}
+    for layer in model.modules():
+        if type(layer) in back:
+            layer.__class__ = back[type(layer)]
+        elif isinstance(layer, sequences.Joined):
+            layer.__class__ = layer.theirs
+    return model

@@ -8,7 +8,7 @@ here, as in torch, whatever `vg.semantics` says.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -70,6 +70,22 @@ def _check_channels(function: str, input: torch.Tensor, weight: torch.Tensor, gr
         raise InvalidArgumentError(Fault("VG013", function, "input", f"have {wanted} channels", got))
 
 
+def lies_last(weight: torch.Tensor) -> bool:
+    """Are the channels of a weight the last in memory, beyond doubt? One cell of one channel does not tell."""
+    steps = weight.stride()
+    told = steps[1] == 1 < steps[0] and steps[-1] == weight.shape[1]
+    return bool(told and weight.is_contiguous(memory_format=torch.channels_last_3d))
+
+
+def _as_weight_lies(
+    input: torch.Tensor, weight: torch.Tensor, run: Callable[[torch.Tensor, str], torch.Tensor]
+) -> torch.Tensor:
+    """On a GPU data come out with their channels last where the weight lies so, as torch's do."""
+    if not (input.is_cuda and input.dim() == 5 and lies_last(weight)):
+        return run(input, "NCDHW")
+    return run(input.permute(0, 2, 3, 4, 1).contiguous(), "NDHWC").permute(0, 4, 1, 2, 3)
+
+
 @public
 def conv3d(
     input: torch.Tensor,
@@ -87,7 +103,10 @@ def conv3d(
             wanted = "be 'valid', 'same' where the stride is 1, a number of cells or three of them"
             raise InvalidArgumentError(Fault("VG003", "functional.conv3d", "padding", wanted, safe_repr(padding)))
         padding = padding.upper()  # With stride 1 torch's "same" is TensorFlow's.
-    return functions.conv3d(input, weight.permute(2, 3, 4, 1, 0), bias, stride, padding, dilation)
+    taps = weight.permute(2, 3, 4, 1, 0)
+    return _as_weight_lies(
+        input, weight, lambda x, order: functions.conv3d(x, taps, bias, stride, padding, dilation, order)
+    )
 
 
 @public
@@ -105,7 +124,13 @@ def conv_transpose3d(
     _check_channels("functional.conv_transpose3d", input, weight, groups, transposed=True)
     _refuse_unfit("functional.conv_transpose3d", output_padding=output_padding, stride=stride)
     taps = weight.permute(2, 3, 4, 1, 0)
-    return functions.conv3d_transpose(input, taps, bias, stride, padding, output_padding, dilation, groups)
+    return _as_weight_lies(
+        input,
+        weight,
+        lambda x, order: functions.conv3d_transpose(
+            x, taps, bias, stride, padding, output_padding, dilation, groups, order
+        ),
+    )
 
 
 @public

@@ -35,10 +35,19 @@ class Conv3d(nn.Conv3d):
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """The convolved volume."""
-        if not _runs(input, self.weight):
-            return super().forward(input)
+        return self._convolved(input, self.bias) if self.computes(input) else super().forward(input)
+
+    def computes(self, input: torch.Tensor) -> bool:
+        """Are there kernels for this input?"""
+        return _runs(input, self.weight)
+
+    def without_bias(self, input: torch.Tensor) -> torch.Tensor:
+        """The convolved volume to which what follows adds the bias."""
+        return self._convolved(input, None)
+
+    def _convolved(self, input: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         padding: Any = self.padding
-        return functional.conv3d(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+        return functional.conv3d(input, self.weight, bias, self.stride, padding, self.dilation, self.groups)
 
 
 class ConvTranspose3d(nn.ConvTranspose3d):

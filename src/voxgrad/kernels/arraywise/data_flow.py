@@ -12,6 +12,7 @@ import numpy as np
 from voxgrad.catalog.dtypes import BOOL, FLOAT32, INT32, INT64
 from voxgrad.kernels.arraywise.evaluation import Run, kernel
 from voxgrad.kernels.arraywise.namespace import Array, element_type, integer, integers, moved_to, to_numpy
+from voxgrad.kernels.arraywise.random import Generator, Stream
 
 Entry = tuple[Array, ...]
 
@@ -103,8 +104,7 @@ class ShuffleQueue(Queue):
     def __init__(self, run: Run):
         super().__init__(run)
         self.least = run.attrs["min_after_dequeue"]
-        seeds = run.attrs["seed"], run.attrs["seed2"]
-        self._random = np.random.default_rng(None if seeds == (0, 0) else [one % 2**64 for one in seeds])
+        self._random = Stream(Generator(run.attrs["seed"], run.attrs["seed2"]), 0)
 
     def take(self, run: Run) -> Entry:
         """A random entry, while enough stay for mixing."""
@@ -115,9 +115,12 @@ class ShuffleQueue(Queue):
         return super().take(run)
 
     def pop(self) -> Entry:
-        """Remove and return any entry."""
-        self._entries.rotate(-int(self._random.integers(len(self._entries))))
-        return self._entries.popleft()
+        """Remove and return any entry; the last one takes its place, as in TensorFlow."""
+        at, last = self._random.word() % len(self._entries), self._entries.pop()
+        if at == len(self._entries):
+            return last
+        chosen, self._entries[at] = self._entries[at], last
+        return chosen
 
 
 class PriorityQueue(Queue):

@@ -184,6 +184,18 @@ class Place:
                 os.unlink(temporary, dir_fd=folder)
                 raise
 
+    def remove(self) -> None:
+        """Delete the file."""
+        with self._folder() as folder:
+            _refuse_link(self.parts[-1], folder)
+            os.unlink(self.parts[-1], dir_fd=folder)
+
+    def remove_empty_folder(self) -> None:
+        """Delete the folder of the file, where it is empty and not the chosen one itself."""
+        if len(self.parts) > 1:
+            with contextlib.suppress(OSError), Place(self.base, self.parts[:-1])._folder() as folder:
+                os.rmdir(self.parts[-2], dir_fd=folder)
+
     def checked(self) -> Path:
         """The path, for a library that opens files itself: no part of it is a link, and nothing that lies in it is."""
         with contextlib.suppress(FileNotFoundError), self._folder() as folder:

@@ -151,6 +151,8 @@ def _noise(run: Run, image: Values, shape: tuple[int, ...]) -> Values | float:
     kind, rng = run.attrs["noise"], np.random.default_rng(0)
     if kind == "zero":
         return 0.0
+    if not image.size:
+        return np.nan  # there is no number between those of nothing
     if kind == "uniform":
         return image.min() + rng.random(shape, np.float32) * (image.max() - image.min())
     over = (0, 1)
@@ -328,8 +330,13 @@ def _hsv(data: Values) -> tuple[Values, Values, Values]:
     span, kind = high - low, data.dtype.type
     saturation = np.where(high > 0, span / high, kind(0))
     norm = kind(1) / span * kind(1 / 6)
-    hue = np.where(red == high, norm * (green - blue), np.where(
-        green == high, norm * (blue - red) + kind(2 / 6), norm * (red - green) + kind(4 / 6)))  # fmt: skip
+
+    def sixth(one: Values, other: Values) -> Values:
+        """Of a span below the smallest normal number there is no reciprocal."""
+        return np.where(np.isinf(norm), (one - other) / span * kind(1 / 6), norm * (one - other))
+
+    hue = np.where(red == high, sixth(green, blue), np.where(
+        green == high, sixth(blue, red) + kind(2 / 6), sixth(red, green) + kind(4 / 6)))  # fmt: skip
     hue = np.where(span > 0, hue, kind(0))
     return np.where(hue < 0, hue + kind(1), hue), saturation, high
 

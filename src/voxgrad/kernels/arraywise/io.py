@@ -7,11 +7,13 @@ import contextlib
 import io
 import math
 import os
+import random
 import re
 import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from tokenize import TokenError
 from typing import IO, Any
 
@@ -20,12 +22,14 @@ import numpy as np
 from voxgrad.catalog.dtypes import INT64, DType
 from voxgrad.catalog.io import box_sizes
 from voxgrad.errors import Faults, VoxgradError
+from voxgrad.kernels.arraywise import lmdb
 from voxgrad.kernels.arraywise.core import text_array
 from voxgrad.kernels.arraywise.data_flow import Queue, resource_name
 from voxgrad.kernels.arraywise.evaluation import Run, kernel
 from voxgrad.kernels.arraywise.files import Files, NotAllowed
 from voxgrad.kernels.arraywise.namespace import Array, integer, to_numpy
 from voxgrad.kernels.element_types import numpy_type
+from voxgrad.kernels.wire import field_of, number_of, parse
 
 
 def text_of(value: Array) -> str:
@@ -46,9 +50,9 @@ def _allowed(run: Run, argument: str, does: str) -> Iterator[Files]:
         run.fail(argument, wanted=f"be a file that can be {does}", got=got, code="VG051")
 
 
-def _contents(run: Run, name: str) -> bytes:
+def contents(run: Run, name: str, argument: str = "filename") -> bytes:
     """All bytes of a file, as long as they fit into the memory that the session allows."""
-    with _allowed(run, "filename", "read") as files, files.find(name).open() as file:
+    with _allowed(run, argument, "read") as files, files.find(name).open() as file:
         _room(run, name, os.fstat(file.fileno()).st_size)
         return file.read()
 
@@ -76,7 +80,7 @@ _ZEROS = re.compile(rb"\0*")
 
 def _unpacked(run: Run, name: str, encoding: str) -> bytes:
     """The bytes of a file that may be packed, one stream after the other; no more is unpacked than may be held."""
-    packed = _contents(run, name)
+    packed = contents(run, name)
     if encoding not in _WINDOWS:
         return packed
     found, at = bytearray(), 0
@@ -110,14 +114,14 @@ def _fixed_records(run: Run, attrs: Any, name: str) -> Iterator[Record]:
 
 
 def _lines(run: Run, attrs: Any, name: str) -> Iterator[Record]:
-    lines = _contents(run, name).split(b"\n")
+    lines = contents(run, name).split(b"\n")
     for number, line in enumerate(lines[:-1] if lines[-1] == b"" else lines, 1):
         if number > attrs["skip_header_lines"]:
             yield f"{name}:{number}".encode(), line.removesuffix(b"\r")
 
 
 def _whole(run: Run, attrs: Any, name: str) -> Iterator[Record]:
-    yield name.encode(), _contents(run, name)
+    yield name.encode(), contents(run, name)
 
 
 def _names(run: Run, attrs: Any, name: str) -> Iterator[Record]:
@@ -135,9 +139,19 @@ def _tf_records(run: Run, attrs: Any, name: str) -> Iterator[Record]:
         at += 16 + size
 
 
+def _entries(run: Run, attrs: Any, name: str) -> Iterator[Record]:
+    """The entries of an LMDB database: a file, or data.mdb in a folder of the name."""
+    with _allowed(run, "queue_handle", "read") as files:
+        name = name if files.find(name).path.is_file() else f"{name}/data.mdb"
+    try:
+        yield from lmdb.entries(contents(run, name, "queue_handle"))
+    except lmdb.Broken as error:
+        run.fail("queue_handle", wanted="name LMDB databases", got=f"{name}: {error}", code="VG053")
+
+
 _RECORDS: dict[str, Callable[[Run, Any, str], Iterator[Record]]] = {
     "FixedLengthRecordReaderV2": _fixed_records, "TextLineReaderV2": _lines, "WholeFileReaderV2": _whole,
-    "IdentityReaderV2": _names, "TFRecordReaderV2": _tf_records,
+    "IdentityReaderV2": _names, "TFRecordReaderV2": _tf_records, "LMDBReader": _entries,
 }  # fmt: skip
 
 
@@ -155,13 +169,16 @@ class Reader:
     def reset(self) -> None:
         """As it was at first."""
         self.records: Iterator[Record] | None = None
-        self.produced = self.finished = 0
+        self.produced = self.finished = self.started = 0
+        self.file = ""
 
     def read(self, run: Run, queue: Queue, most: int) -> list[Record]:
         """Up to `most` records of one file, at least one."""
         while True:
             if self.records is None:
-                self.records = _RECORDS[self.kind](run, self.attrs, text_of(queue.take(run)[0]))
+                self.file = text_of(queue.take(run)[0])
+                self.started += 1
+                self.records = _RECORDS[self.kind](run, self.attrs, self.file)
             found: list[Record] = []
             size = 0
             for record in self.records:
@@ -172,14 +189,35 @@ class Reader:
                 if len(found) == most:
                     break
             else:
-                self.records = None
-                self.finished += 1
+                self._finish()
             if found:
                 self.produced += len(found)
                 if self.records is not None and self.kind in _ONE_RECORD:
-                    self.records = None
-                    self.finished += 1
+                    self._finish()
                 return found
+
+    def _finish(self) -> None:
+        self.records = None
+        self.finished = self.started
+
+    def state(self) -> bytes:
+        """Where it stands, as TensorFlow's message ReaderBaseState."""
+        counts = (self.started, self.finished, self.produced)
+        made = b"".join(number_of(key, count) for key, count in enumerate(counts, 1))
+        return made + (field_of(4, self.file.encode()) if self.file else b"")
+
+    def restore(self, run: Run, data: bytes) -> None:
+        """Stand where a message says."""
+        try:
+            message = parse(data, run.op.name)
+            counts, file = [message.signed(key) for key in (1, 2, 3)], message.text(4)
+        except VoxgradError as error:
+            run.fail("state", wanted="be what ReaderSerializeState gave", got=error.faults[0].got, code="VG053")
+        if min(counts) < 0 or counts[0] != counts[1]:
+            run.fail("state", wanted="tell as many finished files as started ones", got=counts)
+        self.records = None
+        self.started, self.finished, self.produced = counts
+        self.file = file
 
 
 @kernel()
@@ -230,10 +268,102 @@ def reset(run: Run, handle: Reader) -> tuple[()]:
     return ()
 
 
+def _with_state(run: Run, handle: Reader) -> Reader:
+    if handle.kind not in _ONE_RECORD:
+        remedy = "Use WholeFileReader or IdentityReader, as in TensorFlow."
+        wanted = "be a reader whose state is a count of files"
+        run.fail("reader_handle", wanted=wanted, got=handle.kind, code="VG032", remedy=remedy)
+    return handle
+
+
+@kernel()
+def serialize_state(run: Run, handle: Reader) -> Array:
+    """Where a reader stands."""
+    return text_array(np.array(_with_state(run, handle).state(), dtype=object))
+
+
+@kernel()
+def restore_state(run: Run, handle: Reader, state: Array) -> tuple[()]:
+    """Have a reader stand where it stood."""
+    _with_state(run, handle).restore(run, to_numpy(state).reshape(()).item())
+    return ()
+
+
+class _Shuffled:
+    """The records of all files, over and over, in random order: one of a buffer at a time."""
+
+    def __init__(self, run: Run):
+        self._epoch, self._chance = 0, random.Random(run.attrs["file_random_seed"])
+        self._coming: Iterator[bytes] = iter(())
+        self._held: list[bytes] = []
+        self._size = 0
+
+    def _files(self, run: Run) -> list[str]:
+        with _allowed(run, "file_pattern", "listed") as files:
+            found = [name for one in run.attrs["file_pattern"].split(",") for name in sorted(files.matching(one))]
+        if not found:
+            wanted, got = "be the pattern of files that are there", run.attrs["file_pattern"]
+            run.fail("file_pattern", wanted=wanted, got=got, code="VG051")
+        random.Random(f"{run.attrs['file_random_seed']}/{self._epoch}").shuffle(found)
+        shift = int(run.attrs["file_shuffle_shift_ratio"] * len(found))
+        return found[shift:] + found[:shift]
+
+    def _records(self, run: Run) -> Iterator[bytes]:
+        for name in self._files(run):
+            for _, record in _tf_records(run, run.attrs, name):
+                yield record
+
+    def take(self, run: Run) -> bytes:
+        """The next record; files are listed again when all of theirs were given."""
+        self._fill(run)
+        if not self._held:
+            self._epoch += 1
+            self._coming = self._records(run)
+            self._fill(run)
+        if not self._held:
+            wanted, got = "be the pattern of files with records", run.attrs["file_pattern"]
+            run.fail("file_pattern", wanted=wanted, got=got, code="VG053")
+        at = self._chance.randrange(len(self._held))
+        self._held[at], self._held[-1] = self._held[-1], self._held[at]
+        self._size -= len(self._held[-1])
+        return self._held.pop()
+
+    def _fill(self, run: Run) -> None:
+        while len(self._held) < run.attrs["file_buffer_size"] and (record := next(self._coming, None)) is not None:
+            self._held.append(record)
+            self._size += len(record)
+            _room(run, "the buffer", self._size)
+
+
+@kernel()
+def record_input(run: Run) -> Array:
+    """Records of files in random order."""
+    known, name = run.context.state.resources, f"{run.context.block}:records"
+    source = known.setdefault(name, _Shuffled(run))
+    made, size = np.empty(run.attrs["batch_size"], dtype=object), 0
+    for index in range(len(made)):
+        made[index] = source.take(run)
+        size += len(made[index])
+        _room(run, "one tensor", size)
+    return made
+
+
+@kernel()
+def immutable_const(run: Run) -> Array:
+    """A tensor from the bytes of a file."""
+    dtype, shape, name = run.attrs["dtype"], run.attrs["shape"], run.attrs["memory_region_name"]
+    data, count = contents(run, name, "memory_region_name"), math.prod(shape)
+    if len(data) < count * dtype.itemsize:
+        wanted, got = f"hold {count * dtype.itemsize:,} bytes", f"{len(data):,} in {name}"
+        run.fail("memory_region_name", wanted=wanted, got=got, code="VG053")
+    flat = np.frombuffer(data, numpy_type(dtype).newbyteorder("<"), count)
+    return run.make(flat.astype(numpy_type(dtype)).reshape(shape), dtype)
+
+
 @kernel()
 def read_file(run: Run, filename: Array) -> Array:
     """The bytes of a file."""
-    return text_array(np.array(_contents(run, text_of(filename)), dtype=object))
+    return text_array(np.array(contents(run, text_of(filename)), dtype=object))
 
 
 @kernel()
@@ -253,10 +383,10 @@ def volume(run: Run) -> Any:
 
 
 @kernel()
-def write_file(run: Run, filename: Array, contents: Array) -> tuple[()]:
+def write_file(run: Run, filename: Array, data: Array) -> tuple[()]:
     """Write bytes to a file."""
-    data = to_numpy(contents).reshape(()).item()
-    _replace(run, text_of(filename), lambda file: file.write(data))
+    written = to_numpy(data).reshape(()).item()
+    _replace(run, text_of(filename), lambda file: file.write(written))
     return ()
 
 
@@ -269,8 +399,11 @@ def matching_files(run: Run, pattern: Array) -> Array:
     return text_array(np.array(sorted(found), dtype=object))
 
 
-def _save(run: Run, name: str, names: Array, tensors: list[Array]) -> tuple[()]:
-    keys = [one.decode() for one in to_numpy(names).ravel().tolist()]
+def _texts(values: Array) -> list[str]:
+    return [one.decode() for one in to_numpy(values).ravel().tolist()]
+
+
+def _save(run: Run, name: str, keys: list[str], tensors: list[Array]) -> tuple[()]:
     arrays = [to_numpy(tensor) for tensor in tensors]
     for key, array in zip(keys, arrays, strict=True):
         if array.dtype == object:
@@ -289,19 +422,28 @@ def _write_archive(file: IO[bytes], keys: list[str], arrays: list[Any]) -> None:
                 np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
-def _load(run: Run, name: str, keys: list[str], types: list[DType]) -> list[Array]:
+Members = dict[str, zipfile.ZipInfo]
+
+
+@contextlib.contextmanager
+def _opened(run: Run, name: str) -> Iterator[tuple[zipfile.ZipFile, Members]]:
+    """The archive of a file, and what it holds by name."""
     with _allowed(run, "file_pattern", "read") as files, files.find(name).open() as file:
         try:
             with zipfile.ZipFile(file) as archive:
-                known = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
-                return [_member(run, archive, known, key, dtype) for key, dtype in zip(keys, types, strict=True)]
+                yield archive, {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
         except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, TokenError) as error:
             if isinstance(error, VoxgradError):
                 raise
             run.fail("file_pattern", wanted="be a file that Save wrote", got=f"{name}: {error}", code="VG053")
 
 
-def _member(run: Run, archive: zipfile.ZipFile, known: dict[str, zipfile.ZipInfo], key: str, dtype: DType) -> Array:
+def _load(run: Run, name: str, keys: list[str], types: list[DType]) -> list[Array]:
+    with _opened(run, name) as (archive, known):
+        return [_member(run, archive, known, key, dtype) for key, dtype in zip(keys, types, strict=True)]
+
+
+def _member(run: Run, archive: zipfile.ZipFile, known: Members, key: str, dtype: DType) -> Array:
     if key not in known:
         run.fail("tensor_name", wanted=f"be one of {', '.join(known)}", got=key, code="VG050")
     _room(run, key, known[key].file_size)
@@ -331,13 +473,14 @@ def _array(data: bytes) -> Any:
 @kernel()
 def save(run: Run, filename: Array, names: Array, data: list[Array]) -> tuple[()]:
     """Write tensors to a file."""
-    return _save(run, text_of(filename), names, data)
+    return _save(run, text_of(filename), _texts(names), data)
 
 
 @kernel()
 def save_v2(run: Run, prefix: Array, names: Array, slices: Array, tensors: list[Array]) -> tuple[()]:
     """Write tensors to a file."""
-    return _save(run, text_of(prefix), names, tensors)
+    keys = _part_keys(run, "shape_and_slices", _texts(names), _texts(slices), tensors)
+    return _save(run, text_of(prefix), keys, tensors)
 
 
 @kernel()
@@ -349,8 +492,144 @@ def restore(run: Run, pattern: Array, name: Array) -> Array:
 @kernel()
 def restore_v2(run: Run, prefix: Array, names: Array, slices: Array) -> Any:
     """Read tensors from a file."""
-    keys = [one.decode() for one in to_numpy(names).ravel().tolist()]
-    return tuple(_load(run, text_of(prefix), keys, list(run.attrs["dtypes"])))
+    asked = list(zip(_texts(names), _texts(slices), run.attrs["dtypes"], strict=True))
+    with _opened(run, text_of(prefix)) as (archive, known):
+        return tuple(
+            _read_part(run, archive, known, key, (text, "shape_and_slices"), dtype) for key, text, dtype in asked
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a tensor: the shape of the whole, and where the part lies in it."""
+
+    whole: tuple[int, ...]
+    starts: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+    @staticmethod
+    def read(run: Run, argument: str, text: str) -> _Part:
+        """From sizes and slices as in `4 10 0,2:-`: rows 0 and 1 of 4, and all columns."""
+        try:
+            *sizes, slices = text.split(" ")
+            whole = tuple(int(size) for size in sizes)
+            spans = [(0, size) if one == "-" else tuple(map(int, one.split(",")))
+                     for one, size in zip(slices.split(":"), whole, strict=True)]  # fmt: skip
+            part = _Part(whole, *(tuple(one[at] for one in spans) for at in (0, 1)))
+        except (ValueError, IndexError):
+            part = _Part((), (), (-1,))
+        inside = all(start >= 0 and size >= 1 and start + size <= room for start, size, room in zip(
+            part.starts, part.sizes, part.whole, strict=False))  # fmt: skip
+        if not inside or len(part.sizes) != len(part.whole):
+            run.fail(argument, wanted="state sizes and a slice of them, as in '4 10 0,2:-'", got=repr(text))
+        return part
+
+    @property
+    def slices(self) -> tuple[slice, ...]:
+        """Where it lies."""
+        return tuple(slice(start, start + size) for start, size in zip(self.starts, self.sizes, strict=True))
+
+
+_SLICED = " | "
+"""Between the name of a tensor and the part of it that an entry of an archive holds."""
+
+
+@kernel()
+def save_slices(run: Run, filename: Array, names: Array, parts: Array, data: list[Array]) -> tuple[()]:
+    """Write tensors, or parts of them, to a file."""
+    keys = _part_keys(run, "shapes_and_slices", _texts(names), _texts(parts), data)
+    return _save(run, text_of(filename), keys, data)
+
+
+def _part_keys(run: Run, argument: str, names: list[str], parts: list[str], data: list[Array]) -> list[str]:
+    """What entries of an archive are called: tensors by their names, parts by these and what is stated of them."""
+    keys = []
+    for key, text, tensor in zip(names, parts, data, strict=True):
+        if text and (part := _Part.read(run, argument, text)).sizes != tuple(tensor.shape):
+            run.fail(argument, wanted=f"state the shape of {key}, {list(tensor.shape)}", got=list(part.sizes))
+        keys.append(f"{key}{_SLICED}{text}" if text else key)
+    return keys
+
+
+@kernel()
+def restore_slice(run: Run, pattern: Array, name: Array, part: Array) -> Array:
+    """Read a tensor, or a part of it, from a file that may hold it in parts."""
+    with _opened(run, text_of(pattern)) as (archive, known):
+        return _read_part(run, archive, known, text_of(name), (text_of(part), "shape_and_slice"), run.attrs["dt"])
+
+
+def _read_part(
+    run: Run, archive: zipfile.ZipFile, known: Members, key: str, asked: tuple[str, str], dtype: DType
+) -> Array:
+    """A tensor, or the part of it that a text asks for, beside the argument that it came in."""
+    stated, argument = asked
+    if key in known:
+        whole = to_numpy(_member(run, archive, known, key, dtype))
+        wanted = _Part.read(run, argument, stated) if stated else None
+        if wanted is not None and wanted.whole != whole.shape:
+            run.fail(argument, wanted=f"state the shape of {key}, {list(whole.shape)}", got=stated)
+        return run.make(whole if wanted is None else whole[wanted.slices], dtype)
+    held = {text: entry for entry in known for text in [entry.removeprefix(key + _SLICED)] if text != entry}
+    if not held:
+        run.fail("tensor_name", wanted=f"be one of {', '.join(known)}", got=key, code="VG050")
+    parts = {entry: _Part.read(run, "file_pattern", text) for text, entry in held.items()}
+    sizes = next(iter(parts.values())).whole
+    wanted = _Part.read(run, argument, stated) if stated else _Part(sizes, (0,) * len(sizes), sizes)
+    return run.make(_joined(run, archive, known, parts, wanted, (argument, dtype)), dtype)
+
+
+def _joined(
+    run: Run, archive: zipfile.ZipFile, known: Members, parts: dict[str, _Part], wanted: _Part,
+    asked: tuple[str, DType],
+) -> Any:  # fmt: skip
+    """A part of a tensor from the parts that were saved."""
+    argument, dtype = asked
+    kind = numpy_type(dtype)
+    run.room(argument, wanted.sizes, np.empty(0, kind))
+    made, there = np.empty(wanted.sizes, kind), np.zeros(wanted.sizes, bool)
+    for entry, part in parts.items():
+        if part.whole != wanted.whole:
+            run.fail(argument, wanted=f"state the shape of the tensor, {list(part.whole)}", got=list(wanted.whole))
+        low = [max(one, two) for one, two in zip(part.starts, wanted.starts, strict=True)]
+        high = [min(one + a, two + b) for one, a, two, b in zip(
+            part.starts, part.sizes, wanted.starts, wanted.sizes, strict=True)]  # fmt: skip
+        if all(one < two for one, two in zip(low, high, strict=True)):
+            here, own = (tuple(slice(one - begin, two - begin) for one, two, begin in zip(low, high, at, strict=True))
+                         for at in (wanted.starts, part.starts))  # fmt: skip
+            made[here] = to_numpy(_member(run, archive, known, entry, dtype))[own]
+            there[here] = True
+    if not there.all():
+        run.fail(argument, wanted="lie in the parts that were saved", got=f"{int((~there).sum())} cells outside")
+    return made
+
+
+@kernel()
+def merge_checkpoints(run: Run, prefixes: Array, destination: Array) -> tuple[()]:
+    """Put the tensors of several files into one, in place of them."""
+    keys, arrays, merged, target = list[str](), list[Any](), list[str](), text_of(destination)
+    for name in _texts(prefixes):
+        with _allowed(run, "checkpoint_prefixes", "read") as files:
+            if run.attrs["allow_missing_files"] and not os.path.lexists(files.find(name).path):
+                continue
+        merged.append(name)
+        with _opened(run, name) as (archive, known):
+            for key, info in known.items():
+                _room(run, key, info.file_size)
+                arrays.append(_array(archive.read(info)))
+                keys.append(key)
+    if not merged:
+        run.fail("checkpoint_prefixes", wanted="name files that are there", got="none", code="VG051")
+    twice = next((key for key in keys if keys.count(key) > 1), None)
+    if twice is not None:
+        run.fail("checkpoint_prefixes", wanted="hold every tensor once", got=f"{twice} twice")
+    _replace(run, target, lambda file: _write_archive(file, keys, arrays))
+    with _allowed(run, "checkpoint_prefixes", "deleted") as files:
+        for name in set(merged) - {target}:
+            place = files.find(name, write=True)
+            place.remove()
+            if run.attrs["delete_old_dirs"]:
+                place.remove_empty_folder()
+    return ()
 
 
 @kernel()

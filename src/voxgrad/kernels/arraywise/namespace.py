@@ -68,8 +68,8 @@ def array_like(values: Any, dtype: DType, like: Array | None) -> Array:
 
 
 def moved_to(array: np.ndarray[Any, Any], like: Array) -> Array:
-    """A NumPy array as one of the library and on the device of another."""
-    if is_numpy(like):
+    """A NumPy array as one of the library and on the device of another; texts are NumPy's everywhere."""
+    if is_numpy(like) or array.dtype == object:
         return array
     if not is_torch(like):
         return array_api_compat.array_namespace(like).asarray(array)

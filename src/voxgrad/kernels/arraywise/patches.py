@@ -17,14 +17,15 @@ from voxgrad.kernels.arraywise.random import doubles, generator
 Values = Any
 
 
-def _axes(run: Run, shape: tuple[int, ...], window: tuple[int, ...]) -> list[Axis]:
+def axes_of(run: Run, shape: tuple[int, ...], window: tuple[int, ...]) -> list[Axis]:
+    """How windows lie on the height and the width of images."""
     attrs = run.attrs
     rates = attrs.get("rates", (1, 1, 1, 1))
     return [geometry.axis(shape[at], window[at - 1], attrs["strides"][at], rates[at], attrs["padding"])
             for at in (1, 2)]  # fmt: skip
 
 
-def _taps(axes: list[Axis]) -> Iterator[tuple[tuple[int, int], Any, Any]]:
+def taps_of(axes: list[Axis]) -> Iterator[tuple[tuple[int, int], Any, Any]]:
     """Every tap that falls on a real cell of some window: the tap, those windows, those cells."""
     ranges = []
     for axis in axes:
@@ -40,9 +41,9 @@ def _taps(axes: list[Axis]) -> Iterator[tuple[tuple[int, int], Any, Any]]:
 def extract(run: Run, images: Array) -> Array:
     """The cells of every window, one behind the other."""
     data, window = to_numpy(images), run.attrs["ksizes"][1:3]
-    axes = _axes(run, data.shape, window)
+    axes = axes_of(run, data.shape, window)
     made = np.zeros((len(data), axes[0].out, axes[1].out, *window, data.shape[3]), data.dtype)
-    for (row, column), windows, cells in _taps(axes):
+    for (row, column), windows, cells in taps_of(axes):
         made[(*windows, row, column)] = data[cells]
     return moved_to(made.reshape(*made.shape[:3], -1), images)
 
@@ -50,11 +51,11 @@ def extract(run: Run, images: Array) -> Array:
 def _dilated(run: Run, x: Array, w: Array) -> tuple[Values, Values, Values]:
     """The maxima of cell plus filter, and the row and the column of the tap that gave each."""
     data, taps = to_numpy(x), to_numpy(w)
-    axes = _axes(run, data.shape, taps.shape[:2])
+    axes = axes_of(run, data.shape, taps.shape[:2])
     shape = (len(data), axes[0].out, axes[1].out, data.shape[3])
     lowest = np.finfo(data.dtype).min if data.dtype.kind == "f" else np.iinfo(data.dtype).min
     best, rows, columns = np.full(shape, lowest, data.dtype), np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-    for (row, column), windows, cells in _taps(axes):
+    for (row, column), windows, cells in taps_of(axes):
         value = data[cells] + taps[row, column]
         better = value > best[windows]
         best[windows] = np.where(better, value, best[windows])
@@ -77,7 +78,7 @@ def dilation_input(run: Run, x: Array, w: Array, dy: Array) -> Array:
     made = np.zeros(data.shape, data.dtype)
     batch, _, _, channel = np.indices(slopes.shape, sparse=True)
     where = []
-    for axis, taps, at in zip(_axes(run, data.shape, to_numpy(w).shape[:2]), (rows, columns), (1, 2), strict=True):
+    for axis, taps, at in zip(axes_of(run, data.shape, to_numpy(w).shape[:2]), (rows, columns), (1, 2), strict=True):
         start = np.arange(axis.out).reshape([-1 if at == one else 1 for one in range(4)]) * axis.stride - axis.before
         where.append(np.clip(start + taps * axis.dilation, 0, axis.size - 1))
     places: Any = batch, *where, channel
@@ -101,13 +102,13 @@ def argmax(run: Run, x: Array) -> tuple[Array, Array]:
     """The maximum of every window, and its place."""
     data = to_numpy(x)
     _, height, width, channels = data.shape
-    axes = _axes(run, data.shape, run.attrs["ksize"][1:3])
+    axes = axes_of(run, data.shape, run.attrs["ksize"][1:3])
     shape = (len(data), axes[0].out, axes[1].out, channels)
     best, places = np.zeros(shape, data.dtype), np.full(shape, -1, np.int64)
     numbers = np.arange(height * width * channels).reshape(1, height, width, channels)
     if run.attrs["include_batch_in_index"]:
         numbers = numbers + np.arange(len(data)).reshape(-1, 1, 1, 1) * numbers.size
-    for _, windows, cells in _taps(axes):
+    for _, windows, cells in taps_of(axes):
         better = (data[cells] > best[windows]) | (places[windows] < 0)
         best[windows] = np.where(better, data[cells], best[windows])
         places[windows] = np.where(better, np.broadcast_to(numbers[cells], better.shape), places[windows])

@@ -59,8 +59,8 @@ def _picture(run: Run, contents: Array, channels: int) -> Values:
         _bad(run, "a BMP file: use DecodeBmp")
     if kind == "PNG":
         return _png(run, data, channels)
-    if channels == 4:
-        run.fail("channels", wanted=f"be at most 3 for a {kind} file", got=4, code="VG003")
+    if channels not in (taken := (0, 3) if kind == "GIF" else (0, 1, 3)):
+        run.fail("channels", wanted=f"be one of {taken} for a {kind} file", got=channels, code="VG003")
     made = _jpeg(run, data, channels) if kind == "JPEG" else _gif(run, data)
     if made.ndim == 4 and len(made) > 1 and run.op.name != "DecodeGif":
         _bad(run, f"{len(made)} pictures: use DecodeGif")
@@ -128,19 +128,46 @@ def _load(image: Any, recover: bool, part: float) -> None:
 
 
 def _gif(run: Run, data: bytes) -> Values:
-    image = _opened(run, data, "GIF")
+    """The pictures in front of where a file ends early or can no longer be read; one at least."""
+    image, whole = _opened(run, data, "GIF"), _whole_pictures(data)
     frames: list[Values] = []
+    error: Exception = ValueError("a file that ends early")
     try:
-        while True:
+        while len(frames) < whole:
+            image.seek(len(frames))
             _room(run, len(frames) + 1, image.height, image.width, 3)
             frames.append(np.asarray(image.convert("RGB")))
-            image.seek(len(frames))
-    except EOFError:
-        return np.stack(frames)
     except VoxgradError:
         raise
-    except (OSError, SyntaxError, ValueError, struct.error) as error:
+    except (EOFError, IndexError, OSError, SyntaxError, ValueError, struct.error) as failure:
+        error = failure
+    if not frames:
         _bad(run, error)
+    return np.stack(frames)
+
+
+def _whole_pictures(data: bytes) -> int:
+    """How many pictures of a GIF file are there to their last block."""
+
+    def table(flags: int) -> int:
+        return 3 << (flags % 8 + 1) if flags >= 128 else 0
+
+    found = 0
+    try:
+        at = 13 + table(data[10])
+        while data[at] in _BLOCKS:
+            picture = data[at] == _BLOCKS[0]
+            at += 11 + table(data[at + 9]) if picture else 2
+            while data[at]:
+                at += data[at] + 1
+            at, found = at + 1, found + picture
+    except IndexError:
+        pass
+    return found
+
+
+_BLOCKS = b",!"
+"""How a picture of a GIF file begins, and what else stands between pictures."""
 
 
 @kernel()

@@ -99,6 +99,8 @@ def read_pixels(png: Png, channels: int, wide: bool) -> Values:
         key = np.frombuffer(png.clear[: 2 * samples.shape[-1]], ">u2")
         alpha = np.where((samples == key).all(-1, keepdims=True), 0, 2**png.depth - 1)
     bits = 8 if png.kind == _PALETTE else png.depth
+    if channels < 3 and samples.shape[-1] == 3:
+        samples = _grey(samples, bits)
     colours, clear = (None if one is None else _in_bytes(one, bits, wide) for one in (samples, alpha))
     made = _as_channels(colours, clear, channels)
     return made.astype(np.uint16) * 257 if wide and bits <= 8 else made
@@ -112,9 +114,7 @@ def _in_bytes(samples: Values, bits: int, wide: bool) -> Values:
 
 
 def _as_channels(colours: Any, alpha: Any, channels: int) -> Values:
-    if channels < 3 and colours.shape[-1] == 3:
-        colours = _grey(colours)
-    elif channels >= 3 and colours.shape[-1] == 1:
+    if channels >= 3 and colours.shape[-1] == 1:
         colours = np.repeat(colours, 3, axis=-1)
     if channels % 2:
         return np.ascontiguousarray(colours)
@@ -123,13 +123,10 @@ def _as_channels(colours: Any, alpha: Any, channels: int) -> Values:
     return np.concatenate([colours, alpha.astype(colours.dtype)], axis=-1)
 
 
-def _grey(colours: Values) -> Values:
-    """Weights of ITU 601 in units of 1/32768; equal channels stay as they are."""
-    wide = colours.dtype == np.uint16
-    parts = colours.astype(np.int64) @ np.array([9798, 19234, 3736])
-    grey = ((parts + (16384 if wide else 0)) >> 15)[..., None].astype(colours.dtype)
-    equal = (colours == colours[..., :1]).all(-1, keepdims=True)
-    return np.where(equal, colours[..., :1], grey)
+def _grey(samples: Values, bits: int) -> Values:
+    """Weights of ITU 601 in units of 1/32768, as libpng rounds them; of 16 bits the sum is rounded, of 8 it is cut."""
+    parts = samples.astype(np.int64) @ np.array([9797, 19234, 3737])
+    return ((parts + (16384 if bits == 16 else 0)) >> 15)[..., None].astype(samples.dtype)
 
 
 def _samples(png: Png) -> Values:

@@ -14,37 +14,44 @@ from voxgrad.kernels.arraywise.evaluation import Run, kernel
 from voxgrad.kernels.arraywise.namespace import Array, element_type, integer, integers, moved_to, to_numpy
 
 Words = np.ndarray[Any, np.dtype[np.uint32]]
-_RESERVED = 256
+Places = np.ndarray[Any, np.dtype[np.uint64]]
+RESERVED = 256
 """Groups that TensorFlow reserves per number, whatever it needs."""
-_AT_ONCE = 2**15
-"""Groups that are worked out at a time: their intermediate words take eight times their memory."""
+AT_ONCE = 2**13
+"""Groups that are worked out at a time: their intermediate words stay in the caches."""
 
 
 def philox(key: int, stream: int, first: int, count: int, apart: int = 1) -> Words:
     """Groups `first`, `first + apart` and so on of four words each: [count, 4]."""
     made = np.empty((count, 4), np.uint32)
-    for begin in range(0, count, _AT_ONCE):
-        part = made[begin : begin + _AT_ONCE]
-        part[:] = _philox(key, stream, first + begin * apart, len(part), apart)
+    for begin in range(0, count, AT_ONCE):
+        part = made[begin : begin + AT_ONCE]
+        places = np.arange(len(part), dtype=np.uint64) * np.uint64(apart)
+        part[:] = philox_at(key, stream, places + np.uint64((first + begin * apart) % 2**64))
     return made
 
 
-def _philox(key: int, stream: int, first: int, count: int, apart: int) -> Words:
-    place = np.arange(count, dtype=np.uint64) * np.uint64(apart) + np.uint64(first % 2**64)
-    low = np.uint64(0xFFFFFFFF)
-    words = [place & low, place >> np.uint64(32), np.full(count, stream & 0xFFFFFFFF, np.uint64),
-             np.full(count, stream >> 32 & 0xFFFFFFFF, np.uint64)]  # fmt: skip
-    keys = [key & 0xFFFFFFFF, key >> 32 & 0xFFFFFFFF]
+def philox_at(key: int, stream: int, places: Places) -> Words:
+    """The groups of four words at some places: [places, 4]."""
+    low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    even, odd = np.empty((2, len(places)), np.uint64), np.empty((2, len(places)), np.uint64)  # words 0 and 2, 1 and 3
+    even[0], odd[0], even[1], odd[1] = places & low, places >> half, stream & 0xFFFFFFFF, stream >> 32 & 0xFFFFFFFF
+    keys = np.array([[key & 0xFFFFFFFF], [key >> 32 & 0xFFFFFFFF]], np.uint64)
+    high = np.empty_like(even)
     for _ in range(10):
-        left, right = words[0] * np.uint64(0xD2511F53), words[2] * np.uint64(0xCD9E8D57)
-        words = [
-            (right >> np.uint64(32)) ^ words[1] ^ np.uint64(keys[0]),
-            right & low,
-            (left >> np.uint64(32)) ^ words[3] ^ np.uint64(keys[1]),
-            left & low,
-        ]
-        keys = [(keys[0] + 0x9E3779B9) & 0xFFFFFFFF, (keys[1] + 0xBB67AE85) & 0xFFFFFFFF]
-    return np.stack(words, axis=1).astype(np.uint32)
+        even *= _FACTORS
+        np.right_shift(even, half, out=high)
+        even &= low
+        odd ^= high[::-1]
+        odd ^= keys
+        even, odd = odd, even[::-1]
+        keys = (keys + _STEPS) & low
+    made = np.empty((len(places), 4), np.uint32)
+    made[:, 0::2], made[:, 1::2] = even.T, odd.T
+    return made
+
+
+_FACTORS, _STEPS = np.array([[0xD2511F53], [0xCD9E8D57]], np.uint64), np.array([[0x9E3779B9], [0xBB67AE85]], np.uint64)
 
 
 class Generator:
@@ -64,6 +71,38 @@ class Generator:
         words = philox(self.key, self.stream, self.at, groups)
         self.at += reserve
         return words
+
+
+class Stream:
+    """The words of a generator one by one, from where it stands; `reserve` groups are used up."""
+
+    def __init__(self, source: Generator, reserve: int):
+        self._source, self._next = source, source.at
+        self._words: list[int] = []
+        source.at += reserve
+
+    def word(self) -> int:
+        """32 bits."""
+        if not self._words:
+            self._words = self._source.peek(self._next, 64).reshape(-1)[::-1].tolist()
+            self._next += 64
+        return self._words.pop()
+
+    def single(self) -> np.float32:
+        """A float in [0, 1)."""
+        return np.float32((self.word() & 0x7FFFFF) * 2.0**-23)
+
+    def double(self) -> float:
+        """A float in [0, 1)."""
+        return ((self.word() & 0xFFFFF) << 32 | self.word()) * 2.0**-52
+
+    def below(self, count: int, words: int = 1) -> int:
+        """An integer below `count`, from so many words at a time: numbers that would favour some are drawn again."""
+        uneven = 0 if count & (count - 1) == 0 else 2 ** (32 * words) % count
+        while True:
+            drawn = sum(self.word() << (32 * place) for place in range(words))
+            if drawn >= uneven:
+                return drawn % count
 
 
 def generator(run: Run) -> Generator:
@@ -86,7 +125,8 @@ def doubles(high: Words, low: Words) -> Any:
     return (bits | np.uint64(1023 << 52)).view(np.float64) - 1.0
 
 
-def _shape(run: Run, shape: Array) -> tuple[tuple[int, ...], int]:
+def stated(shape: Array) -> tuple[tuple[int, ...], int]:
+    """The sizes that a shape states, and how many numbers they hold."""
     sizes = tuple(integers(shape))
     return sizes, int(np.prod(sizes, dtype=np.int64))
 
@@ -102,20 +142,33 @@ def _groups(count: int, each: int) -> int:
 @kernel()
 def uniform(run: Run, shape: Array) -> Array:
     """Numbers in [0, 1)."""
-    dtype, (sizes, count) = run.attrs["dtype"], _shape(run, shape)
-    words = generator(run).take(_groups(count, 2 if dtype is FLOAT64 else 4), count * _RESERVED)
+    dtype, (sizes, count) = run.attrs["dtype"], stated(shape)
+    words = generator(run).take(_groups(count, each(dtype)), count * RESERVED)
+    return _made(run, uniforms(words, dtype), sizes, count, dtype)
+
+
+def each(dtype: DType) -> int:
+    """How many numbers of a type a group of words gives."""
+    return 2 if dtype is FLOAT64 else 4
+
+
+def uniforms(words: Words, dtype: DType) -> Any:
+    """Numbers in [0, 1) from the words of each group."""
     if dtype is FLOAT64:
-        numbers = doubles(words[:, 0::2], words[:, 1::2])
-    elif dtype is FLOAT32:
-        numbers = singles(words)
-    elif dtype is HALF:
-        numbers = ((words & 0x3FF) | 0x3C00).astype(np.uint16).view(np.float16) - np.float16(1)
-    else:
-        numbers = ((words & 0x7F) | 0x3F80).astype(np.uint16).view(ml_dtypes.bfloat16) - ml_dtypes.bfloat16(1)
-    return _made(run, numbers, sizes, count, dtype)
+        return doubles(words[:, 0::2], words[:, 1::2])
+    if dtype is FLOAT32:
+        return singles(words)
+    if dtype is HALF:
+        return ((words & 0x3FF) | 0x3C00).astype(np.uint16).view(np.float16) - np.float16(1)
+    return ((words & 0x7F) | 0x3F80).astype(np.uint16).view(ml_dtypes.bfloat16) - ml_dtypes.bfloat16(1)
 
 
-def _normals(words: Words, dtype: DType) -> Any:
+def rounded(function: Any, *values: Any) -> Any:
+    """A function in float64, rounded to the type of what it is given: what a C library gives in all but rare cases."""
+    return np.asarray(function(*(one.astype(np.float64) for one in values))).astype(values[0].dtype)
+
+
+def normals(words: Words, dtype: DType) -> Any:
     """Box and Muller's pairs from the words of each group."""
     if dtype is FLOAT64:
         radius = np.maximum(doubles(words[:, 0::4], words[:, 1::4]), 1e-7)
@@ -123,37 +176,37 @@ def _normals(words: Words, dtype: DType) -> Any:
     else:
         radius = np.maximum(singles(words[:, 0::2].copy()), np.float32(1e-7))
         angle = (2 * np.pi * singles(words[:, 1::2].copy()).astype(np.float64)).astype(np.float32)
-    size = np.sqrt(-2 * np.log(radius))
-    pairs = np.stack([np.sin(angle) * size, np.cos(angle) * size], axis=-1)
-    return pairs.reshape(len(words), 2 if dtype is FLOAT64 else 4)
+    size = np.sqrt(-2 * rounded(np.log, radius))
+    pairs = np.stack([rounded(np.sin, angle) * size, rounded(np.cos, angle) * size], axis=-1)
+    return pairs.reshape(len(words), each(dtype))
 
 
 @kernel()
 def normal(run: Run, shape: Array) -> Array:
     """Standard normal numbers."""
-    dtype, (sizes, count) = run.attrs["dtype"], _shape(run, shape)
-    words = generator(run).take(_groups(count, 2 if dtype is FLOAT64 else 4), count * _RESERVED)
-    return _made(run, _normals(words, dtype), sizes, count, dtype)
+    dtype, (sizes, count) = run.attrs["dtype"], stated(shape)
+    words = generator(run).take(_groups(count, each(dtype)), count * RESERVED)
+    return _made(run, normals(words, dtype), sizes, count, dtype)
 
 
 @kernel()
 def truncated_normal(run: Run, shape: Array) -> Array:
     """Standard normal numbers within 2 of 0. Every group has words of its own, so that rejection moves nothing else."""
-    dtype, (sizes, count) = run.attrs["dtype"], _shape(run, shape)
-    each = 2 if dtype is FLOAT64 else 4
-    skip = each * _RESERVED // 4
+    dtype, (sizes, count) = run.attrs["dtype"], stated(shape)
+    wide = each(dtype)
+    skip = wide * RESERVED // 4
     source = generator(run)
-    start, groups = source.at, _groups(count, each)
-    source.at += count * _RESERVED
+    start, groups = source.at, _groups(count, wide)
+    source.at += count * RESERVED
     kind = np.float64 if dtype is FLOAT64 else np.float32
-    numbers = np.zeros((groups, each), kind)
+    numbers = np.zeros((groups, wide), kind)
     filled = np.zeros(groups, np.int64)
     step = 0
-    while groups and filled.min() < each:
+    while groups and filled.min() < wide:
         words = philox(source.key, source.stream, start + step, groups, skip)
-        drawn = _normals(words, dtype)
+        drawn = normals(words, dtype)
         for column in range(drawn.shape[1]):
-            fits = (np.abs(drawn[:, column]) < 2) & (filled < each)
+            fits = (np.abs(drawn[:, column]) < 2) & (filled < wide)
             numbers[np.flatnonzero(fits), filled[fits]] = drawn[fits, column]
             filled += fits
         step += 1
@@ -163,14 +216,14 @@ def truncated_normal(run: Run, shape: Array) -> Array:
 @kernel()
 def uniform_int(run: Run, shape: Array, minval: Array, maxval: Array) -> Array:
     """Integers in [minval, maxval)."""
-    (sizes, count), low, high = _shape(run, shape), integer(minval), integer(maxval)
+    (sizes, count), low, high = stated(shape), integer(minval), integer(maxval)
     if low >= high and count:
         run.fail("maxval", wanted=f"be above minval {low}", got=high)
     dtype = element_type(minval)
     if dtype.itemsize == 4:
-        words = generator(run).take(_groups(count, 4), count * _RESERVED).astype(np.uint64)
+        words = generator(run).take(_groups(count, 4), count * RESERVED).astype(np.uint64)
     else:
-        pairs = generator(run).take(_groups(count, 2), count * _RESERVED).astype(np.uint64)
+        pairs = generator(run).take(_groups(count, 2), count * RESERVED).astype(np.uint64)
         words = pairs[:, 0::2] | pairs[:, 1::2] << np.uint64(32)
     offsets = words % np.uint64(max(1, high - low))
     return _made(run, (offsets.astype(np.int64) + low), sizes, count, dtype)

@@ -27,7 +27,7 @@ class Taps:
 
 def _scale(old: int, new: int, corners: bool) -> Any:
     between = corners and new > 1 and old > 1
-    return np.float32(old - 1) / np.float32(new - 1) if between else np.float32(old) / np.float32(new)
+    return np.float32(old - 1) / np.float32(new - 1) if between else np.float32(old) / np.float32(max(1, new))
 
 
 def _centres(old: int, new: int, corners: bool, halves: bool) -> Values:

@@ -68,10 +68,14 @@ def reorder(run: Run, indices: Array, values: Array, shape: Array) -> Any:
 def reshape(run: Run, indices: Array, shape: Array, new_shape: Array) -> Any:
     """Positions in another shape."""
     old, new = integers(shape), integers(new_shape)
+    if any(size < 0 for size in old):
+        run.fail("input_shape", wanted="hold sizes of 0 or more", got=old, code="VG012")
+    if any(size < -1 for size in new) or new.count(-1) > 1:
+        run.fail("new_shape", wanted="hold sizes of 0 or more, and -1 once at most", got=new, code="VG012")
     fixed = math.prod(size for size in new if size != -1)
     if -1 in new and fixed:
         new[new.index(-1)] = math.prod(old) // fixed
-    if math.prod(new) != math.prod(old):
+    if -1 in new or math.prod(new) != math.prod(old):
         run.fail("new_shape", wanted=f"hold {math.prod(old)} elements", got=new, code="VG012")
     places = to_numpy(indices)
     check_positions(run, places, tuple(old))

@@ -72,9 +72,9 @@ def _function(name: str) -> Any:
             return _with_edges(run, name, inputs, made)
         arrays = [to_numpy(one) for one in inputs]
         # SciPy's single precision loses digits in the tails of functions of several numbers.
-        wide = [one.astype(np.float64) for one in arrays] if len(arrays) > 1 else arrays
+        wide = [one.astype(np.float64) for one in arrays] if len(arrays) > 1 or name in _OWN else arrays
         special = _scipy(run)
-        made = _igamma(special, *wide) if name == "igamma" else getattr(special, _SCIPY[name])(*wide)
+        made = _OWN[name](special, *wide) if name in _OWN else getattr(special, _SCIPY[name])(*wide)
         return _with_edges(run, name, inputs, moved_to(np.asarray(made, dtype=arrays[0].dtype), first))
 
     return function
@@ -87,8 +87,33 @@ def _igamma(special: Any, a: Values, x: Values) -> Values:
         added = special.gammainc(a + 2, x) + first * (1 + x / (a + 1))
     small = (x > 0) & (x <= 2) & (a > 0) & (a < np.maximum(x, 1))
     made: Values = np.where(small, added, special.gammainc(a, x))
+    below = (x > 0) & (x <= 0.6 * a) & (a >= 1) & (a < 170)  # beyond which the gamma function is no number
+    made[below] = _lower_tail(special, *(np.broadcast_to(one, made.shape)[below] for one in (a, x)))
     return made
 
+
+def _lower_tail(special: Any, a: Values, x: Values) -> Values:
+    """The series of Igamma. SciPy raises e to a sum of logarithms there, whose last place is many of the result."""
+    term, total, n = np.ones_like(x), np.ones_like(x), 0
+    while bool((term > 1e-17 * total).any()):
+        n += 1
+        term = term * (x / (a + n))
+        total = total + term
+    root = x ** (a / 2)  # the whole power may be too large
+    made: Values = root * np.exp(-x) / (a * special.gamma(a)) * root * total
+    return made
+
+
+def _digamma(special: Any, x: Values) -> Values:
+    """By reflection where x is negative: SciPy loses half the places beside a pole. It has a series around a zero."""
+    with np.errstate(all="ignore"):
+        reflected = special.digamma(1 - x) - np.pi / np.tan(np.pi * (x - np.round(x)))
+    made: Values = np.where((x < 0) & (x != np.round(x)) & (np.abs(x + 0.5) > 0.3), reflected, special.digamma(x))
+    return made
+
+
+_OWN: dict[str, Callable[..., Values]] = {"igamma": _igamma, "digamma": _digamma}
+"""Functions that SciPy has, and has not everywhere to the last places."""
 
 for _name in _SCIPY:
     add_kernel(__name__, _name, _function(_name), widen=True)
@@ -99,22 +124,38 @@ def _polygamma(run: Run, a: Array, x: Array) -> Array:
     whole = (order >= 0) & (order == np.floor(order))
     # A function of even order has different signs on both sides of a pole.
     whole = whole & ((at > 0) | (at != np.floor(at)) | (order % 2 == 1))
-    made = np.where(whole, _scipy(run).polygamma(np.where(whole, order, 0).astype(int), at), np.nan)
+    special = _scipy(run)
+    made = np.where(whole, special.polygamma(np.where(whole, order, 0).astype(int), at), np.nan)
+    made = np.where(whole & (order == 0), _digamma(special, at), made)
     return cast(moved_to(made, a), element_type(a))
 
 
 def _igamma_grad_a(run: Run, a: Array, x: Array) -> Array:
-    """The derivative of the series of Igamma, or of the continued fraction of Igammac where x is the larger one."""
+    return _by_order(run, a, x, lambda special, order, at: np.exp(order * np.log(at) - at - special.gammaln(order)))
+
+
+def _random_gamma_grad(run: Run, alpha: Array, sample: Array) -> Array:
+    """-dP/da / dP/dx: a number stays where P, the share of smaller ones, is what it was."""
+    return _by_order(run, alpha, sample, lambda special, order, at: -at)
+
+
+def _by_order(run: Run, a: Array, x: Array, scale: Callable[[Any, Values, Values], Values]) -> Array:
+    """The derivative of the series of Igamma, or of the continued fraction of Igammac where x is the larger one.
+
+    Both without x**a exp(-x) / gamma(a), for which `scale` stands.
+    """
     special = _scipy(run)
     order, at = np.broadcast_arrays(*(to_numpy(one).astype(np.float64) for one in (a, x)))
     made = np.where(((at < 0) | (order <= 0) | np.isnan(order + at)) & (at != 0), np.nan, 0.0)
-    inside = np.isfinite(order + at) & (order > 0) & (at > 0)
+    # Far beyond a nothing is left, and the terms of the fraction overflow.
+    inside = np.isfinite(order + at) & (order > 0) & (at > 0) & (at - np.maximum(order, 1e3) < 1e6)
     for chosen, terms in (
         (inside & (at <= np.maximum(1, order)), _series),
         (inside & (at > np.maximum(1, order)), _fraction),
     ):
         if chosen.any():
-            made[chosen] = terms(special, order[chosen], at[chosen])
+            found = order[chosen], at[chosen]
+            made[chosen] = scale(special, *found) * terms(special, *found)
     return cast(moved_to(made, a), element_type(a))
 
 
@@ -123,7 +164,10 @@ _MOST_TERMS = 20_000
 
 
 def _series(special: Any, a: Values, x: Values) -> Values:
-    """d/da of x**a exp(-x) / gamma(a + 1) * sum over n of x**n / ((a + 1) ... (a + n))."""
+    """d/da of x**a exp(-x) / gamma(a + 1) * sum over n of x**n / ((a + 1) ... (a + n)).
+
+    Over x**a exp(-x) / gamma(a).
+    """
     term, slope = np.ones_like(x), np.zeros_like(x)
     total, rate = np.ones_like(x), np.zeros_like(x)
     for n in range(1, _MOST_TERMS):
@@ -133,13 +177,15 @@ def _series(special: Any, a: Values, x: Values) -> Values:
         total, rate = total + term, rate + slope
         if bool((np.abs(slope) <= 1e-17 * np.abs(rate)).all()):
             break
-    size = np.exp(a * np.log(x) - x - special.gammaln(a + 1))
-    made: Values = size * (rate + total * (np.log(x) - special.digamma(a + 1)))
+    made: Values = (rate + total * (np.log(x) - special.digamma(a + 1))) / a
     return made
 
 
 def _fraction(special: Any, a: Values, x: Values) -> Values:
-    """-d/da of x**a exp(-x) / gamma(a) * a continued fraction, by its recurrence and that of its derivative."""
+    """-d/da of x**a exp(-x) / gamma(a) * a continued fraction, by its recurrence and that of its derivative.
+
+    Over x**a exp(-x) / gamma(a).
+    """
     y, z = 1 - a, x + 2 - a
     p, q = (np.ones_like(x), x + 1), (x, z * x)
     dp, dq = (np.zeros_like(x), np.zeros_like(x)), (np.zeros_like(x), -x)
@@ -161,10 +207,10 @@ def _fraction(special: Any, a: Values, x: Values) -> Values:
             break
         scale = np.where(np.abs(p[1]) > 2.0**52, 2.0**-52, 1.0)
         p, q, dp, dq = ((one[0] * scale, one[1] * scale) for one in (p, q, dp, dq))
-    size = np.exp(a * np.log(x) - x - special.gammaln(a))
-    made: Values = -size * (rate + value * (np.log(x) - special.digamma(a)))
+    made: Values = -(rate + value * (np.log(x) - special.digamma(a)))
     return made
 
 
 add_kernel(__name__, "polygamma", _polygamma)
 add_kernel(__name__, "igamma_grad_a", _igamma_grad_a)
+add_kernel(__name__, "random_gamma_grad", _random_gamma_grad)

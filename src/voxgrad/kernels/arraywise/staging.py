@@ -299,10 +299,11 @@ def barrier_take(run: Run, handle: Any, num_elements: Array) -> Any:
     if tuple(run.attrs["component_types"]) != tuple(found.types):
         wanted = f"be {', '.join(map(str, found.types))}"
         run.fail("component_types", wanted=wanted, got=", ".join(map(str, run.attrs["component_types"])), code="VG011")
-    if found.closed and not found.ready and not found.incomplete:
+    small = run.attrs["allow_small_batch"]
+    if found.closed and not found.ready and (small or not found.incomplete):
         run.fail("handle", wanted="have entries, or be open for more", got="a closed barrier without any", code="VG042")
     if len(found.ready) < count:
-        if not (found.closed and run.attrs["allow_small_batch"] and found.ready):
+        if not (found.closed and small and found.ready):
             run.fail("num_elements", wanted=f"be at most {len(found.ready)}, as are ready", got=count, code="VG042")
         count = len(found.ready)
     taken = [heapq.heappop(found.ready) for _ in range(count)]
@@ -325,10 +326,11 @@ def _stacked(run: Run, found: Barrier, place: int, parts: list[Array]) -> Array:
 def barrier_close(run: Run, handle: Any) -> tuple[()]:
     """No new keys."""
     found = _handle(run, handle, Barrier, _BARRIER)
-    if found.closed and not run.attrs["cancel_pending_enqueues"]:
+    cancel = run.attrs["cancel_pending_enqueues"]
+    if found.closed and (found.cancelled or not cancel):
         run.fail("handle", wanted="be open", got="a barrier that is closed already", code="VG042")
     found.closed = True
-    if run.attrs["cancel_pending_enqueues"]:
+    if cancel:
         found.cancelled = True
         found.incomplete.clear()
     return ()

@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, reduce, wraps
 from importlib import import_module
@@ -122,6 +125,9 @@ class Launch:
 
     def _launch(self, index: int, tensors: tuple[torch.Tensor, ...]) -> None:
         """The long way: Triton picks the specialisation."""
+        if _postponed is not None and index >= 0:
+            _postponed.setdefault(self._key(tensors), (self, index, [_stand_in(one) for one in tensors]))
+            return
         arguments = [boxes.of(tensor) for boxes, tensor in zip(self.boxes, tensors, strict=False)]
         given = (*arguments, *tensors[len(self.boxes) :], *self.scalars)
         if index < 0:
@@ -132,3 +138,52 @@ class Launch:
         if index not in self._entries and not any(tensor.data_ptr() & 15 for tensor in tensors):
             shapes = [(boxes.shape, boxes.block) for boxes in self.boxes]
             self._entries[index] = driver.entry(compiled, self.grid, self.scalars, shapes)
+
+    def _key(self, tensors: tuple[torch.Tensor, ...]) -> tuple[Any, ...]:
+        """What Triton compiles one kernel for: numbers that are 1 or multiples of 16 count as such."""
+        kinds = tuple(1 if one == 1 else one % 16 == 0 if isinstance(one, int) else type(one) for one in self.scalars)
+        types = tuple((one.dtype, one.data_ptr() % 16 == 0) for one in tensors)
+        return (
+            self.kernel,
+            kinds,
+            tuple(map(str, self.constants.items())),
+            types,
+            tuple(one.block for one in self.boxes),
+        )
+
+    def compile(self, index: int, tensors: list[torch.Tensor]) -> None:
+        """Have the kernel ready for tensors like these; nothing is launched."""
+        arguments = [boxes.of(tensor) for boxes, tensor in zip(self.boxes, tensors, strict=False)]
+        with torch.cuda.device(index):
+            self.kernel.warmup(*arguments, *tensors[len(self.boxes) :], *self.scalars, grid=self.grid, **self.constants)
+
+
+_postponed: dict[tuple[Any, ...], tuple[Launch, int, list[torch.Tensor]]] | None = None
+"""Kernels that wait to be compiled together. Of all threads: gradients have their own."""
+
+
+def _stand_in(tensor: torch.Tensor) -> torch.Tensor:
+    """A small tensor for which Triton compiles the same."""
+    whole = torch.empty(32, dtype=tensor.dtype, device=tensor.device)
+    return whole if tensor.data_ptr() % 16 == 0 else whole[1:]
+
+
+@contextmanager
+def compiled_together() -> Iterator[None]:
+    """Kernels that are not compiled yet are not launched in the block: when it ends, they are compiled side by side.
+
+    What they would have written is anything, so the results of the block are for nobody.
+    """
+    global _postponed
+    if _postponed is not None:
+        yield
+        return
+    waiting = _postponed = {}
+    try:
+        yield
+    finally:
+        _postponed = None
+        with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
+            made = [threads.submit(launch.compile, index, tensors) for launch, index, tensors in waiting.values()]
+        for one in made:
+            one.exception()  # A kernel that does not compile says so where it is launched.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which kernel runs a convolution: one of ours or cuDNN. Measured once per problem, kept on disk.
+"""Which kernel runs a convolution: one of ours or cuDNN. What was fastest on an H200 for problems of that kind.
 
-The file lies under VOXGRAD_CACHE (default ~/.cache/voxgrad), one per device and per versions of torch, Triton and
-voxgrad. VOXGRAD_CUDA_ENGINE=voxgrad or cudnn overrides the choice; VOXGRAD_CUDA_TUNE=0 measures nothing and takes
-what was fastest on an H200 for problems of that kind.
+With VOXGRAD_CUDA_TUNE=1 a problem is measured when it is first met, and the choice kept on disk, where it is found
+ever after. The file lies under VOXGRAD_CACHE (default ~/.cache/voxgrad), one per device and versions of torch, Triton,
+and voxgrad. VOXGRAD_CUDA_ENGINE=voxgrad or cudnn overrides the choice.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import json
 import math
 import os
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -63,6 +64,20 @@ class Choice:
             tile = f"{c.bm}x{c.bn}x{c.bk}" + (" across" if c.across else "")
             text = f"voxgrad Triton {c.kind} {tile}, {c.warps} warps, {c.stages} stages"
         return text + (f", {self.milliseconds:.3f} ms when measured" if self.milliseconds else "")
+
+
+_asked_for = False
+
+
+@contextmanager
+def measuring() -> Iterator[None]:
+    """Problems that have no choice yet are measured in the block, in all threads."""
+    global _asked_for
+    before, _asked_for = _asked_for, True
+    try:
+        yield
+    finally:
+        _asked_for = before
 
 
 Call = Callable[..., torch.Tensor]
@@ -120,8 +135,8 @@ def _decide(problem: Problem, tensors: tuple[torch.Tensor, ...], forced: str) ->
     name = describe(problem) + (" tf32" if allows_tf32() else "")
     if name in known:
         return _read(known[name])
-    measuring = os.environ.get("VOXGRAD_CUDA_TUNE", "1") != "0" and not torch.cuda.is_current_stream_capturing()
-    if not measuring or operations(problem) < WORTH_MEASURING:
+    wanted = _asked_for or os.environ.get("VOXGRAD_CUDA_TUNE", "0") != "0"
+    if not wanted or torch.cuda.is_current_stream_capturing() or operations(problem) < WORTH_MEASURING:
         return options[0]
     best = _fastest(problem, tensors, options)
     known[name] = {"engine": best.engine, "config": best.config and asdict(best.config), "ms": best.milliseconds}
@@ -242,7 +257,8 @@ ENGINE = Fork(
     Path("cuDNN", cudnn.NEEDS, (
         Need("16 bits, or TF32", lambda problem, dtype: dtype.itemsize == 2 or _reduced(problem, dtype)),
         Need("more than 4 channels", lambda problem, dtype: problem.in_channels > FEW_CHANNELS),
-        Need("more than 32 columns", lambda problem, dtype: _columns(problem) > 32),
+        Need("more than 32 columns, or windows of one cell",
+             lambda problem, dtype: _columns(problem) > 32 or all(axis.window == 1 for axis in problem.axes)),
         Need("stride 1", lambda problem, dtype: all(axis.stride == 1 for axis in problem.axes)),
         Need("at least 1e8 operations", lambda problem, dtype: operations(problem) >= TINY),
     ), device=True),
