@@ -185,6 +185,9 @@ def test_import_of_a_project(tmp_path: Path, capsys: Captured) -> None:
     assert main(["import", str(tmp_path / "p.enup"), "-o", str(tmp_path / "out"), "--json"]) == 0
     assert set(json.loads(capsys.readouterr().out)) == {"p.enup", "basic.vox.json", "basic_v4.vox.json"}
     assert (tmp_path / "out" / "basic_v4.vox.json").is_file()
+    assert main(["import", str(tmp_path), "--strict"]) == 0
+    assert capsys.readouterr().err.splitlines()[-1] == f"runs: {tmp_path.name}: 2 pages; run: basic, basic_v4"
+    assert load(tmp_path / "basic.vox.json").problems() == []
 
 
 def test_draw_and_open_again(tmp_path: Path, capsys: Captured) -> None:
@@ -279,3 +282,33 @@ def test_edits_of_page_files(tmp_path: Path, capsys: Captured) -> None:
     assert load(new).pages["layer"].to_dict() == inner.to_dict()
     assert main(["edit", str(OLD / "one_hot.svg"), '{"do": "semantics", "value": "tf_cpu"}']) == 3
     assert "-o FILE" in capsys.readouterr().err
+
+
+def test_trace_tells_windows_and_winners(tmp_path: Path, capsys: Captured) -> None:
+    made = vg.Page("pool")
+    x = vg.ops.Placeholder(made, dtype="float32", shape=[1, 4, 2, 2, 1], name="x")
+    rectified = vg.ops.Relu(made, x, name="relu")
+    vg.ops.MaxPool3D(made, rectified, ksize=[1, 3, 2, 2, 1], strides=[1, 2, 2, 2, 1], padding="SAME", name="pool")
+    made.save(tmp_path / "p.vox.json")
+    value = np.array([1, 7, 7, 2, 0, 7, 3, 7, 0, 0, 0, 9, 8, 0, 0, 0], np.float32).reshape(1, 4, 2, 2, 1)
+    np.save(tmp_path / "x.npy", value)
+    trace, fed = ["trace", str(tmp_path / "p.vox.json"), "pool"], ["--feed", f"x={tmp_path / 'x.npy'}"]
+
+    assert main([*trace, "0,1,0,0,0", "--depth", "2"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "pool.input reads [0:1,2:4,0:2,0:2,0:1], 8 cells beside padding, of relu.activations",
+        "  relu.features reads [0:1,2:4,0:2,0:2,0:1], 8 cells of x.output",
+    ]
+    assert main([*trace, "0,0,0,0,0", *fed]) == 0
+    assert capsys.readouterr().out == (
+        "pool.input reads [0:1,0:3,0:2,0:2,0:1], 12 cells of relu.activations: the maximum is at [0,2,1,1,0]\n"
+    )
+    assert main([*trace, "0,1,0,0,0", "--json", *fed]) == 0
+    (window,) = json.loads(capsys.readouterr().out)["windows"]
+    (same,) = made.trace("pool", [0, 1, 0, 0, 0], values={"relu.activations": value}).windows
+    assert (window["winner"], window["padding"]["after"]) == ([0, 2, 1, 1, 0], [0, 1, 0, 0, 0])
+    assert (same.winner, same.padding.after) == (window["winner"], window["padding"]["after"])
+    assert main([*trace, "0,1,0,0,two"]) == 1
+    assert main([*trace, "0,2,0,0,0"]) == 1
+    told = capsys.readouterr().err
+    assert "VG052 trace: INDEX must be numbers" in told and "be read at an index below [1,2,1,1,1]" in told

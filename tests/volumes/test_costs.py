@@ -78,27 +78,28 @@ def test_advice_fits_the_limit_and_the_file() -> None:
 
 
 def test_a_task_holds_no_more_than_the_plan_says(tmp_path: Path) -> None:
-    """The peak of a task, against what NumPy really allocates."""
+    """The peak of a task, with what the next one reads meanwhile, against what NumPy really allocates."""
     page, data = small_unet(), {name: np.repeat(one, 4, 1) for name, one in volumes_of_unet().items()}
     files = saved(tmp_path, **data)
     vg.volumes.run_page(page, files, {"y": tmp_path / "y.npy"}, chunks=(18, 10, 7), workers=0)
     worker = Worker(tmp_path / "y.npy.voxgrad-run")
-    worker.chunks.compute(0)
+    worker.do(0)
     said = vg.volumes.cost(worker.plan).peak_bytes
     tracemalloc.start()
     for number in range(len(worker.plan)):
-        worker.chunks.compute(number)
+        worker.do(number, number + 1 if number + 1 < len(worker.plan) else None)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
+    worker.close()
     assert said / 2 < peak < said + 2**15
 
 
-@pytest.mark.parametrize(("axes", "images"), [([1, 2, 3, 4], 1), ([0, 1, 2, 3, 4], 3)])
-def test_images_are_chunks_of_their_own_unless_a_sum_keeps_them_apart(axes: list[int], images: int) -> None:
+@pytest.mark.parametrize("axes", [[1, 2, 3, 4], [0, 1, 2, 3, 4]])
+def test_images_are_chunks_of_their_own(axes: list[int]) -> None:
     page = vg.Page()
     x = vg.ops.Placeholder(page, dtype="float32", shape=[None] * 5, name="x")
     layout = lay_out(page, {x: Spec(dtypes.FLOAT32, (3, 4, 4, 4, 2))}, {}, [vg.ops.Sum(page, x, axes)])
-    assert PagePlan(layout, (4, 4, 2)).grid == (images, 1, 1, 2)
+    assert PagePlan(layout, (4, 4, 2)).grid == (3, 1, 1, 2)
 
 
 def filtered(filter_shape: tuple[int, ...], typed: bool) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,10 @@ from voxgrad.catalog.dtypes import FLOAT32
 from voxgrad.catalog.model import Op
 from voxgrad.catalog.registry import FAMILY
 from voxgrad.testing import SeededChooser, assert_close, draw_call
-from voxgrad.volumes.run import apply
+from voxgrad.volumes import job as job_module
+from voxgrad.volumes.chunk import Chunks
+from voxgrad.volumes.executors import ThisProcess, Workers, _Lines
+from voxgrad.volumes.run import apply, op_job, run_in
 from voxgrad.volumes.stores import create_volume
 from voxgrad.volumes.sums import Sums
 
@@ -256,7 +260,7 @@ def test_sums_do_not_depend_on_the_order(tmp_path: Path) -> None:
     parts = np.random.default_rng(0).standard_normal((11, 3)) * 10.0 ** np.arange(-5, 6)[:, None]
     bits = set()
     for seed in range(4):
-        sums = Sums(tmp_path / str(seed), len(parts))
+        sums = Sums(tmp_path / str(seed), len(parts), ["sum"])
         order = list(range(len(parts)))
         random.Random(seed).shuffle(order)
         for number in order:
@@ -270,7 +274,7 @@ def test_sums_do_not_depend_on_the_order(tmp_path: Path) -> None:
 
 def test_sums_after_a_crash_count_nothing_twice(tmp_path: Path) -> None:
     folder = tmp_path / "sums"
-    sums = Sums(folder, 6)
+    sums = Sums(folder, 6, ["sum"])
     for number in range(6):
         sums.put(number, [np.full(1, 2.0**number)])
     kept = (folder / "0-1.npz").read_bytes()
@@ -279,12 +283,77 @@ def test_sums_after_a_crash_count_nothing_twice(tmp_path: Path) -> None:
     sums.add(1)
     (folder / "0-1.npz").write_bytes(kept)  # killed after the sum was written, before its parts were gone
     (folder / "0-5.part.npz").write_bytes(b"half a file")
-    again = Sums(folder, 6)
+    again = Sums(folder, 6, ["sum"])
     # Chunks 2 and 3 were recorded, but not yet added; 4 and 5 brought their parts and were not recorded.
     assert again.go_on([0, 1, 2, 3]) == {0, 1, 2, 3}
     for number in (5, 4):
         again.put(number, [np.full(1, 2.0**number)])
         again.add(number)
     assert again.totals()[0].tolist() == [63.0]
-    assert Sums(folder, 6).go_on([0, 1, 2, 3, 4, 5]) == {0, 1, 2, 3, 4, 5}
+    assert Sums(folder, 6, ["sum"]).go_on([0, 1, 2, 3, 4, 5]) == {0, 1, 2, 3, 4, 5}
     assert Sums(tmp_path / "gone", 6).go_on([0, 1]) == set()
+
+
+class Slow:
+    """A volume on a disk that takes its time."""
+
+    def __init__(self, store: Any, seconds: float):
+        self.store, self.seconds, self.busy = store, seconds, 0.0
+
+    def __call__(self, index: Any) -> Any:
+        time.sleep(self.seconds)
+        self.busy += self.seconds
+        return self.store.fetch(index)
+
+
+def test_the_next_chunk_is_read_while_one_is_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where reading and computing take as long, both together take little more than one of them."""
+    x = np.random.default_rng(0).random((1, 24, 4, 4, 1), np.float32)
+    np.save(tmp_path / "x.npy", x)
+    pool: dict[str, Any] = {"ksize": [1, 3, 3, 3, 1], "strides": [1] * 5, "padding": "SAME"}
+    job = op_job("MaxPool3D", {"input": tmp_path / "x.npy"}, tmp_path / "y.npy", chunks=(1, 4, 4), **pool)
+    original = job_module.open_volume
+    made: list[Slow] = []
+
+    def slow(path: Any, **named: Any) -> Any:
+        store = original(path, **named)
+        if str(path).endswith("x.npy"):
+            made.append(Slow(store, 0.04))
+            store = replace(store, fetch=made[-1])
+        return store
+
+    compute = Chunks.compute
+    monkeypatch.setattr(job_module, "open_volume", slow)
+    monkeypatch.setattr(Chunks, "compute", lambda self, number: (time.sleep(0.04), compute(self, number))[1])
+    begun = time.perf_counter()
+    found = run_in(job, None, ThisProcess(), None)
+    took = time.perf_counter() - begun
+    (made_y,) = found.values()
+    np.testing.assert_array_equal(made_y.read(), vg.raw_ops.MaxPool3D(input=x, **pool))
+    busy = sum(one.busy for one in made)
+    assert busy == pytest.approx(24 * 0.04), "nothing is read twice"
+    assert took < 1.6 * busy, "one after the other they would take twice as long"
+
+
+def test_workers_share_what_is_left(tmp_path: Path) -> None:
+    """Each has its next chunk set aside; nothing is done twice or left, and a worker without any takes another's."""
+    for count in (1, 2, 3):
+        for many in (0, 1, 2, 3, 7):
+            waiting = list(reversed(range(many)))
+            lines, done = _Lines(waiting), []
+            for worker in (*range(count), *range(count)):
+                if lines.first(worker) is not None:
+                    done.append(lines.took(worker))
+            while lines.first(0) is not None:
+                done.append(lines.took(0))
+            assert sorted(done) == list(range(many))
+    lines = _Lines(waiting := [3, 2, 1])
+    assert (lines.first(0), lines.following()) == (1, 2)
+    lines.put_back()
+    assert sorted(waiting) == [1, 2, 3]
+
+
+def test_every_worker_sees_its_own_gpu() -> None:
+    with Workers(3, gpus=("4", "7")) as workers:
+        seen = [pool.submit(os.getenv, "CUDA_VISIBLE_DEVICES").result() for pool in workers._open()]
+    assert seen == ["4", "7", "4"]

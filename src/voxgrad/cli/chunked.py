@@ -22,6 +22,7 @@ TEACHING = """\
 Each chunk of the result is one task, which reads exactly the box it needs, computes, and writes its own region. The
 same command again goes on where it stopped; `voxgrad watch OUTPUT` shows how far it is.
 """
+INNER = "write a Zarr in shards, one for each chunk, with chunks of this size in them"
 _WIDTH = 30
 
 
@@ -31,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, device: bool) -> argparse.
         "volumes larger than memory (any volume in; .npy, .zarr, .nii, .tif, .h5, .nrrd, .mha out)", TEACHING
     )
     group.add_argument("--chunks", metavar="D,H,W", help="the size of a chunk of the result (default 128,128,128)")
+    group.add_argument("--inner-chunks", metavar="D,H,W", help=INNER)
     group.add_argument(
         "--memory", metavar="1.5GiB", help="choose the largest chunks whose tasks fit into this much memory"
     )
@@ -48,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, device: bool) -> argparse.
 
 def is_asked_for(given: argparse.Namespace) -> bool:
     """True where one of the arguments means a chunked run."""
-    named = (given.chunks, given.memory, given.scheduler, given.workers)
+    named = (given.chunks, given.inner_chunks, given.memory, given.scheduler, given.workers)
     return given.plan or any(one is not None for one in named)
 
 
@@ -91,11 +93,9 @@ def go(job: Job, given: argparse.Namespace, folder: Path | None) -> dict[Any, An
     from voxgrad.volumes.store import Store
 
     advice = None
+    job.inner = parse_inner(given.inner_chunks, job.page.name)
     if given.chunks is not None:
-        job.chunks = parse_ints(given.chunks, "--chunks", job.page.name)
-        if len(job.chunks) != 3:
-            fault = Fault("VG004", job.page.name, "--chunks", "be depth, height, width", repr(given.chunks))
-            raise InvalidArgumentError(fault)
+        job.chunks = parse_chunks(given.chunks, job.page.name)
     elif given.memory is not None:
         plan = job.plan()
         advice = advise(plan, given.memory, job.alignment(plan))
@@ -104,13 +104,28 @@ def go(job: Job, given: argparse.Namespace, folder: Path | None) -> dict[Any, An
         print(advice or cost(job.plan()))
         return None
     bar = show if sys.stderr.isatty() else None
-    found = run_in(job, folder, executor_for(given.workers, given.scheduler), bar)
+    found = run_in(job, folder, executor_for(given.workers, given.scheduler, job.device), bar)
     if bar:
         sys.stderr.write("\n")
     for value in found.values():
         if isinstance(value, Store):
             tell_lost(value.name, value.space)
     return found
+
+
+def parse_chunks(text: str, name: str, argument: str = "--chunks") -> tuple[int, ...]:
+    """What `--chunks` says."""
+    sizes = tuple(parse_ints(text, argument, name))
+    if len(sizes) != 3 or min(sizes) < 1:
+        raise InvalidArgumentError(
+            Fault("VG004", name, argument, "be depth, height, width, 1 or more each", repr(text))
+        )
+    return sizes
+
+
+def parse_inner(text: str | None, name: str) -> tuple[int, ...]:
+    """What `--inner-chunks` says."""
+    return () if text is None else parse_chunks(text, name, "--inner-chunks")
 
 
 def show(done: int, total: int, seconds: float) -> None:

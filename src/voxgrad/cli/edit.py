@@ -12,6 +12,7 @@ from voxgrad.cli.pages import add_page, open_page, save_page
 from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.formats import json_text, page_file
 from voxgrad.formats.tensor_files import bad_file
+from voxgrad.graph.edits import NAMES
 
 DESCRIPTION = """\
 Change a page, by edits as data: an object, or a list of them that is carried out whole or not at all.
@@ -22,9 +23,9 @@ Change a page, by edits as data: an object, or a list of them that is carried ou
   voxgrad edit page.vox.json '[{"do": "remove", "block": "a"}, {"do": "fold", "blocks": ["b", "c"], "name": "layer"}]'
   voxgrad edit page.vox.json @edits.json --inside layer
 
-Edits: add, remove, rename, move, set_attr, set_value, set_text, connect, disconnect, run_after, no_longer_after,
-semantics, gradients, fold, inline, paste; docs/graphs.md shows their entries.
-"""
+Edits, whose entries docs/graphs.md shows:
+  {edits}
+""".replace("{edits}", ", ".join(NAMES))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -16,6 +16,7 @@ from voxgrad.errors import VoxgradError
 COMMANDS = {
     "run": "run a page and show what came out",
     "check": "say what is wrong with a page, without running it",
+    "trace": "say where an element of a result comes from",
     "edit": "change a page: rename, fold, differentiate, set values, ...",
     "import": "bring a page or a project of enuSpace here",
     "export": "write a page as a Python script",
@@ -23,6 +24,7 @@ COMMANDS = {
     "ops": "list the ops, or show the page of one",
     "apply": "run one op on array files",
     "info": "say what a volume holds, without reading it",
+    "convert": "write a volume in another format",
     "watch": "show how far a chunked run is",
     "doctor": "say what this installation can do",
     "studio": "build, run and look at pages in the browser",

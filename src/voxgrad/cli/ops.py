@@ -7,6 +7,7 @@ import argparse
 import json
 import shutil
 import textwrap
+from collections.abc import Iterator
 from typing import Any
 
 from voxgrad.catalog import registry
@@ -14,12 +15,15 @@ from voxgrad.catalog.describe import docstring, shown_default, type_names
 from voxgrad.catalog.model import Attr, Op
 from voxgrad.cli import exits
 from voxgrad.formats.enuspace.library import library, missing
+from voxgrad.formats.op_page import example_as_page, op_page
+from voxgrad.formats.text.forms import forms_of
 
 DESCRIPTION = """\
 List the ops by group, or show the page of one.
 
   voxgrad ops                   every op with one line
-  voxgrad ops MaxPool3DGrad     arguments, types, result, an example that runs, the edges
+  voxgrad ops MaxPool3DGrad     what it does, arguments, an example with what it gives, its gradient, the edges
+  voxgrad ops MaxPool3DGrad --page example.vox.json       that example as a page
   voxgrad ops pool              the ops whose name holds "pool"
   voxgrad ops --missing         blocks of enuSpace that are not here
 """
@@ -29,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `voxgrad ops`."""
     parser.add_argument("name", nargs="?", help="the op, or a part of its name")
     parser.add_argument("--missing", action="store_true", help="the blocks of enuSpace that have no op yet")
+    parser.add_argument("--page", metavar="FILE", help="write the example of the op as a page")
     parser.add_argument("--json", action="store_true", help="the declarations as JSON")
 
 
@@ -37,6 +42,8 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     if arguments.missing:
         print("\n".join(missing_lines()))
         return exits.OK
+    if arguments.page:
+        return _write_example(registry.find(arguments.name or ""), arguments.page)
     chosen = _chosen(arguments.name)
     if arguments.json:
         print(json.dumps([as_data(op) for op in chosen], indent=1))
@@ -44,6 +51,15 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
         print(page(chosen[0]))
     else:
         print("\n".join(listing(chosen)))
+    return exits.OK
+
+
+def _write_example(op: Op, path: str) -> int:
+    made = example_as_page(op)
+    if made is None:
+        print(f"{op.name} has no example")
+        return exits.WRONG
+    made.save(path)
     return exits.OK
 
 
@@ -75,7 +91,8 @@ def listing(ops: list[Op]) -> list[str]:
 def missing_lines() -> list[str]:
     """The blocks of enuSpace that have no op here, by group."""
     symbols = missing()
-    lines = [f"{len(library()) - len(symbols)} of enuSpace's {len(library())} blocks are here; these are not:"]
+    rest = "; these are not:" if symbols else "."
+    lines = [f"{len(library()) - len(symbols)} of enuSpace's {len(library())} blocks are here{rest}"]
     for group in dict.fromkeys(symbol.group for symbol in symbols):
         names = ", ".join(symbol.name for symbol in symbols if symbol.group == group)
         lines.append(textwrap.fill(f"{group}: {names}", 100, subsequent_indent="    "))
@@ -90,7 +107,26 @@ def page(op: Op) -> str:
         f"voxgrad apply {op.name} {given} --output out.npy", 100, initial_indent="    ", subsequent_indent="        ",
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
-    return f"{head}\n{'=' * len(head)}\n\n{docstring(op)}\nOn the command line:\n{command}"
+    parts = [f"{head}\n{'=' * len(head)}", *_about(op), f"On the command line:\n{command}"]
+    return "\n\n".join(part.rstrip() for part in parts) + "\n"
+
+
+def _about(op: Op) -> Iterator[str]:
+    """What the reference page has, as text: formula, arguments, how they are typed, an example with what it gives."""
+    made = op_page(op)
+    if op.deprecated:
+        yield f"Deprecated in TensorFlow: {op.deprecated}."
+    if made.formula:
+        yield textwrap.indent(made.formula.replace("; ", "\n"), "    ")
+    yield docstring(op)
+    yield "Typed as:\n" + "\n".join(f"    {item.name}: {'   '.join(forms_of(item))}" for item in op.parameters)
+    if made.code:
+        gives = [f"    {one.path} {one.spec}\n        {one.text}" for one in made.results]
+        yield "\n".join(["Example with what it gives:", textwrap.indent(made.code, "    "), "", *gives])
+    if made.slopes:
+        yield textwrap.fill(f"Gradient: made of {', '.join(made.slopes)}.", 100, subsequent_indent="    ")
+    if made.differences:
+        yield "\n".join(["In enuSpace:", *(textwrap.fill(f"    {one}", 100) for one in made.differences)])
 
 
 def _option(item: Any) -> str:
@@ -129,6 +165,7 @@ def as_data(op: Op) -> dict[str, Any]:
             for item in op.outputs
         ],
         "differentiable": op.gradient is not None,
+        "deprecated": op.deprecated,
     }
 
 

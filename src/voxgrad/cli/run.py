@@ -14,7 +14,7 @@ import numpy as np
 
 from voxgrad.arrays.kinds import dtype_of
 from voxgrad.catalog import dtypes
-from voxgrad.cli import chunked, exits
+from voxgrad.cli import chunked, exits, modes
 from voxgrad.cli.pages import add_page, open_page
 from voxgrad.cli.progress import ProgressLine
 from voxgrad.cli.show import describe, tell_lost
@@ -39,6 +39,8 @@ Run a page: its outputs are computed, its targets executed, its variables kept o
   voxgrad run page.vox.json                                  results for people
   voxgrad run page.vox.json --feed x=scan.nii.gz --fetch dx  feed a placeholder, compute one output
   voxgrad run train.vox.json --cycles 100 --save out.npz     a training loop
+  voxgrad run train.vox.json --cycles forever --period 0.5   a cycle every half second, until Ctrl-C
+  voxgrad run train.vox.json --step                          cycle by cycle, with the results of each
   voxgrad run page.vox.json --json                           {"blocks": {block: {output: {dtype, shape, values}}}}
   voxgrad run page.vox.json --volume x=scan.zarr --output y=features.zarr --fetch loss --chunks 128,128,128
                                                              a volume larger than memory, chunk by chunk
@@ -57,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fetch", action="append", default=[], metavar="NAME", help="block or block.output; repeatable"
     )
-    parser.add_argument("--cycles", type=_positive, default=1, metavar="N", help="how often to run (default 1)")
+    modes.add_arguments(parser)
     parser.add_argument("--device", default="cpu", help="cpu or cuda (default cpu)")
     parser.add_argument(
         "--save", metavar="FILE", help="write the results of the last cycle: all to .npz, one to any volume"
@@ -74,13 +76,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
-    return value
-
-
 def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     """Run the page and print, save or both."""
     if arguments.volume or arguments.output or chunked.is_asked_for(arguments):
@@ -91,23 +86,35 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
         print(f"warning: {warning}", file=sys.stderr)
     wanted = [page.output(name) for name in arguments.fetch]
     feeds = read_feeds(page, arguments.feed)
-    with ProgressLine(arguments.cycles) as progress:
+    pace = modes.Pace.of(arguments)
+    every = arguments.json or arguments.all or not page.outputs
+    with ProgressLine(arguments.cycles or 0, False if pace is not None and pace.shows else None) as progress:
         session = ClientSession(page, arguments.device)
         session.on_progress = progress
-        every = arguments.json or arguments.all or not page.outputs
-        results = run_page(session, wanted, feeds, arguments.cycles, progress, every)
+        if pace is None:
+            results = run_page(session, wanted, feeds, arguments.cycles, progress, every)
+        else:
+            results = pace.run(
+                lambda: run_page(session, wanted, feeds, every=every),
+                lambda found: print(_shown(page, arguments, wanted, found)),
+            )
     if arguments.save:
         _save(page, arguments, wanted, results)
     if arguments.json:
         print(json.dumps({"blocks": as_json(results)}))
-    elif not arguments.save or arguments.all:
-        shown = _flat(results if arguments.all else _outputs_only(page, wanted, results))
-        names = {output.path: name for name, output in page.outputs.items() if name != output.block.name}
-        titles = {path: f"{names[path]} ({path})" if path in names else path for path in shown}
-        print("\n".join(line for path, value in shown.items() for line in describe(titles[path], value)))
+    elif (not arguments.save or arguments.all) and not (pace is not None and pace.shows):
+        print(_shown(page, arguments, wanted, results))
     if arguments.why:
         print("\n".join(map(str, session.report)))
     return exits.OK
+
+
+def _shown(page: Page, arguments: argparse.Namespace, wanted: list[Output], results: Results) -> str:
+    """Results for people: the outputs, each under its name, or every block."""
+    shown = _flat(results if arguments.all else _outputs_only(page, wanted, results))
+    names = {output.path: name for name, output in page.outputs.items() if name != output.block.name}
+    titles = {path: f"{names[path]} ({path})" if path in names else path for path in shown}
+    return "\n".join(line for path, value in shown.items() for line in describe(titles[path], value))
 
 
 def _save(page: Page, arguments: argparse.Namespace, wanted: list[Output], results: Results) -> None:

@@ -4,6 +4,7 @@
 vg.volumes.apply("MaxPool3D", {"input": "scan.zarr"}, "half.zarr", ksize=[1, 2, 2, 2, 1], strides=[1, 2, 2, 2, 1],
                  padding="SAME")
 vg.volumes.run_page("page.vox.json", {"x": "scan.zarr"}, {"y": "features.zarr"}, workers=4)
+vg.volumes.predict(model, "scan.nii.gz", "labels.nii", memory="2 GiB")
 loss, (dw,) = vg.volumes.value_and_gradients(page, "loss", ["w"], {"x": "scan.zarr"}, feeds={"w": w})
 print(vg.volumes.cost(vg.volumes.plan_page(page, {"x": "scan.zarr"}, ["y"])))
 """
@@ -12,12 +13,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from voxgrad.volumes.conversion import convert as convert
     from voxgrad.volumes.costs import Advice as Advice
     from voxgrad.volumes.costs import Cost as Cost
     from voxgrad.volumes.costs import advise as advise
     from voxgrad.volumes.costs import cost as cost
     from voxgrad.volumes.executors import Workers as Workers
     from voxgrad.volumes.gradients import value_and_gradients as value_and_gradients
+    from voxgrad.volumes.networks import predict as predict
     from voxgrad.volumes.page_plan import PagePlan as PagePlan
     from voxgrad.volumes.run import apply as apply
     from voxgrad.volumes.run import plan_op as plan_op
@@ -31,9 +34,11 @@ _FROM = {
     "Workers": "executors",
     "advise": "costs",
     "apply": "run",
+    "convert": "conversion",
     "cost": "costs",
     "plan_op": "run",
     "plan_page": "run",
+    "predict": "networks",
     "run_page": "run",
     "value_and_gradients": "gradients",
 }

@@ -17,7 +17,9 @@ from voxgrad.graph.run import flattened
 from voxgrad.kernels.arraywise import Context, evaluate
 from voxgrad.kernels.element_types import numpy_type
 from voxgrad.volumes.layout import VOLUME, Piece
+from voxgrad.volumes.moves import copy_cells
 from voxgrad.volumes.page_plan import Boxes, PagePlan
+from voxgrad.volumes.sums import nothing_in, wide
 
 Array = np.ndarray[Any, Any]
 Index = tuple[slice, ...]
@@ -91,12 +93,31 @@ class Chunks:
         if piece.problem is not None:
             held[piece.outputs[0]] = self._windowed(index, piece, at, operands)
             return
+        if piece.shifts:
+            self._move(index, piece, at, operands, held)
+            return
         shape = [high - low for low, high in self.plan.box(piece.outputs[0], at)]
         for one, places in enumerate(piece.places):
             if isinstance(places, str) and places == STATED:
                 operands[one] = np.array(shape, operands[one].dtype)
         results = evaluate(piece.step.op, _grouped(piece, operands), piece.step.attrs, self._context(piece))
         held.update(zip(piece.outputs, flattened(results), strict=True))
+
+    def _move(self, index: int, piece: Piece, at: Sequence[int], operands: Sequence[Any], held: dict[int, Any]) -> None:
+        """Copy cells to where they go, on the host: an accelerator has no faster way to turn them round."""
+        sources = [self.device.to_host(one) for one in operands]
+        names = [item.name for item in piece.step.op.inputs]
+        fill = sources[names.index(piece.step.op.fill)] if piece.step.op.fill else 0
+        boxes = [self.plan.input_box(index, one, at) for one in range(len(piece.inputs))]
+        shapes = [self.plan.layout.specs[slot].shape or () for slot in piece.inputs]
+        for slot, moved in zip(piece.outputs, piece.shifts, strict=True):
+            box, dtype = self.plan.box(slot, at), self.plan.layout.specs[slot].dtype
+            assert dtype is not None
+            made = np.full([high - low for low, high in box], fill, numpy_type(dtype))
+            for one, shifts in enumerate(moved):
+                if shifts is not None:
+                    copy_cells(made, box, shifts, sources[one], boxes[one], shapes[one])
+            held[slot] = self.device.put(made)
 
     def _context(self, piece: Piece) -> Context:
         return Context(block=piece.step.name, place=self.device.place)
@@ -108,18 +129,34 @@ class Chunks:
         return result if crop is None else result[index_of(crop)]
 
     def _added(self, index: int, piece: Piece, at: Sequence[int], held: Mapping[int, Any]) -> Array | None:
-        """What a chunk adds to a sum, in float64; of a mean, the sum behind it."""
+        """What a chunk adds to a sum, in the widest type of its kind; of a mean, the sum behind it."""
         boxes = [self.plan.input_box(index, one, at) for one in range(len(piece.inputs))]
-        if not all(is_some(box) for box, slot in zip(boxes, piece.inputs, strict=True) if self._is_volume(slot)):
+        there = [is_some(box) for box, slot in zip(boxes, piece.inputs, strict=True) if self._is_volume(slot)]
+        if not all(there) or not self.plan.takes_part(index, at):
             return None
         operands = self._operands(index, piece, at, held)
         if piece.problem is not None:
-            return _wide(self.device.to_host(self._windowed(index, piece, at, operands)))
-        operands = [_wide(self.device.to_host(one)) if self._is_volume(slot) else one
+            return wide(self.device.to_host(self._windowed(index, piece, at, operands)))
+        operands = [wide(self.device.to_host(one)) if self._is_volume(slot) else one
                     for one, slot in zip(operands, piece.inputs, strict=True)]  # fmt: skip
-        (result,) = evaluate(piece.step.op, _grouped(piece, operands), piece.step.attrs, Context())
-        total = _wide(np.asarray(result))
-        return total * (operands[0].size / max(total.size, 1)) if piece.adds == "mean" else total
+        if piece.adds == "mean":
+            gone = tuple(dim for dim, place in enumerate(piece.places[0]) if place is None)
+            result = np.add.reduce(operands[0], axis=gone)
+        else:
+            (result,) = evaluate(piece.step.op, _grouped(piece, operands), piece.step.attrs, Context())
+        return self._among_images(index, piece, at, wide(np.asarray(result)))
+
+    def _among_images(self, index: int, piece: Piece, at: Sequence[int], part: Array) -> Array:
+        """A part of a sum that keeps the images of a batch apart, with what adds nothing for the others."""
+        (slot,) = piece.outputs
+        shape, dim = self.plan.layout.specs[slot].shape or (), self.plan.layout.role_dim(slot, 0)
+        if dim is None or shape[dim] == 1:
+            return part.reshape(shape)
+        low, high = self.plan.rows[0][at[0]].kept[index]
+        made = np.full(shape, nothing_in(piece.adds, part.dtype), part.dtype)
+        images = made[(slice(None),) * dim + (slice(low, high),)]
+        images[...] = part.reshape(images.shape)
+        return made
 
     def _is_volume(self, slot: int) -> bool:
         return self.plan.layout.kinds[slot] == VOLUME
@@ -151,13 +188,6 @@ def index_of(box: Boxes) -> Index:
 def is_some(box: Boxes) -> bool:
     """False for a box without cells."""
     return all(high > low for low, high in box)
-
-
-def _wide(array: Array) -> Array:
-    """Sums are kept in the widest type of their kind."""
-    if array.dtype.kind in "iub":
-        return array.astype(np.int64)
-    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
 def _grouped(piece: Piece, flat: Sequence[Any]) -> list[Any]:

@@ -30,7 +30,8 @@ _OWN = 150 * 2**20
 class Cost:
     """What a run takes. Bytes are those of the arrays; `peak_bytes` is the most that one task holds at one time.
 
-    `recomputed` is the share of operations that chunks do twice because their windows overlap, `reread` that of bytes.
+    Passes before the last leave volumes on the disk, which count as written and read. `recomputed` is the share of
+    operations that chunks do twice because their windows overlap, `reread` that of bytes.
     """
 
     tasks: int
@@ -41,6 +42,7 @@ class Cost:
     peak_bytes: int
     recomputed: float
     reread: float
+    passes: int = 1
 
     def as_dict(self) -> dict[str, Any]:
         """The cost as plain data."""
@@ -50,7 +52,7 @@ class Cost:
         cut = " x ".join(map(str, self.chunks[1:])) + (f", {self.chunks[0]} images" if self.chunks[0] > 1 else "")
         return "\n".join(
             [
-                f"chunks:   {self.tasks:,} of {cut}",
+                f"chunks:   {self.tasks:,} of {cut}" + (f", in {self.passes} passes" if self.passes > 1 else ""),
                 f"reads:    {_bytes(self.bytes_read)} ({self.reread:+.1%} for the borders of chunks)",
                 f"writes:   {_bytes(self.bytes_written)}",
                 f"computes: {self.flops:.3g} operations ({self.recomputed:+.1%} for the borders of chunks)",
@@ -61,7 +63,17 @@ class Cost:
 
 @checked
 def cost(plan: PagePlan) -> Cost:
-    """The cost of a plan."""
+    """The cost of a plan, with that of the passes before it."""
+    passes = (*plan.before, plan)
+    read, stored, written, flops, dense = (sum(some) for some in zip(*map(_sums, passes), strict=True))
+    return Cost(
+        sum(map(len, passes)), plan.chunks, read, written, flops, max(map(_peak, passes)),
+        flops / dense - 1 if dense else 0.0, read / stored - 1 if stored else 0.0, len(passes),
+    )  # fmt: skip
+
+
+def _sums(plan: PagePlan) -> tuple[int, int, int, int, int]:
+    """What one pass reads, the size of what it reads, what it writes, its operations and those without chunks."""
     layout = plan.layout
     used = [slot for slot in layout.volumes.values() if _total(plan, slot)]
     read = sum(_total(plan, slot) * _itemsize(plan, slot) for slot in used)
@@ -72,11 +84,7 @@ def cost(plan: PagePlan) -> Cost:
         if root.piece is None
     )
     flops = sum(_flops(plan, at, piece) for at, piece in enumerate(layout.pieces))
-    dense = sum(_dense_flops(plan, piece) for piece in layout.pieces)
-    return Cost(
-        len(plan), plan.chunks, read, written, flops, _peak(plan),
-        flops / dense - 1 if dense else 0.0, read / stored - 1 if stored else 0.0,
-    )  # fmt: skip
+    return read, stored, written, flops, sum(_dense_flops(plan, piece) for piece in layout.pieces)
 
 
 def _itemsize(plan: PagePlan, slot: int) -> int:
@@ -86,10 +94,14 @@ def _itemsize(plan: PagePlan, slot: int) -> int:
 
 def _total(plan: PagePlan, slot: int) -> int:
     """Cells of a tensor, over all chunks."""
+    lengths = (sum(_length(row, slot) for row in plan.rows[role]) for role in range(4))
+    return math.prod(lengths) * _uncut(plan, slot)
+
+
+def _uncut(plan: PagePlan, slot: int) -> int:
+    """Cells of a tensor at one place along batch, depth, height and width."""
     shape, roles = plan.layout.specs[slot].shape or (), plan.layout.roles[slot]
-    lengths = {role: sum(_length(row, slot) for row in plan.rows[role]) for role in roles if role is not None}
-    cells = math.prod(lengths[role] if role is not None else size for role, size in zip(roles, shape, strict=True))
-    return cells * math.prod(plan.grid[role] for role in range(4) if role not in roles)
+    return math.prod(size for role, size in zip(roles, shape, strict=True) if role is None)
 
 
 def _length(row: Row, slot: int) -> int:
@@ -150,13 +162,14 @@ def _held(plan: PagePlan, lengths: Mapping[int, Mapping[int, int]], frees: Seque
     layout = plan.layout
 
     def size(slot: int) -> int:
-        shape, roles = layout.specs[slot].shape or (), layout.roles[slot]
-        cells = [one if role is None else lengths[role].get(slot, 0) for role, one in zip(roles, shape, strict=True)]
-        return math.prod(cells) * _itemsize(plan, slot)
+        cells = math.prod(lengths[role].get(slot, 0) for role in range(4))
+        return cells * _uncut(plan, slot) * _itemsize(plan, slot)
 
     volumes = set(layout.volumes.values())
     held = {slot: size(slot) for slot in volumes}
-    peak = sum(held.values()) + max(held.values(), default=0)
+    # What the next chunk reads is read while this one is computed.
+    ahead = sum(held.values())
+    peak = ahead + max(held.values(), default=0)
     for piece, gone in zip(layout.pieces, frees, strict=True):
         made = {slot: size(slot) for slot in piece.outputs} if not piece.adds else {}
         # Kernels read dense memory: what is cut out of a larger box is copied once.
@@ -165,7 +178,7 @@ def _held(plan: PagePlan, lengths: Mapping[int, Mapping[int, int]], frees: Seque
         held |= made
         for slot in gone:
             held.pop(slot, None)
-    return peak
+    return peak + ahead
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +212,7 @@ def _halved(plan: PagePlan, sizes: list[int], units: list[int], limit: int) -> A
     """Halve the longest side until a task fits."""
     chunks = [max(1, size) for size in sizes]
     while True:
-        planned = PagePlan(plan.layout, chunks)
-        found = cost(planned)
+        found = cost(plan.cut(chunks))
         if found.peak_bytes + _OWN <= limit:
             return Advice((chunks[0], chunks[1], chunks[2]), found, limit)
         if all(chunk == 1 for chunk in chunks):

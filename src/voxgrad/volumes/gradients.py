@@ -8,29 +8,33 @@ volume.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from voxgrad.arguments import checked
-from voxgrad.errors import Faults
+from voxgrad.errors import Fault, Faults, InvalidArgumentError
 from voxgrad.graph.block import Output
 from voxgrad.graph.gradients import gradients
 from voxgrad.graph.page import Page
 from voxgrad.volumes.executors import Executor
+from voxgrad.volumes.job import opened
 from voxgrad.volumes.layout import flat
 from voxgrad.volumes.run import CHUNKS, Progress, page_of, run_page
+
+if TYPE_CHECKING:
+    from voxgrad.formats.torch_walk import Network
 
 Array = np.ndarray[Any, Any]
 
 
 @checked
 def value_and_gradients(
-    page: Page | str | Path,
-    loss: Output | str,
-    wrt: Sequence[Output | str],
+    page: Any,
+    loss: Output | str | Callable[..., Any],
+    wrt: Sequence[Output | str] = (),
     volumes: Mapping[str, Any] | None = None,
     *,
     feeds: Mapping[Any, Any] | None = None,
@@ -50,7 +54,25 @@ def value_and_gradients(
     `wrt` are variables, constants or placeholders. `feeds` gives them values, as a fit does in every step; variables
     without one have what the page starts them with. The other arguments are those of `run_page`; a Dask cluster needs a
     `folder` that all its workers see.
+
+    A torch module stands for a page too, with a loss that torch computes of what it gives for the first of the volumes
+    and of the others, all [N, C, D, H, W]:
+
+        loss, grads = vg.volumes.value_and_gradients(model, torch.nn.functional.mse_loss, volumes={"x": "scan.zarr",
+        "target": "target.zarr"})
+
+    `wrt` names parameters, as `model.named_parameters()` does; without it all that require a gradient are meant. The
+    module is taken as it is, in training or not. Files of integers come to the loss as int64.
     """
+    if not isinstance(page, (Page, str, Path)):
+        network, loss, wrt = _of_module(page, loss, wrt, volumes or {})
+        page, feeds = network.page, network.feeds
+        volumes = dict(zip(network.inputs, (volumes or {}).values(), strict=True))
+    if not isinstance(loss, (Output, str)):
+        got = type(loss).__name__
+        raise InvalidArgumentError(
+            Fault("VG030", "value_and_gradients", "loss", "be a result of the page, or its name", got)
+        )
     names = [one.path if isinstance(one, Output) else one for one in (loss, *wrt)]
     copy = flat(page_of(page))
     exposed = {name: output.path for name, output in copy.outputs.items()}
@@ -68,6 +90,37 @@ def value_and_gradients(
         progress=progress, folder=folder,
     )  # fmt: skip
     return values[wanted[0]], [values[name] for name in wanted[1:]]
+
+
+def _of_module(model: Any, loss: Any, wrt: Sequence[Any], volumes: Mapping[str, Any]) -> tuple[Network, str, list[str]]:
+    """The page of a module with its loss, what the loss is called there, and its weights."""
+    faults = Faults("value_and_gradients")
+    if not hasattr(model, "named_parameters"):
+        faults.add("VG030", "page", wanted="be a page, its file, or a torch module", got=type(model).__name__)
+    elif not callable(loss):
+        faults.add("VG030", "loss", wanted="be a function of what the module gives", got=type(loss).__name__)
+    elif not volumes:
+        faults.add("VG001", "volumes", wanted="hold what the module sees", got="none")
+    faults.raise_if_any()
+    from voxgrad.formats.torch_module import page_of_loss
+
+    stores = [opened(one) for one in volumes.values()]
+    network = page_of_loss(model, loss, [(store.shape, store.dtype.kind in "biu") for store in stores])
+    # A weight that several layers share has one name in the graph.
+    same: dict[int, str] = {}
+    every = {name: (one, same.setdefault(id(one), name)) for name, one in
+             model.named_parameters(remove_duplicate=False)}  # fmt: skip
+    chosen = list(wrt) or [name for name, one in model.named_parameters() if one.requires_grad]
+    found = []
+    for name in chosen:
+        if name not in every:
+            faults.add("VG067", "wrt", wanted=f"name parameters of {type(model).__name__}", got=repr(name))
+        elif (path := network.weights.get(f"model.{every[name][1]}")) is None:
+            faults.add("VG064", str(name), wanted="be something that the loss depends on", got="no path to it")
+        else:
+            found.append(path)
+    faults.raise_if_any()
+    return network, "y", found
 
 
 def _check_number(loss: Output) -> None:

@@ -8,7 +8,6 @@ Where inputs lie at different places, or an op keeps no places, the result has n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 from voxgrad.catalog.dims import all_known
@@ -121,8 +120,8 @@ def _moved(call: Call, shape: Sequence[int], inputs: Sequence[Dims], number: int
     told: list[tuple[int, Along]] = []
     for dims, places in zip(inputs, lies(call, tuple(shape), number), strict=True):
         for along, place in zip(dims, places if isinstance(places, tuple) else (), strict=False):
-            if along is not None and place is not None:
-                shift = place if isinstance(place, Shift) else Shift(place, 0)
+            shift = place if isinstance(place, Shift) else Shift(place, 0)
+            if along is not None and shift.place is not None:
                 told.append((shift.place, along.moved(shift.start, shift.step)))
     return told
 
@@ -168,12 +167,5 @@ def own_spaces(page: Page) -> dict[Output, Space]:
     for block in page.blocks if page.files else ():
         if block.op_name == "Volume":
             store = open_in(page.files, block.attrs["path"], block.attrs.get("axes", ""))
-            found[block.output(0)] = _of_box(store.space, block.attrs.get("box") or ())
+            found[block.output(0)] = store.space.boxed(block.attrs.get("box") or ())
     return found
-
-
-def _of_box(space: Space, box: Sequence[int]) -> Space:
-    """The space of a box, from its first cell on."""
-    if not box or not space.is_known:
-        return space
-    return space.resampled([Along(0, axis, Fraction(box[2 * axis])) for axis in range(3)])

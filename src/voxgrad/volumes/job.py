@@ -28,15 +28,18 @@ from voxgrad.errors import Fault, InvalidArgumentError, show
 from voxgrad.formats.tensor_files import replace_file
 from voxgrad.graph.block import Output
 from voxgrad.graph.feeds import Feeds, feed_arrays
+from voxgrad.graph.made_of import spell_out
 from voxgrad.graph.page import Page
 from voxgrad.graph.plan import content_key
 from voxgrad.graph.values import spec_of
 from voxgrad.graph.volume_files import open_in
 from voxgrad.kernels.arraywise.files import Files
 from voxgrad.kernels.element_types import dtype_of, numpy_type
-from voxgrad.volumes.layout import Layout, flat, lay_out
+from voxgrad.volumes.layout import Roles, flat
 from voxgrad.volumes.page_plan import PagePlan
+from voxgrad.volumes.passes import Passes, passes_of
 from voxgrad.volumes.record import check_seals, damaged, digest, sampled, seals
+from voxgrad.volumes.space import Space
 from voxgrad.volumes.store import Address
 from voxgrad.volumes.stores import Store, open_volume
 
@@ -61,6 +64,16 @@ class Job:
     """What the caller calls its results."""
     types: dict[Output, str] = field(default_factory=dict)
     """The types that results are written as, where not as they are computed."""
+    scratch: frozenset[Output] = frozenset()
+    """The volumes that earlier passes of this run left: their chunks have checksums of their own."""
+    roles: dict[Output, Roles] = field(default_factory=dict)
+    """What the dimensions of volumes are, where another pass has said it."""
+    places: dict[Output, Space] = field(default_factory=dict)
+    """Where results lie, where these volumes do not tell."""
+    inner: tuple[int, ...] = ()
+    """The chunks inside of the shards that results are written as, one shard a task; else chunks are what tasks are."""
+    lasting: bool = True
+    """False for a pass that is not the last: what it writes need not outlive the machine, for its checksums tell."""
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
     """Stands for this run, so that nobody takes an old run in the same folder for it."""
 
@@ -74,6 +87,9 @@ class Job:
         copy = flat(page)
         exposed = {name: copy.outputs[name].path for name in exposed}
         names = {name: copy.output(exposed.get(name, name)) for name in (*outputs, *fetches)}
+        own = [block.output(0) for block in copy.blocks if block.op_name == "Volume"]
+        moved = spell_out(copy, [*(copy.output(name) for name in volumes), *own])
+        names = {name: moved.get(output, output) for name, output in names.items()}
         found = {names[name]: str(path) for name, path in outputs.items()}
         if len(found) < len(outputs):
             raise InvalidArgumentError(
@@ -86,18 +102,21 @@ class Job:
             remedy = "Name a placeholder and a file: volumes={'x': 'scan.zarr'}, or --volume x=scan.zarr."
             raise InvalidArgumentError(Fault("VG001", page.name, "volumes", "hold one volume or more", "none", remedy))
         named = {copy.output(_path(which)): value for which, value in feeds.items()}
-        arrays = feed_arrays(copy, named)
+        # In one order, whichever way they were given: what is kept of them is known by its number.
+        arrays = dict(sorted(feed_arrays(copy, named).items(), key=lambda one: one[0].path))
         all_fetched = [*found, *(one for one in wanted if one not in found)]
         return Job(copy, stores, arrays, found, all_fetched, tuple(int(one) for one in chunks), device, names)
 
-    def lay_out(self) -> Layout:
-        """The layout of the page over these volumes."""
+    def passes(self) -> Passes:
+        """The passes over these volumes."""
         specs = {output: self._spec(output, store) for output, store in self.volumes.items()}
-        return lay_out(self.page, specs, {output: spec_of(value) for output, value in self.feeds.items()}, self.fetches)
+        feeds = {output: spec_of(value) for output, value in self.feeds.items()}
+        return passes_of(self.page, specs, feeds, self.fetches, self.roles)
 
     def plan(self) -> PagePlan:
-        """The plan of the job."""
-        return PagePlan(self.lay_out(), self.chunks)
+        """The plan of the job: of its last pass, behind those before it."""
+        *before, last = (one.layout for one in self.passes().each)
+        return PagePlan(last, self.chunks, [PagePlan(one, self.chunks) for one in before])
 
     def alignment(self, plan: PagePlan) -> tuple[int, int, int]:
         """What chunks of the largest result are best multiples of: what its windows make of a chunk of the file."""
@@ -134,19 +153,24 @@ class Job:
     def described(self) -> dict[str, Any]:
         """What makes this job this job, as plain data."""
         return {
-            "volumes": {output.path: [_full(store), store.axes] for output, store in self.volumes.items()},
+            "volumes": {
+                output.path: [_full(store), store.axes, list(store.box)] for output, store in self.volumes.items()
+            },
             "outputs": {output.path: path for output, path in self.outputs.items()},
             "fetches": [output.path for output in self.fetches],
             "feeds": {output.path: content_key(value).hex() for output, value in self.feeds.items()},
             "chunks": list(self.chunks),
             "device": self.device,
             "types": {output.path: kind for output, kind in self.types.items()},
+            "roles": {output.path: list(some) for output, some in self.roles.items()},
+            "lasting": self.lasting,
+            "inner": list(self.inner),
             "files": self.page.files.as_data(),
         }
 
     def marks(self) -> dict[str, list[Any]]:
         """What tells that a volume is still the same: shape, type, and a checksum of times and samples of its files."""
-        return {output.path: _mark(store) for output, store in self.volumes.items()}
+        return {output.path: mark_of(store) for output, store in self.volumes.items() if output not in self.scratch}
 
 
 def opened(volume: Any) -> Store:
@@ -167,12 +191,13 @@ def _own_volumes(page: Page, given: Container[Output]) -> dict[Output, Store]:
     """The files of Volume blocks that nobody gave anything else to; of a box of a file, the box is what counts."""
     found = {}
     for block in page.blocks if page.files else ():
-        if block.op_name == "Volume" and block.output(0) not in given and not block.attrs.get("box"):
-            found[block.output(0)] = open_in(page.files, block.attrs["path"], block.attrs.get("axes", ""))
+        if block.op_name == "Volume" and block.output(0) not in given:
+            store = open_in(page.files, block.attrs["path"], block.attrs.get("axes", ""))
+            found[block.output(0)] = store.boxed(block.attrs.get("box") or ())
     return found
 
 
-def _mark(store: Store) -> list[Any]:
+def mark_of(store: Store) -> list[Any]:
     """Shape and type, and what its files hold; of one at an address, voxels at the corners."""
     if isinstance(store.path, Address):
         ends = [sorted({0, max(0, size - 8)}) for size in store.shape[1:4]]
@@ -234,13 +259,19 @@ def open_job(folder: Path) -> tuple[Job, dict[int, Array]]:
     feeds = {page.output(name): value for name, value in _load_arrays(folder / "feeds").items()}
     job = Job(
         page,
-        {page.output(name): open_volume(path, axes=axes) for name, (path, axes) in told["volumes"].items()},
+        {
+            page.output(name): open_volume(path, axes=axes).boxed(box)
+            for name, (path, axes, box) in told["volumes"].items()
+        },
         feeds,
         {page.output(name): path for name, path in told["outputs"].items()},
         [page.output(name) for name in told["fetches"]],
         tuple(told["chunks"]),
         told["device"],
         types={page.output(name): kind for name, kind in told["types"].items()},
+        roles={page.output(name): tuple(some) for name, some in told["roles"].items()},
+        lasting=told["lasting"],
+        inner=tuple(told["inner"]),
         run=head["run"],
     )
     return job, load_values(folder)
@@ -257,6 +288,26 @@ def _save_arrays(stem: Path, arrays: Mapping[str, Array]) -> None:
     stem.with_suffix(".json").write_text(json.dumps(heads))
     data = {str(at): np.frombuffer(one.tobytes(), np.uint8) for at, one in enumerate(arrays.values())}
     np.savez(stem.with_suffix(".npz"), **data)  # type: ignore[arg-type]
+
+
+def save_sealed(stem: Path, arrays: Mapping[str, Array]) -> None:
+    """Write arrays with checksums, which come last: half of it is nothing."""
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    _save_arrays(stem, arrays)
+    told = seals(stem.parent, [f"{stem.name}.json", f"{stem.name}.npz"])
+    replace_file(stem.with_suffix(".seal"), json.dumps(told).encode())
+
+
+def load_sealed(stem: Path) -> dict[str, Array] | None:
+    """What `save_sealed` wrote, or None; what was changed since is refused."""
+    if not stem.with_suffix(".seal").exists():
+        return None
+    try:
+        told = dict(json.loads(stem.with_suffix(".seal").read_bytes()))
+    except (ValueError, TypeError):
+        raise damaged(stem.parent, f"{stem.name}.seal, changed or cut off") from None
+    check_seals(stem.parent, told)
+    return _load_arrays(stem)
 
 
 def _dtype_name(array: Array) -> str:

@@ -2,9 +2,10 @@
 """How a page lies over volumes: which blocks run chunk by chunk, and which dimension of every tensor is cut along what.
 
 A block on the way from a volume runs on parts where the catalogue says how: the 3-D family by its windows, an ordinary
-op by the dimensions that its inputs follow (`catalog/locality`). A sum or a mean over the volume, and a filter
-gradient, are added up over the chunks; what stands behind them is computed once, at the end. Any other block that needs
-a whole volume is refused by name.
+op by the dimensions that its inputs follow or along which it moves cells (`catalog/locality`). Along a dimension that
+it does not follow, it gets and makes all. A sum, a mean or a maximum over the volume, and a filter gradient, are added
+up over the chunks; what stands behind them is computed once, at the end, and what of the volume needs it, in a pass of
+its own (`passes`). Any other block that needs a whole volume is refused by name.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from voxgrad.catalog.dims import all_known
-from voxgrad.catalog.locality import STATED, tensors_of
+from voxgrad.catalog.locality import STATED, Shift, lies, tensors_of
 from voxgrad.catalog.model import Call, Spec
 from voxgrad.catalog.problem import Problem, solve
 from voxgrad.errors import Fault, InvalidArgumentError
@@ -36,6 +37,9 @@ Array = np.ndarray[Any, Any]
 ROLES = ("batch", "depth", "height", "width")
 """What a volume can be cut along."""
 
+Roles = tuple[int | None, ...]
+"""The role of every dimension of a tensor: an index into ROLES, None where it is not cut."""
+
 SMALL, VOLUME, AFTER = "small", "volume", "after"
 """What a value is: held whole by every worker, made chunk by chunk, or known once all chunks are added up."""
 
@@ -47,7 +51,8 @@ MOST_WHOLE = 2**28
 class Piece:
     """A block that runs chunk by chunk. `places` says for each input what its dimensions follow, as the catalogue does.
 
-    `adds` is "sum" or "mean" where its results over the chunks are added up.
+    `adds` says how its results over the chunks are added up, where they are. `wholes` are the roles along which it
+    needs and makes everything. A block that moves cells has `shifts`: for each result, where it lies in every input.
     """
 
     step: Step
@@ -55,6 +60,8 @@ class Piece:
     problem: Problem | None
     places: tuple[Any, ...]
     adds: str = ""
+    wholes: frozenset[int] = frozenset()
+    shifts: tuple[tuple[tuple[Shift, ...] | None, ...], ...] = ()
 
     @property
     def inputs(self) -> tuple[int, ...]:
@@ -81,16 +88,16 @@ class Layout:
     specs: dict[int, Spec]
     kinds: dict[int, str] = field(default_factory=dict)
     """SMALL, VOLUME or AFTER, by slot."""
-    roles: dict[int, tuple[int | None, ...]] = field(default_factory=dict)
-    """The role of every dimension, by slot: an index into ROLES, None where it is not cut."""
+    roles: dict[int, Roles] = field(default_factory=dict)
+    """The roles of every slot."""
     pieces: list[Piece] = field(default_factory=list)
     known: dict[Output, Array] = field(default_factory=dict)
     """Shapes of volumes and what follows from them alone: values without data."""
     fetches: dict[Output, int] = field(default_factory=dict)
     sources: dict[int, Output] = field(default_factory=dict)
     """The output behind every slot that has one."""
-    whole_batch: bool = False
-    """True where a sum keeps the images of a batch apart, so that the batch is not cut."""
+    depths: dict[int, int] = field(default_factory=dict)
+    """How many passes must have ended before a value can be made, by slot."""
 
     def role_dim(self, slot: int, role: int) -> int | None:
         """The dimension of a tensor that has a role."""
@@ -112,6 +119,12 @@ class Layout:
         read = {slot for piece in self.pieces for slot in piece.inputs}
         return sorted(slot for slot in read if self.kinds[slot] == SMALL)
 
+    @property
+    def last(self) -> int:
+        """The pass in which the results are made."""
+        needed = [self.depths[slot] - (self.kinds[slot] == AFTER) for slot in self.fetches.values()]
+        return max(needed, default=0)
+
 
 def flat(page: Page) -> Page:
     """A copy of a page in which every block is an op: pages used as blocks are put in their place."""
@@ -124,9 +137,13 @@ def flat(page: Page) -> Page:
 
 
 def lay_out(
-    page: Page, volumes: Mapping[Output, Spec], feeds: Mapping[Output, Spec], fetches: Sequence[Output]
-) -> Layout:
-    """The layout of a flat page whose `volumes` are cut, or an error that names every block in the way."""
+    page: Page, volumes: Mapping[Output, Spec], feeds: Mapping[Output, Spec], fetches: Sequence[Output],
+    roles: Mapping[Output, Roles] | None = None,
+) -> Layout:  # fmt: skip
+    """The layout of a flat page whose `volumes` are cut, or an error that names every block in the way.
+
+    `roles` says what the dimensions of some volumes are, where it is known from elsewhere.
+    """
     inference = page.infer().given({**volumes, **feeds})
     needed = order([output.block for output in fetches], fed={**volumes, **feeds}).blocks
     faults = [problem.fault for problem in inference.problems(only=set(needed))]
@@ -136,7 +153,7 @@ def lay_out(
     plan = graph_plan.make_plan(inference, fetches, [], [*volumes, *feeds], "cpu")
     layout = Layout(page, inference, plan, _specs(plan, inference, {**volumes, **feeds}))
     layout.fetches = dict(zip(fetches, plan.fetches, strict=True))
-    _Work(layout, volumes).go()
+    _Work(layout, volumes, roles or {}).go()
     return layout
 
 
@@ -152,8 +169,9 @@ def _specs(plan: graph_plan.Plan, inference: Inference, given: Mapping[Output, S
 class _Work:
     """The passes over the steps: what depends on volumes, what is cut along what, what kind each step is."""
 
-    def __init__(self, layout: Layout, volumes: Mapping[Output, Spec]):
+    def __init__(self, layout: Layout, volumes: Mapping[Output, Spec], roles: Mapping[Output, Roles]):
         self.layout = layout
+        self.told = {layout.plan.feeds[output]: some for output, some in roles.items() if output in volumes}
         self.volumes = [layout.plan.feeds[output] for output in volumes]
         self.links = _Links()
         self.faults: list[Fault] = []
@@ -206,13 +224,20 @@ class _Work:
                     if self._spatial(call, dim) is not None:
                         self.links.join((data[0], dim), (slot, dim))
             return
-        if step.op.follows is None or not all_known([size for slot in step.flat_outputs for size in self._shape(slot)]):
+        if not all_known([size for slot in step.flat_outputs for size in self._shape(slot)]):
             return
-        for slot, places in zip(step.flat_inputs, self._places(call, step), strict=True):
-            for dim, place in enumerate(places if isinstance(places, tuple) else ()):
-                for output in step.flat_outputs if place is not None else ():
-                    if specs[slot].shape[dim] == specs[output].shape[place]:  # type: ignore[index]
-                        self.links.join((slot, dim), (output, place))
+        if step.op.moves:
+            for output, moved in zip(step.flat_outputs, self._shifts(call, step), strict=True):
+                for slot, shifts in zip(step.flat_inputs, moved, strict=True):
+                    for dim, shift in enumerate(shifts or ()):
+                        if shift.place is not None:
+                            self.links.join((slot, dim), (output, shift.place))
+        elif step.op.follows is not None:
+            for slot, places in zip(step.flat_inputs, self._places(call, step), strict=True):
+                for dim, place in enumerate(places if isinstance(places, tuple) else ()):
+                    for output in step.flat_outputs if place is not None else ():
+                        if specs[slot].shape[dim] == specs[output].shape[place]:  # type: ignore[index]
+                            self.links.join((slot, dim), (output, place))
 
     def _shape(self, slot: int) -> tuple[Any, ...]:
         return self.layout.specs[slot].shape or ()
@@ -222,6 +247,15 @@ class _Work:
         if any(spec.shape is None for spec in tensors_of(call)):
             return [None] * len(step.flat_inputs)
         return list(step.op.follows(call, self._shape(step.flat_outputs[0])))
+
+    def _shifts(self, call: Call, step: Step) -> tuple[tuple[tuple[Shift, ...] | None, ...], ...]:
+        """For each result of a block that moves cells, where it lies in every input."""
+        if any(spec.shape is None for spec in tensors_of(call)):
+            return ((None,) * len(step.flat_inputs),) * len(step.flat_outputs)
+        return tuple(
+            tuple(_as_shifts(places) for places in lies(call, self._shape(slot), at))
+            for at, slot in enumerate(step.flat_outputs)
+        )
 
     def _data_slots(self, step: Step) -> list[tuple[int, str]]:
         """The slots of a windowed step whose dimensions follow data_format, with the names of their pins."""
@@ -242,7 +276,11 @@ class _Work:
         return (0, 1, 2, 3, None)[dim] if last else (0, None, 1, 2, 3)[dim]
 
     def _give_roles(self, touched: set[int]) -> None:
-        """Windows say which dimension is which; a volume that meets none is [N, D, H, W, C]."""
+        """Windows say which dimension is which; a volume that meets none is [N, D, H, W, C], unless it is told."""
+        for slot, some in self.told.items():
+            for dim, role in enumerate(some):
+                if role is not None:
+                    self.links.give((slot, dim), role)
         for step in self.layout.plan.steps:
             if step.windowed and not touched.isdisjoint(step.flat_inputs):
                 call = self.layout.inference.calls[step.block]
@@ -270,12 +308,20 @@ class _Work:
             layout.sources[slot] = output
         for slot in layout.plan.constants:
             kinds[slot] = SMALL
+        layout.depths = dict.fromkeys(kinds, 0)
         for step in layout.plan.steps:
             kind = self._kind(step)
             for at, slot in enumerate(step.flat_outputs):
                 kinds.setdefault(slot, kind)
                 layout.sources[slot] = Output(step.block, at)
+                layout.depths.setdefault(slot, self._depth(step, kind))
         self._check_wholes()
+
+    def _depth(self, step: Step, kind: str) -> int:
+        """A value is there as soon as all that it is made of; a sum, when the pass over its parts has ended."""
+        before = max((self.layout.depths[slot] for slot in step.flat_inputs), default=0) if kind != SMALL else 0
+        last = self.layout.pieces[-1] if self.layout.pieces else None
+        return before + (last is not None and last.step is step and bool(last.adds))
 
     def _kind(self, step: Step) -> str:
         layout = self.layout
@@ -290,10 +336,6 @@ class _Work:
         call = self.layout.inference.calls[step.block]
         if VOLUME not in kinds and not self._fills_volume(step, call):
             return AFTER if AFTER in kinds else SMALL
-        if AFTER in kinds:
-            remedy = "Compute that sum in a run of its own, and feed it."
-            self._fault(step, "read what is known before the run", "a sum over a whole volume", remedy)
-            return VOLUME
         return self._windowed_kind(step, call) if step.windowed else self._ordinary_kind(step, call)
 
     def _keep_known(self, step: Step) -> None:
@@ -335,19 +377,44 @@ class _Work:
         return AFTER if piece.adds else VOLUME
 
     def _ordinary_kind(self, step: Step, call: Call) -> str:
-        if step.op.follows is None or step.op.stateful:
+        shifts = self._shifts(call, step) if step.op.moves else ()
+        unplaced = not _all_placed(step, shifts)
+        if (step.op.follows is None and (not step.op.moves or unplaced)) or step.op.stateful:
             self._refuse(step, "a whole volume at once")
             return VOLUME
-        places = self._places(call, step)
+        places = self._places(call, step) if step.op.follows is not None else [None] * len(step.flat_inputs)
         lost = self._lost(step, places)
-        adds = step.op.adds_up if lost else ""
-        if lost and not adds:
+        if step.op.moves and (lost or step.op.follows is None) and not unplaced:
+            self.layout.pieces.append(Piece(step, call, None, tuple(places), shifts=shifts))
+            return VOLUME
+        adds = step.op.adds_up if lost and not self._spatial_left(step) else ""
+        if lost and not adds and lost >= self._spatial_of(step.flat_inputs):
             self._refuse(step, f"all of {' and '.join(ROLES[role] for role in sorted(lost))} at once")
             return VOLUME
-        if adds:
-            self._check_sum(step, adds)
-        self.layout.pieces.append(Piece(step, call, None, tuple(places), adds))
+        wholes = frozenset() if adds else frozenset(lost | self._made_whole(step, places))
+        self.layout.pieces.append(Piece(step, call, None, tuple(places), adds, wholes))
         return AFTER if adds else VOLUME
+
+    def _spatial_of(self, slots: Sequence[int]) -> set[int]:
+        """Depth, height and width, those of them that tensors have."""
+        return {
+            role for slot in slots for role, size in zip(self.layout.roles[slot], self._shape(slot), strict=True)
+            if role and size > 1
+        }  # fmt: skip
+
+    def _spatial_left(self, step: Step) -> bool:
+        """True for a reduction that leaves some of depth, height and width: its result is a volume itself."""
+        return bool(self._spatial_of(step.flat_outputs))
+
+    def _made_whole(self, step: Step, places: Sequence[Any]) -> set[int]:
+        """The roles of result dimensions that no input is followed along, and that nothing states."""
+        if STATED in places:
+            return set()
+        followed = {place for one in places if isinstance(one, tuple) for place in one}
+        return {
+            role for slot in step.flat_outputs for dim, role in enumerate(self.layout.roles[slot])
+            if role is not None and dim not in followed and self._shape(slot)[dim] > 1
+        }  # fmt: skip
 
     def _lost(self, step: Step, places: Sequence[Any]) -> set[int]:
         """The roles of input dimensions that are cut and that the result does not follow."""
@@ -365,21 +432,6 @@ class _Work:
         remedy = "Save the volume before it with --output and go on from there, or run the page without --volume."
         self._fault(step, "work on a part of a volume", f"an op that needs {got}", remedy)
 
-    def _check_sum(self, step: Step, adds: str) -> None:
-        (slot,) = step.flat_outputs
-        spec = self.layout.specs[slot]
-        kept = {
-            role for role, size in zip(self.layout.roles[slot], spec.shape or (), strict=True) if role is not None
-            and size > 1
-        }  # fmt: skip
-        self.layout.whole_batch |= 0 in kept
-        if kept - {0}:
-            left = " and ".join(ROLES[role] for role in sorted(kept))
-            remedy = "Reduce batch, depth, height and width together, or none of them."
-            self._fault(step, "reduce all of a volume", f"a sum that keeps {left}", remedy)
-        if adds == "mean" and spec.dtype is not None and spec.dtype.kind not in ("float", "complex"):
-            self._fault(step, "take the mean of floats", str(spec.dtype), "Cast the volume first.")
-
     def _check_wholes(self) -> None:
         for slot in self.layout.wholes:
             spec = self.layout.specs[slot]
@@ -392,6 +444,23 @@ class _Work:
                 wanted = f"have at most {MOST_WHOLE:,} bytes, for every worker holds it"
                 remedy = "Put it into a file and give it as a volume."
                 self.faults.append(Fault("VG072", "page", name, wanted, f"{size:,} bytes", remedy))
+
+
+def _as_shifts(places: Any) -> tuple[Shift, ...] | None:
+    """Where cells along every dimension lie, or None for an input that does not say it."""
+    if not isinstance(places, tuple) or None in places:
+        return None
+    return tuple(place if isinstance(place, Shift) else Shift(place, 0) for place in places)
+
+
+def _all_placed(step: Step, shifts: Sequence[Sequence[Any]]) -> bool:
+    """True where it is known of every tensor that is moved where it goes."""
+    moved = [
+        not (item.host or item.name == step.op.fill)
+        for item, slots in zip(step.op.inputs, step.inputs, strict=True)
+        for _ in ((slots,) if isinstance(slots, int) else slots)
+    ]
+    return all(one is not None for some in shifts for one, goes in zip(some, moved, strict=True) if goes)
 
 
 class _Links:

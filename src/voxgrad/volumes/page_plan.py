@@ -16,7 +16,8 @@ from itertools import product
 from voxgrad.catalog.model import Side
 from voxgrad.catalog.problem import Problem
 from voxgrad.volumes.layout import ROLES, VOLUME, Layout, Piece
-from voxgrad.volumes.windows import EMPTY, Range, Segment, hull, segment
+from voxgrad.volumes.moves import source_range
+from voxgrad.volumes.windows import EMPTY, Range, Segment, clip, hull, segment
 
 Boxes = tuple[Range, ...]
 """A range per dimension of a tensor."""
@@ -50,15 +51,23 @@ class Row:
 
 
 class PagePlan:
-    """All chunks of a page over volumes. Made at once; what a chunk needs is looked up when it is asked for."""
+    """All chunks of a page over volumes. Made at once; what a chunk needs is looked up when it is asked for.
 
-    def __init__(self, layout: Layout, chunks: Sequence[int]):
+    `before` are the plans of the passes that must end first, where the page needs statistics of whole volumes.
+    """
+
+    def __init__(self, layout: Layout, chunks: Sequence[int], before: Sequence[PagePlan] = ()):
         self.layout = layout
+        self.before = tuple(before)
         self.roots = self._roots(chunks)
         self.grid = tuple(
             max((-(-root.sizes[role] // root.chunks[role]) for root in self.roots), default=0) for role in range(4)
         )
         self.rows = tuple(tuple(self._row(role, index) for index in range(self.grid[role])) for role in range(4))
+
+    def cut(self, chunks: Sequence[int]) -> PagePlan:
+        """The same in other chunks."""
+        return PagePlan(self.layout, chunks, [one.cut(chunks) for one in self.before])
 
     @property
     def chunks(self) -> tuple[int, ...]:
@@ -89,7 +98,7 @@ class PagePlan:
         slots += [(self._summed(piece), at) for at, piece in enumerate(layout.pieces) if piece.adds]
         sizes = [tuple(self._size(slot, role) for role in range(4)) for slot, _ in slots]
         largest = tuple(max((one[role] for one in sizes), default=1) for role in range(4))
-        given = (largest[0] if layout.whole_batch else 1, *chunks) if len(chunks) == 3 else tuple(chunks)
+        given = (1, *chunks) if len(chunks) == 3 else tuple(chunks)
         counts = [-(-size // min(max(chunk, 1), max(size, 1))) for size, chunk in zip(largest, given, strict=True)]
         return [
             Root(slot, own, tuple(_chunk(own[role], largest[role], given[role], counts[role]) for role in range(4)), at)
@@ -120,10 +129,12 @@ class PagePlan:
                 kept = EMPTY
                 for slot in piece.outputs:
                     kept = hull(kept, row.needs.get(slot, EMPTY))
+                if role in piece.wholes and kept != EMPTY:
+                    kept = (0, max(self._size(slot, role) for slot in piece.outputs))
                 row.kept[at] = kept
                 # The outputs of one block are made together, so that of each there is what any of them needs.
                 for slot in piece.outputs:
-                    self._need(row, role, slot, kept)
+                    self._need(row, role, slot, clip(kept, self._size(slot, role)))
             self._needs_of(row, role, at, piece)
         return row
 
@@ -141,24 +152,45 @@ class PagePlan:
             if piece.is_whole(index) or role == 0:
                 return EMPTY if piece.is_whole(index) else row.kept[at]
             return row.segments[at].on(piece.step.op.inputs[index].side)
-        dim, places = self.layout.role_dim(piece.inputs[index], role), piece.places[index]
-        if dim is None or not isinstance(places, tuple):
+        slot, places = piece.inputs[index], piece.places[index]
+        dim, size, kept = self.layout.role_dim(slot, role), self._size(slot, role), row.kept[at]
+        if dim is None or kept == EMPTY:
+            # A tensor that does not run along a direction is needed all along it, or not at all.
+            return EMPTY if kept == EMPTY else (0, 1)
+        if piece.shifts:
+            return self._moved_range(piece, index, dim, role, kept)
+        if not isinstance(places, tuple):
             return EMPTY
         followed = places[dim] is not None or bool(piece.adds)
-        size = self._size(piece.inputs[index], role)
-        return row.kept[at] if followed and (size > 1 or places[dim] is not None) else (0, size)
+        return kept if followed and (size > 1 or places[dim] is not None) else (0, size)
+
+    def _moved_range(self, piece: Piece, index: int, dim: int, role: int, kept: Range) -> Range:
+        """What the results of a block that moves cells hold of one of its inputs."""
+        needed, size = EMPTY, self._size(piece.inputs[index], role)
+        for slot, moved in zip(piece.outputs, piece.shifts, strict=True):
+            shifts = moved[index]
+            if shifts is not None:
+                needed = hull(needed, source_range(shifts[dim], clip(kept, self._size(slot, role)), size))
+        return needed
 
     def _need(self, row: Row, role: int, slot: int, wanted: Range) -> None:
-        if self.layout.kinds[slot] == VOLUME and self.layout.role_dim(slot, role) is not None:
+        if self.layout.kinds[slot] == VOLUME:
             row.needs[slot] = hull(row.needs.get(slot, EMPTY), wanted)
 
     def box(self, slot: int, at: Sequence[int]) -> Boxes:
-        """The box of a tensor that a chunk works on."""
+        """The box of a tensor that a chunk works on; one without cells where it needs none of it."""
         shape = self.layout.specs[slot].shape or ()
+        ranges = [self.rows[role][at[role]].needs.get(slot, EMPTY) for role in range(4)]
+        if EMPTY in ranges:
+            return (EMPTY,) * len(shape)
         return tuple(
-            (0, size) if role is None else self.rows[role][at[role]].needs.get(slot, EMPTY)
+            (0, size) if role is None else ranges[role]
             for role, size in zip(self.layout.roles[slot], shape, strict=True)
         )
+
+    def takes_part(self, piece: int, at: Sequence[int]) -> bool:
+        """Whether a chunk has a part of what a piece adds up."""
+        return all(self.rows[role][at[role]].kept[piece] != EMPTY for role in range(4))
 
     def input_box(self, piece: int, index: int, at: Sequence[int]) -> Boxes:
         """The box of an input that a piece reads for a chunk."""
@@ -171,10 +203,13 @@ class PagePlan:
         )
 
     def root_box(self, root: Root, at: Sequence[int]) -> Boxes:
-        """The box of a result that a chunk writes."""
+        """The box of a result that a chunk writes; one without cells where it writes none of it."""
         shape = self.layout.specs[root.slot].shape or ()
+        ranges = [root.range(role, at[role]) for role in range(4)]
+        if EMPTY in ranges:
+            return (EMPTY,) * len(shape)
         return tuple(
-            (0, size) if role is None else root.range(role, at[role])
+            (0, size) if role is None else ranges[role]
             for role, size in zip(self.layout.roles[root.slot], shape, strict=True)
         )
 
@@ -195,7 +230,8 @@ class PagePlan:
 
     def __repr__(self) -> str:
         names = ", ".join(f"{name} {count}" for name, count in zip(ROLES, self.grid, strict=True))
-        return f"<PagePlan of {self.layout.page.name!r}: {len(self):,} chunks ({names})>"
+        last = f", the last of {len(self.before) + 1} passes" if self.before else ""
+        return f"<PagePlan of {self.layout.page.name!r}: {len(self):,} chunks ({names}){last}>"
 
 
 def _chunk(size: int, largest: int, chunk: int, count: int) -> int:

@@ -28,7 +28,7 @@ def digest(parts: Iterable[Any]) -> str:
     """A checksum of arrays, or of bytes."""
     made = hashlib.blake2b(digest_size=16)
     for part in parts:
-        made.update(part if isinstance(part, bytes) else np.ascontiguousarray(part).tobytes())
+        made.update(part if isinstance(part, bytes) else np.ascontiguousarray(part).reshape(-1).view(np.uint8).data)
     return made.hexdigest()
 
 
@@ -38,12 +38,13 @@ class Digests:
     def __init__(self, folder: Path):
         self.folder = folder
 
-    def note(self, number: int, parts: Sequence[Array]) -> None:
-        """Record the data of a chunk, which is on the disk."""
+    def note(self, number: int, parts: Sequence[Array], lasting: bool = True) -> None:
+        """Record the data of a chunk, which is on the disk; what need not last may still be on its way there."""
         name = f"written-{me().replace(':', '-')}"
         with (self.folder / name).open("ab", buffering=0) as log:
             log.write(f"\n{number} {digest(parts)};".encode())
-            os.fsync(log.fileno())
+            if lasting:
+                os.fsync(log.fileno())
 
     def read(self) -> dict[int, set[str]]:
         """What was recorded of every chunk."""

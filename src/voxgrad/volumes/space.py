@@ -86,6 +86,12 @@ class Space:
             to_source[2 - one.axis, 3] = float(one.start)
         return Space(triple(steps), self.unit, self.matrix @ to_source)
 
+    def boxed(self, box: Sequence[int]) -> Space:
+        """The space of a box of the volume, from its first cell on; of no box, this one."""
+        if not box or not self.is_known:
+            return self
+        return self.resampled([Along(0, axis, Fraction(box[2 * axis])) for axis in range(3)])
+
     @property
     def matrix(self) -> Array:
         """The affine; of a file without directions, one along its axes."""

@@ -70,6 +70,8 @@ class Store:
     """Brings what was written to the disk, where writing alone does not."""
     beside: tuple[Path, ...] = ()
     """Files with data of this volume, besides the one that names it."""
+    box: tuple[int, ...] = ()
+    """The part of the file that this volume is: first and last cells along depth, height and width, or all."""
 
     @property
     def spacing(self) -> Triple:
@@ -144,9 +146,40 @@ class Store:
             with reading(self.name, self.kind):
                 self.settle()
 
+    def to_dask(self, chunks: Sequence[int] | None = None) -> Any:
+        """The volume as a lazy Dask array [N, D, H, W, C], which workers open where they are."""
+        from voxgrad.volumes import exchange
+
+        return exchange.to_dask(self, chunks)
+
+    def to_xarray(self, chunks: Sequence[int] | None = None) -> Any:
+        """The volume as a lazy xarray.DataArray with dimensions t, z, y, x, c and places along them."""
+        from voxgrad.volumes import exchange
+
+        return exchange.to_xarray(self, chunks)
+
     def astype(self, dtype: Any) -> Store:
         """The same volume, read as another element type. It is only read."""
         return replace(self, dtype=np.dtype(dtype), put=None)
+
+    def boxed(self, box: Sequence[int]) -> Store:
+        """The part of the volume in a box: first cell and the one behind the last along depth, height and width."""
+        if not box:
+            return self
+        starts = self.layout.own((0, *box[::2], 0))
+        sizes = self.layout.own((self.shape[0], *(b - a for a, b in zip(box[::2], box[1::2], strict=True)),
+                                 self.shape[4]))  # fmt: skip
+
+        def fetch(index: Index) -> Array:
+            moved = (range(*one.indices(size)) for one, size in zip(index, sizes, strict=True))
+            return self.fetch(tuple(
+                slice(at + one.start, at + one.stop, one.step) for one, at in zip(moved, starts, strict=True)
+            ))  # fmt: skip
+
+        return replace(
+            self, layout=Layout(self.axes, sizes), fetch=fetch, put=None, chunks=None, box=tuple(box),
+            space=self.space.boxed(box),
+        )  # fmt: skip
 
     def __getitem__(self, key: Any) -> Array:
         boxes, picks = _normal(key, self.shape)

@@ -32,11 +32,12 @@ from voxgrad.volumes.store import Store as Store
 from voxgrad.volumes.store import human as human
 
 _FORMATS = {
-    ".npy": "npy", ".npz": "npy", ".zarr": "zarr", ".nii": "nifti", ".nii.gz": "nifti", ".tif": "tiff",
-    ".tiff": "tiff", ".h5": "hdf5", ".hdf5": "hdf5", ".nrrd": "nrrd", ".mha": "metaimage", ".mhd": "metaimage",
-    ".dcm": "dicom",
+    ".npy": "npy", ".npz": "npy", ".zarr": "zarr", ".zarr.zip": "zarr", ".nii": "nifti", ".nii.gz": "nifti",
+    ".tif": "tiff", ".tiff": "tiff", ".h5": "hdf5", ".hdf5": "hdf5", ".nrrd": "nrrd", ".mha": "metaimage",
+    ".mhd": "metaimage", ".dcm": "dicom",
 }  # fmt: skip
 SUFFIXES = tuple(_FORMATS)
+_PACKED = (".nii.gz", ".npz", ".zarr.zip")
 """The endings of names that are volumes."""
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _ZARR_MARKS = ("zarr.json", ".zarray", ".zgroup")
@@ -115,16 +116,45 @@ def save_volume(
     """Write a whole volume [N, D, H, W, C] to a file of any format; packed ones (.npz, .nii.gz) too."""
     data = np.asarray(array)
     name, place = str(path).lower(), split_name(path)[0]
-    if isinstance(place, Address):
+    if not is_packed(path):
         create_volume(path, data.shape, data.dtype, chunks, axes=axes, like=like).write(WHOLE, data)
-    elif name.endswith(".nii.gz"):
-        new = _new(data.shape, data.dtype, None, None, axes, like)
-        with reading(path, "NIfTI"):
-            _module("nifti").save_packed(place, data, new)
-    elif place.suffix.lower() == ".npz":
-        write_npz(place, {split_name(path)[1] or "output": data})
+        finish(path)
+    elif not name.endswith(".npz"):
+        format_ = _format(place, "")
+        new = _new(data.shape, data.dtype, chunks, None, axes, like)
+        with reading(path, format_):
+            _module(format_).save_packed(place, data, new)
     else:
-        create_volume(path, data.shape, data.dtype, chunks, axes=axes, like=like).write(WHOLE, data)
+        assert isinstance(place, Path)
+        write_npz(place, {split_name(path)[1] or "output": data})
+
+
+def is_packed(path: str | Path) -> bool:
+    """True for the name of a file that is packed as a whole, and written so."""
+    place = split_name(path)[0]
+    return isinstance(place, Path) and place.name.lower().endswith(_PACKED)
+
+
+def begin(path: str | Path) -> None:
+    """Before voxels of a file are written anew: what was made of them is none of theirs any more."""
+    place, _ = split_name(path)
+    if _has_levels(place):
+        from voxgrad.volumes import pyramids
+
+        pyramids.strike_levels(place)
+
+
+def finish(path: str | Path) -> None:
+    """When all voxels of a file are there: make what else it holds, the levels of an OME-Zarr."""
+    place, _ = split_name(path)
+    if _has_levels(place):
+        from voxgrad.volumes import pyramids
+
+        pyramids.make_levels(place)
+
+
+def _has_levels(place: Path | Address) -> bool:
+    return place.name.lower().endswith(".ome.zarr")
 
 
 def _new(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums over chunks, added in a tree that only the number of chunks decides: the same chunks give the same bits.
+"""Sums over chunks (products, maxima too), in a tree that only the number of chunks decides: one set of bits.
 
 Node i of a level is the sum of nodes 2i and 2i + 1 below it; level 0 holds what the chunks brought. A node is a file,
 and takes the place of the two it was made of, so that few files stand beside a long run, and a run that was killed goes
@@ -17,13 +17,34 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+_JOINS: dict[str, Any] = {
+    "sum": np.add, "mean": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "all": np.logical_and,
+    "any": np.logical_or,
+}  # fmt: skip
+"""What makes one of two parts, by the name that an op gives it in the catalogue."""
+
+
+def wide(array: Array) -> Array:
+    """Parts are kept in the widest type of their kind."""
+    kinds = {"b": array.dtype, "u": np.uint64, "i": np.int64, "c": np.complex128}
+    return array.astype(kinds.get(array.dtype.kind, np.float64), copy=False)
+
+
+def nothing_in(adds: str, dtype: np.dtype[Any]) -> Any:
+    """What changes nothing where it is added."""
+    if adds in ("max", "min"):
+        ends = np.iinfo(dtype) if dtype.kind in "iu" else None
+        low, high = (-np.inf, np.inf) if ends is None else (ends.min, ends.max)
+        return low if adds == "max" else high
+    return _JOINS[adds].identity
 
 
 class Sums:
-    """The tree of a run with `count` chunks, in a folder."""
+    """The tree of a run with `count` chunks, in a folder; `adds` says how each of its sums is made."""
 
-    def __init__(self, folder: Path, count: int):
+    def __init__(self, folder: Path, count: int, adds: Sequence[str] = ()):
         self.folder = folder
+        self.adds = tuple(adds)
         self.widths = [count]
         while self.widths[-1] > 1:
             self.widths.append(-(-self.widths[-1] // 2))
@@ -105,7 +126,7 @@ class Sums:
         total: dict[str, Array] = {}
         for one in pair:
             for name, part in self._read(level, one).items():
-                total[name] = total[name] + part if name in total else part
+                total[name] = _JOINS[self.adds[int(name)]](total[name], part) if name in total else part
         self._write(level + 1, pair[0] // 2, total)
         for one in pair:
             self._file(level, one).unlink(missing_ok=True)

@@ -154,7 +154,7 @@ def _numbers(chunks: Iterable[int], total: int) -> Array:
 
 def watch(output: str | Path) -> State:
     """The state of the run that writes `output` (or of the run folder itself)."""
-    folder = Path(output) if str(output).endswith(SUFFIX) else folder_of(output)
+    folder = _latest(Path(output) if str(output).endswith(SUFFIX) else folder_of(output))
     begun = _begun(folder)
     done = frozenset(int(line) for line in _lines(folder / "done") if line.isdecimal())
     taken = [found for line in _lines(folder / "running") if (found := _TAKEN.fullmatch(line))]
@@ -177,6 +177,12 @@ def watch(output: str | Path) -> State:
         seconds=seconds,
         since=begun["since"],
     )
+
+
+def _latest(folder: Path) -> Path:
+    """The folder of the pass that was begun last; of a run of one pass, its own."""
+    earlier = [one.parent for one in folder.glob("passes/*/begun.json")]
+    return folder if (folder / "begun.json").exists() or not earlier else max(earlier, key=lambda one: int(one.name))
 
 
 def _begun(folder: Path) -> dict[str, Any]:

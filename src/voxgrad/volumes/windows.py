@@ -36,7 +36,7 @@ def sizes_of(problem: Problem) -> list[int]:
 def segment(map_: Map, axis: Axis, kept: Range) -> Segment:
     """What a range of cells or windows needs along one axis."""
     if map_.output is not Side.CELLS:
-        cells = _clip(geometry.input_box(axis, *kept), axis.size)
+        cells = clip(geometry.input_box(axis, *kept), axis.size)
         return Segment(cells, kept, kept, geometry.part(axis, cells, kept))
     windows = _covering(axis, kept)
     cells = kept
@@ -64,6 +64,7 @@ def _covered(axis: Axis, windows: Range) -> Range:
     return axis.span(windows[0])[0], axis.span(windows[1] - 1)[1]
 
 
-def _clip(range_: Range, size: int) -> Range:
+def clip(range_: Range, size: int) -> Range:
+    """The part of a range that lies on an axis of this size."""
     lo = min(max(range_[0], 0), size)
     return lo, max(lo, min(range_[1], size))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,36 @@ class Worker:
         self.sums = Sums(folder / "sums", len(self.plan))
         self.digests = Digests(folder)
         self.chunks = Chunks(self.plan, values, self._read, device_named(self.job.device))
+        self._boxes: dict[Any, Array] = {}
+        self._ahead: tuple[int, Future[dict[Any, Array]]] | None = None
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="voxgrad-reader")
 
     def _read(self, output: Output, index: Index) -> Array:
-        return self.job.volumes[output].read(index)
+        return self._boxes.pop(_key(output, index))
+
+    def _boxes_of(self, number: int) -> dict[Any, Array]:
+        """What a chunk reads."""
+        at, found = self.plan.at(number), {}
+        for output, slot in self.plan.layout.volumes.items():
+            if is_some(box := self.plan.box(slot, at)):
+                index = index_of(box)
+                found[_key(output, index)] = self.job.volumes[output].read(index)
+        return found
+
+    def _take(self, number: int, following: int | None) -> None:
+        """Have the boxes of a chunk at hand, and those of the one that follows read while it is computed.
+
+        No two threads read at a time: libraries of formats need not stand it.
+        """
+        known, self._ahead = self._ahead, None
+        found = known[1].result() if known is not None else {}
+        self._boxes = found if known is not None and known[0] == number else self._boxes_of(number)
+        if following is not None:
+            self._ahead = following, self._reader.submit(self._boxes_of, following)
+
+    def close(self) -> None:
+        """Read no further."""
+        self._reader.shutdown(wait=False, cancel_futures=True)
 
     def _store(self, path: str) -> Store:
         store, files = self._stores.get(path, (None, ()))
@@ -44,8 +72,9 @@ class Worker:
             self._stores[path] = store, _files(store)
         return store
 
-    def do(self, number: int) -> None:
-        """Compute a chunk and write its part of every result."""
+    def do(self, number: int, following: int | None = None) -> None:
+        """Compute a chunk and write its part of every result; `following` is the one that may be asked for next."""
+        self._take(number, following)
         parts = self.chunks.compute(number)
         at = self.plan.at(number)
         summed = [part for root, part in zip(self.plan.roots, parts, strict=True) if root.piece is not None]
@@ -56,12 +85,17 @@ class Worker:
                 store = self._store(self.targets[root.slot])
                 part = fitted(part, store.dtype, store.name)
                 store.write(index_of(box), part)
-                store.sync()
+                if self.job.lasting:
+                    store.sync()
                 written.append(part)
         if summed:
             self.sums.put(number, summed)
         if written:
-            self.digests.note(number, written)
+            self.digests.note(number, written, self.job.lasting)
+
+
+def _key(output: Output, index: Index) -> Any:
+    return output, tuple((one.start, one.stop) for one in index)
 
 
 def _files(store: Store) -> list[tuple[int, int]]:
@@ -81,16 +115,23 @@ def worker_of(folder: str, run: str) -> Worker:
         key = f"{folder}\n{run}"
         if key not in _open:
             while len(_open) >= _MOST_OPEN:
-                _open.pop(next(iter(_open)))
+                _open.pop(next(iter(_open))).close()
             _open[key] = Worker(Path(folder))
         return _open[key]
 
 
-def work(folder: str, run: str, number: int) -> int:
-    """Do one chunk of the job in a folder."""
+def forget(folder: str) -> None:
+    """Let go of the job of a folder, with all that is open because of it."""
+    with _lock:
+        for key in [one for one in _open if one.startswith(f"{folder}\n")]:
+            _open.pop(key).close()
+
+
+def work(folder: str, run: str, number: int, following: int | None = None) -> int:
+    """Do one chunk of the job in a folder; what `following` reads is read meanwhile."""
     worker = worker_of(folder, run)
     with Record(worker.folder).chunk(number), room_in(worker.folder):
-        worker.do(number)
+        worker.do(number, following)
     return number
 
 

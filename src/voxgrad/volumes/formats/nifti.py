@@ -11,7 +11,8 @@ import math
 import shutil
 import struct
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,21 @@ def save_packed(path: Path, array: Array, new: New) -> None:
             shutil.copyfileobj(source, target, 2**22)
 
 
+_CLOSE = 1e-3
+"""How far off a voxel may be that is found by the quaternion, in voxels."""
+
+
+def _fine_qform(header: Any, affine: Array, sizes: Sequence[int]) -> bool:
+    """Whether the quaternion puts every voxel where the affine does.
+
+    Its first number is not in the file but follows from the others. Where it is small, as after half a turn and a tilt,
+    it takes up all that these were rounded by.
+    """
+    corners = np.array([[*at, 1] for at in product(*((0, max(0, size - 1)) for size in sizes))], float).T
+    apart = np.abs(((header.get_qform() - affine) @ corners)[:3]).max()
+    return bool(apart <= _CLOSE * np.linalg.norm(affine[:3, :3], axis=0).min())
+
+
 def _new_image(path: Path, layout: Layout, new: New) -> Any:
     nibabel = needed("nibabel", path)
     kind = nibabel.Nifti1Image if max(layout.sizes) < 2**15 else nibabel.Nifti2Image
@@ -149,6 +165,8 @@ def _new_image(path: Path, layout: Layout, new: New) -> Any:
     known = "scanner" if space.is_known else "unknown"
     image.set_sform(affine, known)
     image.set_qform(affine, known if straight else "unknown")
+    if straight and not _fine_qform(image.header, affine, layout.sizes[:3]):
+        image.set_qform(affine, "unknown")
     image.header.set_xyzt_units(_CODES.get(space.unit, "unknown" if space.affine is None else "mm"))
     if space.lost:
         image.header["descrip"] = f"{LOST}{space.lost}".encode("latin-1", "replace")[:79]
