@@ -4,7 +4,8 @@
 python tools/studio_types.py            write web/src/generated/
 python tools/studio_types.py --check    fail if it is not what would be written
 
-Messages come from the OpenAPI document of the server (api.ts), pages from their published schema (page.ts).
+Messages come from the OpenAPI document of the server (api.ts), pages from their published schema (page.ts), the kinds
+of displays from their declarations (displays.ts).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from voxgrad.graph.display_kinds import KINDS
 from voxgrad.studio.app import openapi
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -78,10 +80,40 @@ def page_types(schema: Schema) -> str:
     Values are any JSON here: only the server takes them apart.
     """
     parts = {name: part for name, part in schema["$defs"].items() if name not in ("value", "tensor")}
+    parts["display"] = _any_kind(parts["display"])
     text = [HEAD.format(source="the published schema of pages (page.schema.json)")]
     text.extend(_alias("Page" if name == "inner" else name.capitalize(), parts[name]) for name in sorted(parts))
     text.append(f"export type Json = {JSON};\n")
     return "\n".join(text)
+
+
+def _any_kind(display: Schema) -> Schema:
+    """What all kinds of displays have in common; which attributes a kind has, the table of kinds says."""
+    kinds = display["oneOf"]
+    common = {key: entry for kind in kinds for key, entry in kind["properties"].items()}
+    common |= {
+        "kind": {"enum": [kind["properties"]["kind"]["const"] for kind in kinds]},
+        "of": {"type": "array", "items": {"$ref": "#/$defs/shown"}},
+        "attrs": {"type": "object", "additionalProperties": {"$ref": "#/$defs/value"}},
+    }
+    return {"description": display["description"], "required": kinds[0]["required"], "properties": common}
+
+
+def display_kinds() -> str:
+    """The kinds of displays as data: menus and fields are made from it."""
+    table = {
+        kind.name: {
+            "takes": kind.takes, "writes": kind.writes, "size": kind.size,
+            "attrs": [
+                {"name": one.name, "type": one.type, "default": one.default, "choices": one.choices}
+                for one in kind.attrs
+            ],
+        }
+        for kind in KINDS.values()
+    }  # fmt: skip
+    rows = "\n".join(f"  {name}: {json.dumps(entry)}," for name, entry in table.items())
+    head = HEAD.format(source="the kinds of displays (graph/display_kinds.py)")
+    return f"{head}\nexport const KINDS = {{\n{rows}\n}} as const;\n"
 
 
 def _alias(name: str, schema: Schema) -> str:
@@ -119,7 +151,8 @@ def _frozen(schema: Schema, indent: str = "") -> str:
 
 def main() -> int:
     """Write, or compare."""
-    texts = {"api.ts": typescript(openapi()), "page.ts": page_types(json.loads(PAGE_SCHEMA.read_text()))}
+    page = page_types(json.loads(PAGE_SCHEMA.read_text()))
+    texts = {"api.ts": typescript(openapi()), "page.ts": page, "displays.ts": display_kinds()}
     if "--check" in sys.argv[1:]:
         stale = [name for name, text in texts.items() if not _holds(TARGET / name, text)]
         if stale:

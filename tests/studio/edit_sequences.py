@@ -33,6 +33,7 @@ from voxgrad.arrays.kinds import numpy_type
 from voxgrad.catalog import dtypes
 from voxgrad.formats import page_file
 from voxgrad.graph.block import Output
+from voxgrad.graph.display_kinds import KINDS as DISPLAYS
 from voxgrad.graph.page import Page
 from voxgrad.kernels.arraywise.files import Files
 from voxgrad.studio.analyse import plain_json
@@ -85,14 +86,14 @@ ATTRS: dict[str, dict[str, Any]] = {
 KINDS = {
     "add": 4, "connect": 6, "disconnect": 3, "insert": 1, "move": 1, "set_attr": 2, "rename": 4, "remove": 2, "copy": 2,
     "paste": 1, "fold": 2, "inline": 2, "set_text": 3, "gradients": 1, "fix": 2, "semantics": 1, "run_after": 1,
-    "undo": 2, "redo": 1,
+    "undo": 2, "redo": 1, "display": 4, "place": 1, "expose": 1, "listed": 1,
 }  # fmt: skip
 GENTLE = {
     "move": 1, "rename": 3, "copy": 2, "fold": 3, "inline": 3, "set_text": 1, "gradients": 2, "fix": 1, "semantics": 1,
-    "remove": 1, "undo": 1, "redo": 1,
+    "remove": 1, "undo": 1, "redo": 1, "display": 3, "place": 1, "expose": 1,
 }  # fmt: skip
 """Kinds that seldom make a page wrong."""
-OWN = ("add", "connect", "disconnect", "insert", "move", "set_attr", "rename", "paste")
+OWN = ("add", "connect", "disconnect", "insert", "move", "place", "set_attr", "rename", "paste")
 """What the browser does itself, or judges before it asks."""
 
 Edit = dict[str, Any]
@@ -155,7 +156,7 @@ class Chooser:
 
     def edit(self, kind: str) -> Edit | list[Edit] | None:
         """An edit of this kind; None where the page has nothing for it."""
-        found: Edit | list[Edit] | None = getattr(self, f"_{kind}")()
+        found: Edit | list[Edit] | None = getattr(self, "_place_display" if kind == "place" else f"_{kind}")()
         return found
 
     def _some(self) -> list[str]:
@@ -224,7 +225,45 @@ class Chooser:
         return [{"do": "remove", "block": name} for name in self._some()]
 
     def _copy(self) -> Edit | None:
-        return _copied(self.page, self._some()) | {"shift": self._place()} if self.blocks else None
+        shown = [f"display:{one.name}" for one in self.page.displays if self.chance.random() < 0.5]
+        return _copied(self.page, self._some() + shown) | {"shift": self._place()} if self.blocks or shown else None
+
+    def _display(self) -> Edit:
+        """An edit of a display, or one more of them."""
+        known = [one.name for one in self.page.displays]
+        kind = self.chance.choice(["add", "set_attr", "show", "rename", "remove"]) if known else "add"
+        edit: Edit = {"do": kind, "display": self.chance.choice(known or ["nobody"])}
+        declared = self.chance.choice(list(DISPLAYS.values()))
+        if kind == "add":
+            edit |= {"display": declared.name, "position": self._place(), "of": self._shown()[: declared.takes]}
+            edit |= {"attrs": dict([self._display_attr(declared.name)])} if self.chance.random() < 0.5 else {}
+        elif kind == "set_attr":
+            edit |= dict(zip(("attr", "value"), self._display_attr(declared.name), strict=True))
+        elif kind == "show":
+            edit["of"] = self._shown()
+        elif kind == "rename":
+            edit["name"] = self.chance.choice([*NAMES, *known])
+        return edit
+
+    def _shown(self) -> list[Edit]:
+        found = [{"from": one} for one in self.chance.sample(self.outputs, min(len(self.outputs), 2))]
+        more: list[Edit] = [{}, {"at": [0]}, {"at": [1, 2], "label": "입력"}, {"at": [-1]}, {"label": ""}]
+        return [one | self.chance.choice(more) for one in found]
+
+    def _display_attr(self, kind: str) -> tuple[str, Any]:
+        attr = self.chance.choice(DISPLAYS[kind].attrs)
+        fitting = {"bool": True, "int": 8, "number": 0.25, "choice": (*attr.choices, "")[0]}.get(attr.type, "a\nb")
+        return attr.name, self.chance.choice([fitting, fitting, attr.default, None, 1e999, "x" * 9, -1])
+
+    def _place_display(self) -> Edit | None:
+        known = [one.name for one in self.page.displays]
+        edit: Edit = {"do": "place", "display": self.chance.choice(known or [""])}
+        edit |= {} if self.chance.random() < 0.3 else {"position": self._place()}
+        return (
+            edit | ({"size": [self.chance.randrange(1, 600), 80]} if self.chance.random() < 0.5 else {})
+            if known
+            else None
+        )
 
     def _paste(self) -> Edit:
         other = Page.load(self.chance.choice(EXAMPLES)) if self.chance.random() < 0.7 else random_page(self.chance)
@@ -266,6 +305,18 @@ class Chooser:
         kind = self.chance.choice(["run_after", "run_after", "no_longer_after"])
         return {"do": kind, "block": self.chance.choice(self.names), "others": self._some()}
 
+    def _expose(self) -> Edit:
+        given: Edit = {}
+        if self.outputs and self.chance.random() < 0.7:
+            outputs = self.chance.sample(self.outputs, min(len(self.outputs), self.chance.randrange(3)))
+            given["outputs"] = {self.chance.choice(NAMES): output for output in outputs}
+        if self.chance.random() < 0.4:
+            given["inputs"] = [one.name for one in self.blocks if one.op_name == "Placeholder"][:2] or self._some()
+        return {"do": "expose", **given}
+
+    def _listed(self) -> Edit:
+        return {"do": self.chance.choice(["execute", "start_with"]), "blocks": self._some()[: self.chance.randrange(3)]}
+
 
 def _is_name(name: str) -> bool:
     try:
@@ -281,7 +332,9 @@ def _copied(page: Page, names: list[str]) -> Edit:
     blocks = [block for block in data["blocks"] if block["name"] in names]
     used = {one["page"] for one in blocks if "page" in one}
     pages = {name: inner for name, inner in data.get("pages", {}).items() if name in used}
-    return {"do": "paste", "blocks": blocks, "pages": pages, "copied": names}
+    displays = [one for one in data.get("displays", []) if f"display:{one['name']}" in names]
+    made = {"do": "paste", "blocks": blocks, "pages": pages, "copied": names}
+    return made | {"displays": displays} if displays else made
 
 
 def as_edits(edit: Edit | list[Edit]) -> list[Edit]:
@@ -292,7 +345,9 @@ def as_edits(edit: Edit | list[Edit]) -> list[Edit]:
         wire = {"do": "connect", "from": f"{edit['name']}.{edit['output']}", "block": edit["block"], "pin": edit["pin"]}
         entry = {"do": "connect", "from": edit["from"], "block": edit["name"], "pin": edit["input"]}
         return [wire | {"at": edit["at"]}, entry]
-    return [{key: value for key, value in edit.items() if key not in ("many", "copied")}]
+    # The mouse moves and sizes displays by one command.
+    as_said = edit | {"do": "move"} if edit["do"] == "place" else edit
+    return [{key: value for key, value in as_said.items() if key not in ("many", "copied")}]
 
 
 class DifferenceError(AssertionError):
@@ -360,7 +415,7 @@ class Sequence:
             if made != wanted:
                 raise DifferenceError(f"{edits} at {path}, in Python and by the server:\n{_two(made, wanted)}")
         self.count[f"{kind} refused" if refused else kind] += 1
-        own = edit if isinstance(edit, dict) and edit["do"] in OWN else {"do": "server"}
+        own = edit if isinstance(edit, dict) and edit["do"] in OWN and kind != "display" else {"do": "server"}
         self._note(own, path, None if refused else made)
         if made != self.now:
             self.now, self.future = made, []

@@ -59,6 +59,16 @@ def test_an_exported_page_opens_again(server: Server, kind: str) -> None:
     assert again["page"]["document"]["blocks"] == made["document"]["blocks"]
 
 
+def test_a_picture_that_the_browser_drew_gets_the_page(server: Server) -> None:
+    drawn = b'<svg xmlns="http://www.w3.org/2000/svg"></svg>'
+    ask = {"document": pool_page(), "format": "svg", "picture": base64.b64encode(drawn).decode()}
+    answer = server.client.post("/api/export", json=ask)
+    assert answer.headers["content-disposition"].startswith("attachment")
+    assert bring(server, "x.svg", answer.content)["page"]["document"]["blocks"]
+    for change in ({"format": "python"}, {"picture": "?"}, {"picture": base64.b64encode(b"<p>").decode()}):
+        assert server.client.post("/api/export", json={**ask, **change}).status_code == 422
+
+
 def test_a_script_runs_by_itself_and_gives_the_same(server: Server, tmp_path: Path) -> None:
     answer = server.client.post("/api/export", json={"document": pool_page(), "format": "python"})
     (tmp_path / "page.py").write_bytes(answer.content)
@@ -143,6 +153,34 @@ def test_an_enuspace_page_comes_with_its_data_and_gives_its_stored_results(serve
         ):
             return
     pytest.fail("no cycle gives the stored results")
+
+
+def test_an_enuspace_project_comes_as_all_of_its_pages(server: Server) -> None:
+    """As a browser sends a folder: every file under its path. What is no page is left out; no path leads outside."""
+
+    def sent(names: dict[str, bytes]) -> list[dict]:
+        return [{"name": name, "base64": base64.b64encode(data).decode()} for name, data in names.items()]
+
+    def sample(name: str) -> bytes:
+        return (SAMPLES / name).read_bytes()
+
+    project = {
+        "My Project/p.enup": rb'<p><page path="picture\Basic page.svg"/><page path="picture\one_hot.svg"/></p>',
+        "My Project/picture/Basic page.svg": sample("basic.svg"),
+        "My Project/picture/one_hot.svg": sample("one_hot.svg"),
+        "My Project/picture/one_hot.dat": sample("one_hot.dat"),
+        "My Project/picture/unlisted.svg": sample("basic.svg"),
+        "My Project/db/data_table.db": b"SQLite",
+    }
+    found = server.post("import", {"files": sent(project)})
+    assert [one["document"]["name"] for one in (found["page"], *found["others"])] == ["Basic page", "one_hot"]
+    assert "runs: p.enup: 2 pages; run: Basic page, one_hot" in found["report"]
+    two = {"a.svg": sample("basic.svg"), "../../../b.svg": sample("basic_v4.svg"), "/etc/c.svg": sample("basic.svg")}
+    found = server.post("import", {"files": sent(two)})
+    assert len(found["others"]) == 2
+    for files in ({"p.enup": b"<p/>"}, {"p.enup": b"hello"}, {"a.svg": b"<svg/>", "b.svg": b"<svg/>"}):
+        answer = server.client.post("/api/import", json={"files": sent(files)})
+        assert answer.status_code == 422, files
 
 
 def value_of(server: Server, run: dict, block: str, pin: str) -> np.ndarray:

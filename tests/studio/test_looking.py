@@ -281,6 +281,7 @@ def test_ordinary_ops_are_followed_where_they_say_so(server: Server) -> None:
     vg.ops.Transpose(page, x, [1, 0], name="turned")
     vg.ops.Sum(page, x, [1], name="rows")
     vg.ops.Cumsum(page, x, 0, name="running")
+    vg.ops.MatMul(page, x, x, transpose_b=True, name="products")
     document = page_file.to_data(page)
 
     def asked(block: str, *index: int) -> tuple[list[int], list[int], list[str]]:
@@ -289,7 +290,9 @@ def test_ordinary_ops_are_followed_where_they_say_so(server: Server) -> None:
 
     assert asked("turned", 2, 1) == ([1, 2], [2, 3], [])
     assert asked("rows", 1) == ([1, 0], [2, 3], [])
-    assert asked("running", 0, 0) == ([0, 0], [2, 3], ["running is taken to depend on all of x."])
+    assert asked("running", 0, 0) == ([0, 0], [2, 1], [])
+    assert asked("products", 0, 0)[:2] == ([0, 0], [2, 3])
+    assert "products is taken to depend on all of a." in asked("products", 0, 0)[2]
 
 
 def test_tensors_are_compared_in_ulp(server: Server) -> None:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.studio.documents import pool_page
 from tests.studio.serving import Server, environment
 from voxgrad.formats import page_file
 from voxgrad.studio.journal import Journal
+from voxgrad.studio.pages import StaleRevision
 
 
 def moved(document: dict, x: float) -> dict:
@@ -134,3 +136,9 @@ def test_a_journal_forgives_a_cut_line(tmp_path: Path) -> None:
         assert found == (None if cut < len(whole) // 2 - 1 else {"n": 2} if cut >= len(whole) - 1 else {"n": 1})
         journal.append({"n": 3})
         assert journal.last() == {"n": 3}
+
+
+def test_a_stale_revision_is_the_same_after_a_journey() -> None:
+    error = StaleRevision(3, 2)
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), vars(again)) == (StaleRevision, str(error), vars(error))

@@ -1,99 +1,106 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nothing that the studio puts or enlarges covers a block or hides a pin: on every example before and after a run, and
-// after every step of random edits.
+// No block covers another, no pin is hidden, no wire runs through a block: on every example and original page before and
+// after a run, and after every step of random edits. LAYOUT_SEQUENCES=500 makes it the long run, LAYOUT_PAGES=FOLDER
+// takes further original pages, LAYOUT_SEED other edits.
 import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
-import { bare, block, constant, opened } from "./studio.mjs";
+import { fileURLToPath } from "node:url";
+import { clear } from "./arrangement.mjs";
+import { bare, block, constant, mistake, opened } from "./studio.mjs";
 
 const { studio, browser } = opened();
 const SEED = Number(process.env.LAYOUT_SEED ?? 20261118);
-const STEPS = Number(process.env.LAYOUT_STEPS ?? 24);
+const SEQUENCES = Number(process.env.LAYOUT_SEQUENCES ?? 30);
+const ORIGINALS = [fileURLToPath(new URL("../../tests/formats/enuspace", import.meta.url)), ...(process.env.LAYOUT_PAGES ? [process.env.LAYOUT_PAGES] : [])];
 
-/** Pairs of blocks that cover each other, and pins that lie under another block, in the coordinates of the page. */
-const covered = (page) =>
-  page.evaluate(() => {
-    const boxes = [...document.querySelectorAll(".react-flow__node")].map((node) => {
-      const [, x, y] = /translate\((-?[\d.]+)px, (-?[\d.]+)px\)/.exec(node.style.transform);
-      return { name: node.dataset.id, x: Number(x), y: Number(y), width: node.offsetWidth, height: node.offsetHeight };
-    });
-    const pairs = [];
-    for (const [index, a] of boxes.entries()) {
-      for (const b of boxes.slice(index + 1)) {
-        // Pins stand out of their block by half of their width.
-        const apart = a.x + a.width + 8 <= b.x || b.x + b.width + 8 <= a.x || a.y + a.height <= b.y || b.y + b.height <= a.y;
-        if (!apart) pairs.push(`${a.name} | ${b.name}`);
-      }
-    }
-    return pairs;
-  });
-
-/** What is drawn comes to rest, and then nothing is covered. */
-async function clear(page, when) {
-  let [found, before] = [["?"], ""];
-  for (let look = 0; look < 60 && (found.length > 0 || before !== (await drawing(page))); look += 1) {
-    before = await drawing(page);
-    await page.waitForTimeout(250);
-    found = await covered(page);
-  }
-  assert.deepEqual(found, [], when);
+async function shown(page, id) {
+  await page.evaluate((to) => (location.hash = `#/page/${to}`), id);
+  await page.waitForFunction((to) => document.querySelector(".canvas .react-flow__node") !== null && location.hash.endsWith(to), id);
+  await page.waitForFunction(() => document.querySelector(".fact") !== null);
 }
 
-const drawing = (page) => page.locator(".react-flow__node").evaluateAll((nodes) => nodes.map((node) => `${node.style.transform} ${node.offsetWidth} ${node.offsetHeight}`).join());
-
+/** Run a page until it has ended, well or not; a page with problems does not run. */
 async function ran(page) {
+  if ((await page.locator(".blocked.run").count()) > 0) return;
   await page.keyboard.press("Control+Enter");
-  await page.waitForFunction(() => document.querySelector(".danger.run") === null && document.querySelector(".badge.ok, .badge.bad") !== null, null, { timeout: 60_000 });
+  await page.waitForFunction(() => document.querySelector(".danger.run") === null && document.querySelector(".badge.ok, .badge.bad, .notice") !== null, null, { timeout: 60_000 });
 }
 
-test("no example covers anything, before and after its run", async () => {
+async function everyBlockSeen(page, name) {
+  await bare(page);
+  await page.keyboard.press("f");
+  const seen = page.waitForFunction(() => {
+    const canvas = document.querySelector(".canvas").getBoundingClientRect();
+    return [...document.querySelectorAll(".react-flow__node")].every((node) => {
+      const box = node.getBoundingClientRect();
+      return box.left >= canvas.left && box.right <= canvas.right && box.top >= canvas.top && box.bottom <= canvas.bottom;
+    });
+  });
+  await seen.catch(() => assert.fail(`${name}: fit shows every block`));
+}
+
+test("examples and original pages are clear, before and after their runs", async () => {
   const page = await browser.page(studio, { reducedMotion: "reduce" });
   await studio.enter(page);
   const { cards } = await studio.api("GET", "/gallery");
-  for (const card of cards) {
-    const { id } = await studio.api("POST", `/gallery/${card.id}/open`, {});
-    await page.goto(`${studio.address}/#/page/${id}`);
-    await page.reload();
-    await page.waitForSelector(".block");
-    await page.waitForFunction(() => document.querySelector(".fact") !== null);
-    await clear(page, `${card.id} as it comes`);
-    await bare(page);
-    await page.keyboard.press("f");
-    await page.waitForTimeout(200);
-    const outside = await page.evaluate(() => {
-      const canvas = document.querySelector(".canvas").getBoundingClientRect();
-      return [...document.querySelectorAll(".react-flow__node")].filter((node) => {
-        const box = node.getBoundingClientRect();
-        return box.left < canvas.left || box.right > canvas.right || box.top < canvas.top || box.bottom > canvas.bottom;
-      }).length;
-    });
-    assert.equal(outside, 0, `${card.id}: fit shows every block`);
-    if (card.id.includes("mistake")) continue;
+  const pages = [];
+  for (const card of cards) pages.push([card.id, (await studio.api("POST", `/gallery/${card.id}/open`, {})).id]);
+  for (const folder of ORIGINALS) {
+    for (const name of readdirSync(folder).filter((one) => one.endsWith(".svg"))) {
+      const beside = [name, name.replace(".svg", ".dat")].filter((one) => existsSync(join(folder, one)));
+      const files = beside.map((one) => ({ name: one, base64: readFileSync(join(folder, one)).toString("base64") }));
+      const { page: stored } = await studio.api("POST", "/import", { files });
+      if (stored?.document.blocks.length > 0) pages.push([name, stored.id]);
+    }
+  }
+  for (const [name, id] of pages) {
+    await shown(page, id);
+    const { blocks, wires } = await clear(page, `${name} as it comes`);
+    assert.ok(blocks > 0 && wires > 0, name);
+    await everyBlockSeen(page, name);
+    await clear(page, `${name} from far away`);
     await ran(page);
-    await clear(page, `${card.id} after its run`);
+    await clear(page, `${name} after its run`);
   }
 });
 
-test("random edits cover nothing", async () => {
-  let state = SEED;
-  const random = (to) => (state = (state * 48271) % 2147483647) % to;
-  console.log(`seed ${SEED}, ${STEPS} steps: LAYOUT_SEED and LAYOUT_STEPS choose others`);
-  const page = await browser.page(studio, { reducedMotion: "reduce" });
+/** Small pages to begin with. */
+function beginnings() {
   const window = { ksize: [1, 2, 2, 2, 1], strides: [1, 2, 2, 2, 1], padding: "SAME" };
-  await studio.show(page, {
-    name: "random",
+  const chain = {
+    name: "chain",
     semantics: "documented",
     blocks: [
       constant("x", [1, 4, 4, 4, 1], Array.from({ length: 64 }, (_, at) => (at * 37) % 64), [0, 0]),
       { name: "pool", op: "MaxPool3D", attrs: window, inputs: { input: [{ from: "x.output" }] }, position: [420, 0] },
       { name: "relu", op: "Relu", inputs: { features: [{ from: "pool.output" }] }, position: [840, 0] },
     ],
-  });
+  };
+  const lost = { ...mistake(), blocks: mistake().blocks.map(({ position: _none, ...one }) => one) };
+  return [chain, mistake(), lost];
+}
+
+test("random edits keep the page clear", async () => {
+  let state = SEED;
+  const random = (to) => (state = (state * 48271) % 2147483647) % to;
+  console.log(`seed ${SEED}, ${SEQUENCES} sequences: LAYOUT_SEED and LAYOUT_SEQUENCES choose others`);
+  const page = await browser.page(studio, { reducedMotion: "reduce" });
+  await studio.enter(page);
   const some = async () => {
     const names = await page.locator(".react-flow__node").evaluateAll((nodes) => nodes.map((node) => node.dataset.id));
     const name = names[random(names.length)];
+    await bare(page);
     await page.keyboard.press("f");
-    await block(page, name).locator(".block-title").click();
+    await page.waitForTimeout(60);
+    const { x, y, height } = await block(page, name).locator(".block-title").boundingBox();
+    await page.mouse.click(x + 12, y + height / 2);
     return name;
+  };
+  const all = async () => {
+    await bare(page);
+    await page.keyboard.press("Control+a");
   };
   const steps = {
     add: async () => {
@@ -108,8 +115,7 @@ test("random edits cover nothing", async () => {
       await page.keyboard.press("Control+d");
     },
     paste: async () => {
-      await bare(page);
-      await page.keyboard.press("Control+a");
+      await all();
       await page.keyboard.press("Control+c");
       await page.keyboard.press("Control+v");
     },
@@ -121,6 +127,26 @@ test("random edits cover nothing", async () => {
       const fixes = page.locator(".bottom .problem-row > button:not(.row-main)");
       if ((await fixes.count()) > 0) await fixes.nth(random(await fixes.count())).click();
     },
+    drag: async () => {
+      const title = await block(page, await some()).locator(".block-title").boundingBox();
+      await page.mouse.move(title.x + 12, title.y + title.height / 2);
+      await page.mouse.down();
+      await page.mouse.move(title.x + random(500) - 250, title.y + random(300) - 150, { steps: 3 });
+      await page.mouse.up();
+    },
+    step: async () => {
+      await some();
+      for (let turn = 0; turn < 4; turn += 1) await page.keyboard.press(["Alt+ArrowLeft", "Alt+ArrowUp", "Alt+ArrowDown"][random(3)]);
+    },
+    align: async () => {
+      await all();
+      await page.keyboard.press("Alt+a");
+      await page.keyboard.press(["l", "t", "c", "m", "h"][random(5)]);
+    },
+    tidy: async () => {
+      await bare(page);
+      await page.keyboard.press("Shift+A");
+    },
     undo: async () => {
       await bare(page);
       await page.keyboard.press("Control+z");
@@ -131,9 +157,20 @@ test("random edits cover nothing", async () => {
     },
   };
   const kinds = Object.keys(steps);
-  for (let step = 0; step < STEPS; step += 1) {
-    const kind = (await page.locator(".react-flow__node").count()) > 40 ? "undo" : kinds[random(kinds.length)];
-    await steps[kind]();
-    await clear(page, `step ${step}, ${kind}, seed ${SEED}`);
+  const pages = beginnings();
+  for (let sequence = 0; sequence < SEQUENCES; sequence += 1) {
+    // A browser does not keep hundreds of pages open.
+    if (sequence % 50 === 49) await page.evaluate(() => sessionStorage.clear()).then(() => page.goto(`${studio.address}/`)).then(() => page.reload());
+    const document = pages[random(pages.length)];
+    const { id } = await studio.api("POST", "/pages", { name: document.name, document });
+    await shown(page, id);
+    await clear(page, `sequence ${sequence}, ${document.name} as it comes`);
+    const done = [];
+    for (let step = 0; step < 3; step += 1) {
+      const kind = kinds[random(kinds.length)];
+      done.push(kind);
+      await steps[kind]();
+      await clear(page, `sequence ${sequence} of seed ${SEED}, on ${document.name}: ${done.join(", ")}`);
+    }
   }
 });

@@ -2,7 +2,7 @@
 /** The studio: home or a page, and what stands around it. */
 
 import { ReactFlowProvider } from "@xyflow/react";
-import { lazy, Suspense, useEffect, useState } from "react";
+import { lazy, Suspense, useEffect, useState, type MouseEvent } from "react";
 import { api } from "./core/api";
 import { Canvas } from "./editor/Canvas";
 import { useKeyboard } from "./editor/keyboard";
@@ -16,11 +16,13 @@ import { Notices } from "./panels/Notices";
 import { Breadcrumb, StatusBar } from "./panels/StatusBar";
 import { TopBar } from "./panels/TopBar";
 import { Home } from "./screens/Home";
+import { Panel } from "./screens/Panel";
 import { attempt, followAddress, openDropped, openFiles, reopenTabs } from "./state/pages";
 import { activeTab, update, useStudio } from "./state/store";
 import { startSync } from "./state/sync";
 import { useWords } from "./state/words";
 
+const Tour = lazy(() => import("./panels/Tour").then(({ Tour: shown }) => ({ default: shown })));
 const Viewer = lazy(() => import("./viewer/Viewer"));
 
 export function App() {
@@ -28,6 +30,9 @@ export function App() {
   const settings = useStudio((state) => state.settings);
   const spoken = useStudio((state) => state.spoken);
   const viewer = useStudio((state) => state.viewer);
+  const panel = useStudio((state) => state.panel);
+  const touring = useStudio((state) => state.tour !== null);
+  const words = useWords();
   useStart();
   useKeyboard();
   const dropping = useDrop();
@@ -37,10 +42,17 @@ export function App() {
   }, [settings.theme, settings.language]);
   return (
     <div className={`studio ${dropping ? "dropping" : ""}`}>
-      <TopBar />
+      {tab !== null && !panel && (
+        <a className="skip" href="#canvas" onClick={toCanvas}>
+          {words("app.skip")}
+        </a>
+      )}
+      {!(panel && tab) && <TopBar />}
       <Notices />
       {tab === null ? (
         <Home />
+      ) : panel ? (
+        <Panel tab={tab} />
       ) : (
         <div className="workspace">
           {settings.left && <Left tab={tab} />}
@@ -64,12 +76,23 @@ export function App() {
       <QuickAdd />
       <ContextMenu />
       <Dialogs />
+      {touring && (
+        <Suspense>
+          <Tour />
+        </Suspense>
+      )}
       <OpenFile />
       <div className="sr" role="status" aria-live="polite">
         {spoken}
       </div>
     </div>
   );
+}
+
+/** The first stop of the keyboard leads past bars and palette; the address stays. */
+function toCanvas(event: MouseEvent): void {
+  event.preventDefault();
+  document.querySelector<HTMLElement>(".canvas")?.focus();
 }
 
 function OpenFile() {

@@ -7,9 +7,10 @@
 import { createInterface } from "node:readline";
 import { copyText, readClip } from "../src/core/clipboard";
 import { addBlock, connect, disconnect, insertIntoWire, moveBlocks, setAttr } from "../src/core/commands";
+import { placeDisplays, type Place } from "../src/core/displays";
 import { nameFault, pageAt, splitPath, withPage } from "../src/core/document";
 import { record, redo, start, undo, type History } from "../src/core/history";
-import type { Block, Json, Page, PagePath } from "../src/core/model";
+import type { Block, Display, Json, Page, PagePath } from "../src/core/model";
 import { same } from "../src/core/patch";
 
 interface Ends {
@@ -23,12 +24,13 @@ type Edit =
   | { readonly do: "undo" | "redo" }
   | ({ readonly do: "add" } & Block)
   | { readonly do: "move"; readonly block: string; readonly position: readonly [number, number] }
+  | ({ readonly do: "place"; readonly display: string } & Place)
   | { readonly do: "set_attr"; readonly block: string; readonly attr: string; readonly value: Json }
   | ({ readonly do: "connect"; readonly many: boolean } & Ends)
   | ({ readonly do: "disconnect" } & Ends)
   | ({ readonly do: "insert"; readonly name: string; readonly input: string; readonly output: string } & Ends)
   | { readonly do: "rename"; readonly block: string; readonly name: string }
-  | { readonly do: "paste"; readonly copied: readonly string[] | null; readonly blocks: readonly Block[]; readonly pages: object }
+  | { readonly do: "paste"; readonly copied: readonly string[] | null; readonly blocks: readonly Block[]; readonly pages: object; readonly displays?: readonly Display[] }
   | { readonly do: "server" };
 
 interface Step {
@@ -53,6 +55,8 @@ function make(page: Page, edit: Edit): Page | null {
     }
     case "move":
       return moveBlocks(page, new Map([[edit.block, edit.position]]));
+    case "place":
+      return placeDisplays(page, new Map([[edit.display, edit]]));
     case "set_attr":
       return setAttr(page, edit.block, edit.attr, edit.value ?? undefined);
     case "connect":
@@ -77,6 +81,7 @@ function misjudged(page: Page, edit: Edit, refused: boolean): string {
   if (edit.do === "paste" && edit.copied !== null) {
     const clip = readClip(copyText(page, new Set(edit.copied)));
     if (!same(clip?.blocks, edit.blocks) || !same(clip?.pages ?? {}, edit.pages)) return "other blocks are copied";
+    if (!same(clip?.displays ?? [], edit.displays ?? [])) return "other displays are copied";
   }
   return "";
 }

@@ -12,6 +12,8 @@ from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Input, Op, Output, Spec
 from voxgrad.errors import Fault
 from voxgrad.formats.constants import Writer
+from voxgrad.formats.op_page import op_page
+from voxgrad.formats.text.forms import forms_of
 from voxgrad.graph.block import Block
 from voxgrad.graph.data import plain
 from voxgrad.graph.infer import Inference
@@ -156,6 +158,18 @@ def op_data(op: Op) -> messages.OpData:
         aliases=list(op.aliases),
         differentiable=op.gradient is not None,
         stateful=op.stateful,
+    )  # fmt: skip
+
+
+def op_help(op: Op, theme: str) -> messages.OpHelp:
+    """The page of an op; its example runs for it."""
+    page = op_page(op)
+    return messages.OpHelp(
+        formula=page.formula, block_svg=page.block_picture(theme), code=page.code,
+        results=[messages.OpResult(path=one.path, spec=one.spec, text=one.text) for one in page.results],
+        example_svg=page.example_picture(theme), slopes=list(page.slopes), gradient_svg=page.gradient_picture(theme),
+        forms={item.name: list(forms_of(item)) for item in op.parameters}, differences=list(page.differences),
+        deprecated=op.deprecated,
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import io
 import re
 import time
 from collections.abc import AsyncIterator, Callable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from anyio import to_thread
@@ -20,11 +20,14 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from voxgrad import __version__
+from voxgrad.catalog import registry
 from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
+from voxgrad.formats.op_page import example_as_page
 from voxgrad.graph.block import Output
+from voxgrad.graph.trace import Traced, trace
 from voxgrad.kernels.arraywise.files import Files
-from voxgrad.studio import analyse, engines, exchange, gallery, grants, guard, messages, summaries
-from voxgrad.studio.documents import MAX_BLOCKS
+from voxgrad.studio import analyse, displays, engines, exchange, gallery, grants, guard, messages, summaries
+from voxgrad.studio.documents import MAX_BLOCKS, page_at
 from voxgrad.studio.jobs import roots_of
 from voxgrad.studio.keys import Keys
 from voxgrad.studio.pages import StaleRevision
@@ -32,7 +35,6 @@ from voxgrad.studio.runs import QueueFull
 from voxgrad.studio.static_files import StaticFiles
 from voxgrad.studio.studio import Studio
 from voxgrad.studio.tensors import Array, cut, framed
-from voxgrad.studio.trace import trace
 
 T = TypeVar("T")
 WATCH_SECONDS = 2.0
@@ -210,6 +212,25 @@ async def ops(request: Request) -> Response:
     return Response(body, headers=headers, media_type="application/json")
 
 
+@api.get("/ops/{name}")
+async def op_help(name: str, theme: Literal["dark", "light"] = "dark") -> messages.OpHelp:
+    """The page of an op, as the reference has it."""
+    return await off(analyse.op_help, registry.find(name), theme)
+
+
+@api.post("/ops/{name}/open")
+async def open_example(name: str, studio: Here) -> messages.PageData:
+    """The example of an op as a page in the folder."""
+
+    def added() -> messages.PageData:
+        page = example_as_page(registry.find(name))
+        if page is None:
+            raise HTTPException(404, f"{name} has no example.")
+        return studio.pages.add(page)
+
+    return await off(added)
+
+
 _bodies: dict[str, bytes] = {}
 
 
@@ -329,8 +350,21 @@ async def edit_page(ask: messages.AskEdit, studio: Here) -> messages.Edited:
     return messages.Edited(document=document, added=added)
 
 
+@api.post("/displays")
+async def draw_displays(ask: messages.AskDisplays, studio: Here) -> messages.DrawnDisplays:
+    """The displays of a page, drawn."""
+    run = studio.runs.get(ask.run) if ask.run is not None else None
+    curves = studio.runs.curves.of(run.page_id) if run is not None else {}
+
+    def work() -> messages.DrawnDisplays:
+        page = page_at(studio.documents.look(ask.document), ask.path)
+        return displays.drawn(page, displays.readings_of(page, run, curves, studio.tensors, ask.before))
+
+    return await off(work)
+
+
 @api.post("/trace")
-async def trace_element(ask: messages.AskTrace, studio: Here) -> messages.Traced:
+async def trace_element(ask: messages.AskTrace, studio: Here) -> Traced:
     """Where an element of an output comes from."""
     run = studio.runs.get(ask.run) if ask.run is not None else None
 
@@ -338,7 +372,12 @@ async def trace_element(ask: messages.AskTrace, studio: Here) -> messages.Traced
         found = _output_hash(run, output.block.name, output.pin) if run is not None else None
         return studio.tensors.open(found) if found is not None else None
 
-    return await off(lambda: trace(studio.documents.look(ask.document), ask, value))
+    def work() -> Traced:
+        page = studio.documents.look(ask.document)
+        output = page.block(ask.block).output(ask.output or 0)
+        return trace(page, output, ask.index, ask.depth, value)
+
+    return await off(work)
 
 
 @api.post("/check")
@@ -536,7 +575,7 @@ def _output_hash(run: messages.RunData, block: str, pin: str) -> str | None:
 async def import_file(
     request: Request, studio: Here, name: Annotated[str, Query(max_length=255)] = ""
 ) -> messages.Imported:
-    """Bring in a page file, a picture of a page, an enuSpace page or a volume."""
+    """Bring in a page file, a picture of a page, an enuSpace page or project, or a volume."""
     body = await request.body()
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json":
         try:
@@ -546,7 +585,8 @@ async def import_file(
     else:
         files = {name: body}
     made, report = await off(exchange.read_files, files, studio.project.uploads, studio.limits.memory)
-    return messages.Imported(page=await off(studio.pages.add, made), report=report)
+    first, *others = [await off(studio.pages.add, page) for page in made]
+    return messages.Imported(page=first, others=others, report=report)
 
 
 @api.post("/import/blocks")
@@ -556,7 +596,7 @@ async def import_blocks(
     """What a file holds as blocks for a page that is open: a volume becomes a constant."""
     files = {name: await request.body()}
     made, report = await off(exchange.read_files, files, studio.project.uploads, studio.limits.memory)
-    return messages.ImportedBlocks(document=await off(studio.documents.write, made), report=report)
+    return messages.ImportedBlocks(document=await off(studio.documents.write, made[0]), report=report)
 
 
 # Volumes, and pages over them in chunks
@@ -597,14 +637,25 @@ async def export_page(page: str, format: messages.ExportFormat, studio: Here) ->
 async def export_document(ask: messages.AskExport, studio: Here) -> Response:
     """A document as a file of another kind."""
     run = studio.runs.get(ask.run) if ask.run is not None else None
-    return await _exported(studio, ask.document, ask.format, "page", run)
+    if ask.picture is None:
+        return await _exported(studio, ask.document, ask.format, "page", run)
+    picture = ask.picture
+
+    def work() -> Response:
+        return exchange.picture(studio.documents.read(ask.document), ask.format, picture)
+
+    return await off(work)
 
 
 async def _exported(
     studio: Studio, document: messages.Document, format: messages.ExportFormat, stem: str, run: messages.RunData | None
 ) -> Response:
+    curves = studio.runs.curves.of(run.page_id) if run is not None else {}
+
     def work() -> Response:
-        return exchange.export(studio.documents.read(document), format, stem, run, studio.tensors)
+        page = studio.documents.read(document)
+        readings = displays.readings_of(page, run, curves, studio.tensors)
+        return exchange.export(page, format, stem, exchange.Results(run, readings, studio.tensors))
 
     return await off(work)
 

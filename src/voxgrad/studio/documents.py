@@ -70,11 +70,8 @@ class Documents:
     def edit(self, document: Document, path: list[str], edits: list[dict[str, Any]]) -> tuple[Document, list[str]]:
         """The document after edits of the page at a path, and the names of the blocks that are new there."""
         check_depth(edits)
-        page = edited = self.read(document)
-        for name in path:
-            if name not in edited.pages:
-                raise _malformed("path", "name pages that are there", repr(name)[:80])
-            edited = edited.pages[name]
+        page = self.read(document)
+        edited = page_at(page, path)
         before = set(edited.blocks)
         edited.apply(page_file.edits_from_data(edits, self._blobs.parent, self._arrays))
         return self.write(page), [one.name for one in edited.blocks if one not in before]
@@ -82,6 +79,15 @@ class Documents:
     def write(self, page: Page) -> Document:
         """The page for a client."""
         return page_file.to_data(page, self._blobs, self._arrays)
+
+
+def page_at(page: Page, path: list[str]) -> Page:
+    """The page inside of pages that a path names."""
+    for name in path:
+        if name not in page.pages:
+            raise _malformed("path", "name pages that are there", repr(name)[:80])
+        page = page.pages[name]
+    return page
 
 
 def check_depth(value: Any, limit: int = json_text.MAX_DEPTH) -> None:

@@ -11,6 +11,7 @@ import secrets
 import shutil
 import zipfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -20,8 +21,9 @@ from starlette.responses import Response
 from voxgrad.arrays.kinds import dtype_of
 from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
 from voxgrad.formats import page_file, tensor_files
-from voxgrad.formats.picture import draw_png, draw_svg
+from voxgrad.formats.picture import draw_png, draw_svg, with_page
 from voxgrad.graph.page import Page
+from voxgrad.graph.readings import Readings
 from voxgrad.isolation import isolated
 from voxgrad.studio import messages
 from voxgrad.studio.project import file_stem
@@ -32,7 +34,9 @@ VOLUMES = tuple(sorted(SUFFIXES, key=len, reverse=True))
 """Longer endings first: .nii.gz is not .gz."""
 PAGES = (page_file.SUFFIX, ".json", ".svg", ".png")
 BESIDE = (".dat",)
-RESULT = f"result.page{page_file.SUFFIX}"
+PROJECT = (".enup", ".svg", *BESIDE)
+"""What is read of a project of enuSpace."""
+RESULT = "result.page"
 IMPORT_SECONDS = 120.0
 
 
@@ -44,32 +48,32 @@ def decoded(ask: messages.AskImport) -> dict[str, bytes]:
         raise ValueError(str(error)) from None
 
 
-def read_files(files: Mapping[str, bytes], uploads: Path, memory: int) -> tuple[Page, list[str]]:
-    """The page in some files that belong together, and what was changed or lost on the way.
+def read_files(files: Mapping[str, bytes], uploads: Path, memory: int) -> tuple[list[Page], list[str]]:
+    """The page in some files that belong together, or the pages of a project, and what was changed or lost on the way.
 
-    They are parsed in a child process, which leaves a page file beside them.
+    They are parsed in a child process, which leaves page files beside them.
     """
     folder = uploads / secrets.token_hex(8)
     folder.mkdir()
     try:
         path = _placed(folder, files)
-        report = isolated(
-            brought, str(path), str(folder / RESULT), about=path.name, seconds=IMPORT_SECONDS, memory=memory
-        )
-        return page_file.load(folder / RESULT), [str(line) for line in report]
+        report = isolated(brought, str(path), str(folder), about=path.name, seconds=IMPORT_SECONDS, memory=memory)
+        pages = [page_file.load(one) for one in sorted(folder.glob(f"{RESULT}*{page_file.SUFFIX}"))]
+        return pages, [str(line) for line in report]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def brought(path: str, result: str) -> list[str]:
-    """In the child: read a file, leave its page at `result`, tell what was changed or lost."""
+def brought(path: str, folder: str) -> list[str]:
+    """In the child: read what came, leave its pages in the folder, tell what was changed or lost."""
     try:
-        page, report = _read(Path(path))
+        pages, report = _read_project(Path(path)) if Path(path).name == _FOLDER else _read(Path(path))
     except VoxgradError as error:
         # The person knows the file, not the folder that it was put into.
         plain = str(Path(path).parent) + "/"
         raise type(error)([_without(plain, fault) for fault in error.faults]) from None
-    page.save(result)
+    for number, page in enumerate(pages):
+        page.save(Path(folder, f"{RESULT}.{number:04}{page_file.SUFFIX}"))
     return report
 
 
@@ -80,6 +84,9 @@ def _without(folder: str, fault: Fault) -> Fault:
 def _placed(folder: Path, files: Mapping[str, bytes]) -> Path:
     if all(_ZARR.match(name) for name in files):
         return _place_store(folder, files)
+    endings = [name.lower().rpartition(".")[2] for name in files]
+    if "enup" in endings or endings.count("svg") > 1:
+        return _place_project(folder, files)
     placed = [path for name, data in files.items() if (path := _place(folder, name, data)).suffix not in BESIDE]
     if len(placed) != 1:
         wanted = "be one page or volume, with what belongs to it"
@@ -120,7 +127,42 @@ def _place_store(folder: Path, files: Mapping[str, bytes]) -> Path:
     return folder / f"{stem}.zarr"
 
 
-def _read(path: Path) -> tuple[Page, list[str]]:
+_FOLDER = "project"
+_SAFE = re.compile(r"\w[\w .()-]*")
+
+
+def _place_project(folder: Path, files: Mapping[str, bytes]) -> Path:
+    """Write the pages of a project where their names say; whatever else its folder holds is left out."""
+    for name, data in files.items():
+        parts = name.replace("\\", "/").split("/")
+        if parts[-1].lower().endswith(PROJECT) and len(parts) <= 16:
+            safe = [part if _SAFE.fullmatch(part) else file_stem(part) for part in parts[:-1]]
+            stem, _, ending = parts[-1].rpartition(".")
+            safe.append(f"{stem if _SAFE.fullmatch(stem) else file_stem(stem)}.{ending.lower()}")
+            path = folder.joinpath(_FOLDER, *safe)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+    return folder / _FOLDER
+
+
+def _read_project(folder: Path) -> tuple[list[Page], list[str]]:
+    from voxgrad.formats.enuspace import import_project
+
+    lists = sorted(folder.rglob("*.enup"))
+    pages, report = import_project(lists[0] if len(lists) == 1 else folder)
+    if not pages:
+        told = "; ".join(map(str, report.lost))
+        raise InvalidArgumentError(Fault("VG053", "studio", "files", "hold pages of a project", told))
+    lines = [f"{name}: {remark}" for name, found in pages.items() for remark in found.report.remarks]
+    return [found.page for found in pages.values()], [*map(str, report.remarks), *lines]
+
+
+def _read(path: Path) -> tuple[list[Page], list[str]]:
+    page, report = _read_page(path)
+    return [page], report
+
+
+def _read_page(path: Path) -> tuple[Page, list[str]]:
     if path.name.endswith(VOLUMES):
         return _volume_page(path)
     try:
@@ -169,19 +211,38 @@ def attachment(body: bytes, name: str, media_type: str) -> Response:
     return Response(body, headers={"content-disposition": disposition}, media_type=media_type)
 
 
-def export(
-    page: Page, kind: messages.ExportFormat, stem: str, run: messages.RunData | None, tensors: TensorStore
-) -> Response:
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What an export can show of a run: none where there was none."""
+
+    run: messages.RunData | None
+    readings: Readings
+    tensors: TensorStore
+
+
+def export(page: Page, kind: messages.ExportFormat, stem: str, results: Results) -> Response:
     """A page in another form."""
     if kind == "json":
         return attachment(page_file.dumps(page).encode(), f"{stem}{page_file.SUFFIX}", "application/json")
     if kind == "svg":
-        return attachment(draw_svg(page).encode(), f"{stem}.svg", "image/svg+xml")
+        return attachment(draw_svg(page, readings=results.readings).encode(), f"{stem}.svg", "image/svg+xml")
     if kind == "png":
-        return attachment(draw_png(page), f"{stem}.png", "image/png")
+        return attachment(draw_png(page, readings=results.readings), f"{stem}.png", "image/png")
     if kind == "npz":
-        return attachment(_results(run, tensors), f"{stem}.npz", "application/octet-stream")
+        return attachment(_results(results.run, results.tensors), f"{stem}.npz", "application/octet-stream")
     return _script(page, "voxgrad" if kind == "python" else "tensorflow", stem)
+
+
+def picture(page: Page, kind: messages.ExportFormat, drawn: str) -> Response:
+    """A picture that the browser has drawn, with the page inside."""
+    media = {"svg": "image/svg+xml", "png": "image/png"}.get(kind)
+    if media is None:
+        raise InvalidArgumentError(Fault("VG053", "studio", "format", "be svg or png where a picture comes", kind))
+    try:
+        data = base64.b64decode(drawn, validate=True)
+    except binascii.Error as error:
+        raise InvalidArgumentError(Fault("VG053", "studio", "picture", "be base64", str(error))) from None
+    return attachment(with_page(data, page, "picture"), f"page.{kind}", media)
 
 
 def _script(page: Page, target: str, stem: str) -> Response:

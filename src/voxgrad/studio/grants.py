@@ -83,9 +83,13 @@ def digest(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(_said(document), sort_keys=True).encode()).hexdigest()
 
 
+_LOOKS = ("position", "notes", "displays", "groups")
+"""What of a page changes only how it looks."""
+
+
 def _said(data: Any) -> Any:
     if isinstance(data, Mapping):
-        return {key: _said(value) for key, value in data.items() if key not in ("position", "notes")}
+        return {key: _said(value) for key, value in data.items() if key not in _LOOKS}
     return [_said(one) for one in data] if isinstance(data, (list, tuple)) else data
 
 

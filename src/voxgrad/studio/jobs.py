@@ -17,8 +17,10 @@ from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.formats.constants import Reader
 from voxgrad.graph.block import Block
 from voxgrad.graph.cache import Cache
+from voxgrad.graph.displays import Shown
 from voxgrad.graph.lint import left_out
 from voxgrad.graph.page import Page
+from voxgrad.graph.readings import numbers_of, part_of, watched
 from voxgrad.graph.report import Progress
 from voxgrad.graph.session import ClientSession
 from voxgrad.kernels.arraywise.files import Files
@@ -33,6 +35,8 @@ KEPT_SESSIONS = 8
 SHOWN_SECONDS = 0.2
 """In a loop, results are shown this often; scalars more often, for the trend charts."""
 SCALAR_SECONDS = 0.01
+WHOLE_CYCLES = 300
+"""The scalars of so many first cycles are all told: a short run has curves of all its points."""
 
 
 class Jobs:
@@ -149,9 +153,10 @@ class _Report:
         self._tell = tell
         self._blocks = _named_blocks(page, "")
         self._aliases = _aliases(page, "")
+        self._curves = _curves(page, "")
         self._parts: dict[str, dict[int, messages.OutputData]] = {}
         self._outputs: dict[str, list[messages.OutputData]] = {}
-        self._cycle = 0
+        self._cycle = self._begun = 0
         self._shown = True
         self._last_shown = -math.inf
         self._last_scalar: dict[str, float] = {}
@@ -160,6 +165,7 @@ class _Report:
         """A cycle begins; in a quick loop only some are shown whole, the first and the last of them always."""
         now = time.monotonic()
         self._cycle = cycle
+        self._begun += 1
         self._shown = edge or now - self._last_shown > SHOWN_SECONDS
         if self._shown:
             self._last_shown = now
@@ -208,22 +214,28 @@ class _Report:
         if block.op is not None and not block.op.inputs and not block.op.stateful:
             return
         now = time.monotonic()
-        if not self._shown and now - self._last_scalar.get(name, -math.inf) < SCALAR_SECONDS:
+        quick = now - self._last_scalar.get(name, -math.inf) < SCALAR_SECONDS
+        if quick and not self._shown and self._begun > WHOLE_CYCLES:
             return
         self._last_scalar[name] = now
+        self._tell_curves(name, results)
         for pin, value in zip(block.output_names, results, strict=False):
             if value is None or value.size != 1 or value.dtype.kind not in "fiubV" or value.dtype == object:
                 continue
-            number = float(value.reshape(-1)[0])
-            self._event(
-                messages.ScalarEvent(
-                    run=self._run,
-                    cycle=self._cycle,
-                    block=name,
-                    output=pin,
-                    value=number if math.isfinite(number) else None,
-                )
-            )
+            self._tell_number(name, pin, float(value.reshape(-1)[0]))
+
+    def _tell_curves(self, name: str, results: list[Array | None]) -> None:
+        """Elements that trends show; a result of one number is told anyway."""
+        for index, value in enumerate(results):
+            for block, shown in self._curves.get((name, index), ()):
+                pin = shown.path.removeprefix(f"{shown.output.block.name}.")
+                for place, number in numbers_of(part_of(value, shown.at)):
+                    if value is not None and (value.size > 1 or block != name):
+                        self._tell_number(block, pin + place, number)
+
+    def _tell_number(self, block: str, output: str, number: float) -> None:
+        value = number if math.isfinite(number) else None
+        self._event(messages.ScalarEvent(run=self._run, cycle=self._cycle, block=block, output=output, value=value))
 
     def progress(self, told: Progress) -> None:
         """A block has changed its state."""
@@ -302,6 +314,18 @@ def _aliases(page: Page, prefix: str) -> dict[str, list[Alias]]:
         for index, output in enumerate(used.outputs.values()):
             found.setdefault(f"{name}/{output.block.name}", []).append((name, index, len(used.outputs), output.index))
         found |= _aliases(used, f"{name}/")
+    return found
+
+
+def _curves(page: Page, prefix: str) -> dict[tuple[str, int], list[tuple[str, Shown]]]:
+    """Per block and output in a run: what trends show of it, and the block that they are bound to."""
+    found: dict[tuple[str, int], list[tuple[str, Shown]]] = {}
+    for (name, index), many in watched(page, "trend").items():
+        found[prefix + name, index] = [(prefix + one.output.block.name, one) for one in many]
+    for block in page.blocks:
+        if block.used_page is not None:
+            for source, inner in _curves(block.used_page, f"{prefix}{block.name}/").items():
+                found.setdefault(source, []).extend(inner)
     return found
 
 

@@ -152,6 +152,29 @@ class Ops(Told):
     ops: list[OpData]
 
 
+class OpResult(Told):
+    """What an output of an example holds, as texts."""
+
+    path: str
+    spec: str
+    text: str
+
+
+class OpHelp(Told):
+    """The page of an op: what the reference has of it."""
+
+    formula: str
+    block_svg: str
+    code: str
+    results: list[OpResult]
+    example_svg: str
+    slopes: list[str]
+    gradient_svg: str
+    forms: dict[str, list[str]]
+    differences: list[str]
+    deprecated: str
+
+
 class EngineData(Told):
     """Something that can run a page."""
 
@@ -381,46 +404,6 @@ class AskTrace(Asked):
     run: str | None = None
 
 
-class Padding(Told):
-    """Cells of a window outside of the tensor, per axis."""
-
-    before: list[int]
-    after: list[int]
-
-
-class Box(Told):
-    """A part of a tensor that enters through a pin; `steps` between the elements that count."""
-
-    pin: str
-    lo: list[int]
-    hi: list[int]
-    steps: list[int]
-
-
-class Window(Told):
-    """The cells of a tensor that an element depends on, through one input of one block."""
-
-    block: str
-    pin: str
-    source: str
-    depth: int
-    lo: list[int]
-    hi: list[int]
-    steps: list[int]
-    padding: Padding
-    count: int
-    weights: Box | None = None
-    winner: list[int] | None = None
-    ties: list[list[int]] = []
-
-
-class Traced(Told):
-    """All windows, nearest first."""
-
-    windows: list[Window]
-    notes: list[str]
-
-
 # Running
 
 
@@ -594,6 +577,7 @@ class Thumbnail(Told):
     """A slice as levels 0..254 from lo to hi, 255 where a value is not finite; base64 of its bytes."""
 
     axes: list[int]
+    at: list[int]
     shape: list[int]
     lo: float
     hi: float
@@ -713,9 +697,10 @@ class AskImport(Asked):
 
 
 class Imported(Told):
-    """The page that was made, and what was changed or could not be kept."""
+    """The page that was made, the others of a project, and what was changed or could not be kept."""
 
     page: PageData
+    others: list[PageData]
     report: list[str]
 
 
@@ -729,12 +714,51 @@ class ImportedBlocks(Told):
 ExportFormat = Literal["python", "tensorflow", "svg", "png", "json", "npz"]
 
 
+class AskDisplays(Asked):
+    """Draw the displays of a document, or of the page at a path in it, with the results of a run.
+
+    `before` stands before the names of the page's blocks in the run: those of the blocks that stand for it.
+    """
+
+    document: Document
+    path: list[str] = []
+    before: str = ""
+    run: str | None = None
+
+
+class MarkData(Told):
+    """A part of a display: rect, line, area, circle, ring, text or image, as `voxgrad.formats.picture.marks` says."""
+
+    form: str
+    points: list[float]
+    style: str
+    size: float
+    text: str
+    anchor: str
+    image: str
+
+
+class DrawnDisplay(Told):
+    """A display as marks, from its upper left corner, and what it shows in words."""
+
+    name: str
+    marks: list[MarkData]
+    says: str
+
+
+class DrawnDisplays(Told):
+    """The displays of a page."""
+
+    displays: list[DrawnDisplay]
+
+
 class AskExport(Asked):
-    """A document as a file of another kind."""
+    """A document as a file of another kind. A picture that the browser has drawn, in base64, gets the page inside."""
 
     document: Document
     format: ExportFormat
     run: str | None = None
+    picture: str | None = None
 
 
 # Volumes, and pages over them in chunks

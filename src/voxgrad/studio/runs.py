@@ -17,6 +17,7 @@ from typing import Any
 import voxgrad
 from voxgrad.errors import Fault, ResourceExhaustedError, VoxgradError
 from voxgrad.studio import frames, messages
+from voxgrad.studio.displays import Curves
 from voxgrad.studio.frames import Frame
 from voxgrad.studio.history import History
 from voxgrad.studio.limits import RunLimits
@@ -64,6 +65,7 @@ class Runs:
         self._tensors = tensors
         self._limits = limits
         self._publish = publish
+        self.curves = Curves()
         self._lanes: dict[str, _Lane] = {}
         self._active: dict[str, Job] = {}
 
@@ -88,6 +90,7 @@ class Runs:
         self._lane(ask.engine).put(job)
         self._history.start(run)
         self._active[name] = job
+        self.curves.start(ask.page_id, ask.session == "keep")
         self._tell(job)
         return name
 
@@ -157,7 +160,9 @@ class Runs:
                 )
             self._publish(event)
         elif data["type"] == "scalar":
-            self._publish(messages.ScalarEvent.model_validate(data))
+            number = messages.ScalarEvent.model_validate(data)
+            self.curves.note(str(job.frame["page"]), number)
+            self._publish(number)
         elif data["type"] == "log":
             self._publish(messages.LogEvent.model_validate(data))
 

@@ -139,8 +139,9 @@ def thumbnail(array: Array, axes: tuple[int, int] | None = None, at: tuple[int, 
     scale = 254.0 / (high - low) if high > low else 0.0
     levels = np.where(good, np.rint((np.where(good, piece, low) - low) * scale), NOT_FINITE).astype(np.uint8)
     return messages.Thumbnail(
-        axes=list(chosen), shape=list(levels.shape), lo=low, hi=high, values=base64.b64encode(levels.tobytes()).decode()
-    )
+        axes=list(chosen), at=place, shape=list(levels.shape), lo=low, hi=high,
+        values=base64.b64encode(levels.tobytes()).decode(),
+    )  # fmt: skip
 
 
 def _spatial(rank: int) -> tuple[int, ...]:

@@ -36,6 +36,8 @@ export type ServerEvent = messages.Event;
 export type TraceWindow = messages.Window;
 export type TraceQuestion = Omit<messages.AskTrace, "document" | "index"> & { readonly document: Page; readonly index: readonly number[] };
 export type CheckRow = messages.CheckRow;
+export type DrawnDisplay = messages.DrawnDisplay;
+export type Mark = messages.MarkData;
 export type Comparison = messages.Compared;
 export type TensorRef = messages.ByHash | messages.ByRun;
 export type VolumeFile = messages.VolumeData & Required<messages.VolumeData>;
@@ -55,6 +57,12 @@ interface ErrorBody {
   readonly revision?: number;
 }
 
+const AWAY = "The studio does not answer.";
+
+function isAbort(error: unknown): boolean {
+  return error instanceof DOMException && error.name === "AbortError";
+}
+
 async function send(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
   const raw = body instanceof Blob || body instanceof ArrayBuffer;
   let response: Response;
@@ -66,8 +74,7 @@ async function send(method: string, path: string, body?: unknown, signal?: Abort
       ...(body === undefined ? {} : { body: raw ? body : JSON.stringify(body) }),
     });
   } catch (error) {
-    if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new ApiError(0, "The studio does not answer.");
+    throw isAbort(error) ? error : new ApiError(0, AWAY);
   }
   if (!response.ok) throw await failure(response);
   return response;
@@ -93,13 +100,21 @@ export function faultText(fault: Fault): string {
 
 async function json<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
   const response = await send(method, path, body, signal);
-  return (response.status === 204 ? undefined : await response.json()) as T;
+  if (response.status === 204) return undefined as T;
+  try {
+    return (await response.json()) as T;
+  } catch (error) {
+    // The line was cut in the middle of an answer.
+    throw isAbort(error) ? error : new ApiError(0, AWAY);
+  }
 }
 
 const id = encodeURIComponent;
 
 export const api = {
   ops: () => json<{ ops: Op[] }>("GET", "/ops"),
+  opHelp: (op: string, theme: "dark" | "light") => json<messages.OpHelp>("GET", `/ops/${id(op)}?theme=${theme}`),
+  openExample: (op: string) => json<StoredPage>("POST", `/ops/${id(op)}/open`, {}),
   engines: () => json<messages.Engines>("GET", "/engines"),
   gallery: () => json<messages.Gallery>("GET", "/gallery"),
   openCard: (card: string) => json<StoredPage>("POST", `/gallery/${id(card)}/open`, {}),
@@ -112,6 +127,8 @@ export const api = {
   saveDraft: (page: string, base_revision: number, document: Page) =>
     json<messages.DraftSaved>("PUT", `/pages/${id(page)}/draft`, { base_revision, document }),
   dropDraft: (page: string) => json<unknown>("DELETE", `/pages/${id(page)}/draft`),
+  snapshots: (page: string) => json<messages.Snapshots>("GET", `/pages/${id(page)}/snapshots`),
+  snapshotDocument: (page: string, number: number) => json<{ readonly document: Page }>("GET", `/pages/${id(page)}/snapshots/${number}`),
   snapshot: (page: string, name: string) => json<unknown>("POST", `/pages/${id(page)}/snapshots`, { name }),
   analyse: (document: Page, signal?: AbortSignal) => json<Analysis>("POST", "/analyse", { document }, signal),
   edit: (document: Page, path: PagePath, edits: readonly Edit[]) => json<Edited>("POST", "/edit", { document, path, edits }),
@@ -135,8 +152,12 @@ export const api = {
   importBlocks: (name: string, data: Blob) => json<{ readonly document: Page; readonly report: readonly string[] }>("POST", `/import/blocks?name=${id(name)}`, data),
   importFiles: (files: readonly { name: string; base64: string }[]) =>
     json<Imported>("POST", "/import", { files }),
+  displays: (document: Page, path: PagePath, before: string, run: string | null) =>
+    json<messages.DrawnDisplays>("POST", "/displays", { document, path, before, run }),
   exportPage: async (document: Page, format: ExportFormat, run: string | null) =>
     (await send("POST", "/export", { document, format, ...(run === null ? {} : { run }) })).blob(),
+  /** A picture with the page inside, from which it can be opened again. */
+  pictureOf: async (document: Page, format: "svg" | "png", picture: string) => (await send("POST", "/export", { document, format, picture })).blob(),
   resetSession: (page: string) => json<unknown>("POST", "/sessions/reset", { page_id: page }),
   volumes: () => json<{ readonly volumes: readonly VolumeFile[] }>("GET", "/volumes"),
   chunkedRuns: () => json<messages.ChunkedRuns>("GET", "/volumes/runs"),

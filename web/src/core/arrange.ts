@@ -83,11 +83,12 @@ export function nearest(boxes: readonly Box[], from: string, direction: Directio
 /** Room that is left between blocks that the studio places. */
 export const GAP = 36;
 
-/** How far pins stand out of the sides of a block. */
-const PIN = 8;
+/** The least room between blocks: pins stand out of their sides, and a wire can pass on every side of every block. */
+const BESIDE = 32;
+const ABOVE = 16;
 
-function apart(a: Box, b: Box, gap: number): boolean {
-  return a.x + a.width + gap <= b.x || b.x + b.width + gap <= a.x || a.y + a.height + gap <= b.y || b.y + b.height + gap <= a.y;
+function apart(a: Box, b: Box, beside: number, above = beside): boolean {
+  return a.x + a.width + beside <= b.x || b.x + b.width + beside <= a.x || a.y + a.height + above <= b.y || b.y + b.height + above <= a.y;
 }
 
 /**
@@ -112,40 +113,36 @@ export function freePlace(boxes: readonly Box[], wanted: Point, width = 240, hei
   return beside ?? below;
 }
 
-/** Whether a box lies over another, or over its pins. */
-function covers(a: Box, b: Box): boolean {
-  return !apart(a, { ...b, x: b.x - PIN, width: b.width + 2 * PIN }, 0);
+/** Whether a box lies over another, or too near to it for pins and wires. */
+export function covers(a: Box, b: Box): boolean {
+  return !apart(a, b, BESIDE, ABOVE);
 }
 
-function pairOf(a: Box, b: Box): string {
-  return a.name < b.name ? `${a.name}\n${b.name}` : `${b.name}\n${a.name}`;
-}
-
-/** Every pair of boxes that cover each other or each other's pins, found in the order of x so that few pairs are looked at. */
-export function coveringPairs(boxes: readonly Box[]): Set<string> {
-  const found = new Set<string>();
+/** Every pair of boxes that cover each other, found in the order of x so that few pairs are looked at. */
+export function coveringPairs(boxes: readonly Box[]): (readonly [Box, Box])[] {
+  const found: (readonly [Box, Box])[] = [];
   let open: Box[] = [];
   for (const box of boxes.toSorted((a, b) => a.x - b.x)) {
-    open = open.filter((one) => one.x + one.width + PIN > box.x);
-    for (const one of open) if (covers(one, box)) found.add(pairOf(one, box));
+    open = open.filter((one) => one.x + one.width + BESIDE > box.x);
+    for (const one of open) if (covers(one, box)) found.push([one, box]);
     open.push(box);
   }
   return found;
 }
 
 /**
- * Where boxes go so that none covers another, except for pairs that a person has put so. What comes first in the order of
- * reading stays, and what is new gives way to what was there.
+ * Where boxes go so that none covers another. What comes first in the order of reading stays, and what is new gives way
+ * to what was there.
  */
-export function parted(boxes: readonly Box[], isNew: (name: string) => boolean, byHand: ReadonlySet<string>): Map<string, Point> {
+export function parted(boxes: readonly Box[], isNew: (name: string) => boolean): Map<string, Point> {
   const moves = new Map<string, Point>();
-  const bad = [...coveringPairs(boxes)].filter((pair) => !byHand.has(pair));
-  if (bad.length === 0) return moves;
+  const bad = new Set(coveringPairs(boxes).flat());
+  if (bad.size === 0) return moves;
   const rank = (box: Box) => Number(isNew(box.name));
-  const order = boxes.toSorted((a, b) => rank(a) - rank(b) || a.y - b.y || a.x - b.x);
-  const placed: Box[] = [];
+  const order = [...bad].toSorted((a, b) => rank(a) - rank(b) || a.y - b.y || a.x - b.x);
+  const placed = boxes.filter((box) => !bad.has(box));
   for (const box of order) {
-    const inWay = placed.some((other) => covers(box, other) && !byHand.has(pairOf(box, other)));
+    const inWay = placed.some((other) => covers(box, other));
     const [x, y] = inWay ? freePlace(placed, [box.x, box.y], box.width, box.height) : [box.x, box.y];
     if (inWay) moves.set(box.name, [x, y]);
     placed.push({ ...box, x, y });
@@ -198,5 +195,5 @@ export function placesFor(page: Page, heightOf: (block: Block) => number): Map<s
 
 /** True where a box covers another. */
 export function overlapping(boxes: readonly Box[]): boolean {
-  return coveringPairs(boxes).size > 0;
+  return coveringPairs(boxes).length > 0;
 }

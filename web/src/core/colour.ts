@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Colour scales: viridis for values, blue to red around zero for gradients and differences. */
+/** Colour scales: viridis for values, blue to red around zero for gradients and differences, greys as of a scan. */
 
 import type { Range } from "./tensor";
 
 export type Rgb = readonly [number, number, number];
-export type Scale = "values" | "signed";
+export type Scale = "values" | "signed" | "grey";
 
 const VIRIDIS: readonly Rgb[] = [
   [68, 1, 84], [72, 26, 108], [71, 47, 125], [65, 68, 135], [57, 86, 140], [49, 104, 142], [42, 120, 142],
@@ -29,9 +29,12 @@ function between(stops: readonly Rgb[], place: number): Rgb {
   return [0, 1, 2].map((i) => Math.round(low[i]! + (high[i]! - low[i]!) * part)) as unknown as Rgb;
 }
 
+const GREY: readonly Rgb[] = [[0, 0, 0], [255, 255, 255]];
+
 const TABLES: { readonly [scale in Scale]: readonly Rgb[] } = {
   values: Array.from({ length: 257 }, (_, i) => between(VIRIDIS, i / 256)),
   signed: Array.from({ length: 257 }, (_, i) => between(SIGNED, i / 256)),
+  grey: Array.from({ length: 257 }, (_, i) => between(GREY, i / 256)),
 };
 
 /** The colour of a value in a range. */

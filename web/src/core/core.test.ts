@@ -2,11 +2,11 @@
 import { cellAt, cellState, corner, layOut, voxels } from "./chunkGrid";
 import { describe, expect, it } from "vitest";
 import { ACTIONS, actionFor, pressed } from "./actions";
-import { align, coveringPairs, depthsOf, distribute, freePlace, nearest, parted, placesFor } from "./arrange";
+import { align, coveringPairs, depthsOf, distribute, freePlace, nearest, parted, placesFor, type Box } from "./arrange";
 import { reshaped, shapeFrom, tensorJson, withCells } from "./cells";
 import { copyText, cornerOf, readClip } from "./clipboard";
 import { colourOf, inkOn, NAN_COLOUR } from "./colour";
-import { addBlock, closesRing, connect, disconnect, moveBlocks, setAttr } from "./commands";
+import { addBlock, closesRing, connect, disconnect, moveBlocks, setAttr, type Point } from "./commands";
 import { axesOf, emptyPage, findBlock, inputPins, nameFault, outputPins, pageAt, wiresOf, withPage } from "./document";
 import { foldersOf } from "./files";
 import * as format from "./format";
@@ -14,6 +14,7 @@ import { record, redo, start, undo } from "./history";
 import type { Block, Op, Page } from "./model";
 import { apply, diff, invert, share } from "./patch";
 import { compatiblePins, formOf, refusal } from "./pins";
+import { Plane, routeOf } from "./router";
 import { score, search } from "./search";
 import { difference, flatIndex, indexAt, planeOf, readSafetensors, type Tensor } from "./tensor";
 import { brief, literalOf, textOf } from "./values";
@@ -275,18 +276,39 @@ describe("arranging", () => {
   it("parts whatever covers something, at random, and moves nothing else", () => {
     let seed = 7;
     const random = (to: number) => (seed = (seed * 48271) % 2147483647) % to;
-    for (let round = 0; round < 60; round += 1) {
+    for (let round = 0; round < 15; round += 1) {
       const some = Array.from({ length: 2 + random(30) }, (_, index) => ({ name: `b${index}`, x: random(1200), y: random(900), width: 100 + random(320), height: 60 + random(400) }));
       const isNew = (name: string) => name === "b0";
       const before = coveringPairs(some);
-      const moves = parted(some, isNew, new Set());
+      const moves = parted(some, isNew);
       const after = some.map((box) => ({ ...box, x: moves.get(box.name)?.[0] ?? box.x, y: moves.get(box.name)?.[1] ?? box.y }));
-      expect([...coveringPairs(after)]).toEqual([]);
-      expect(before.size === 0).toBe(moves.size === 0);
-      expect(parted(some, isNew, before).size).toBe(0);
+      expect(coveringPairs(after)).toEqual([]);
+      expect(before.length === 0).toBe(moves.size === 0);
+      expect(parted(after, isNew).size).toBe(0);
+      expect(routedThrough(after, random)).toEqual([]);
     }
   });
 });
+
+/** Blocks that wires between random blocks run through, their own among them. */
+function routedThrough(boxes: readonly Box[], random: (to: number) => number): string[] {
+  const plane = new Plane(boxes);
+  return boxes.flatMap((from) => {
+    const to = boxes[random(boxes.length)]!;
+    const [out, into] = [random(4) > 0 ? 1 : -1, random(4) > 0 ? 1 : -1] as const;
+    const ends = {
+      x0: out > 0 ? from.x + from.width + 3 : from.x - 3, y0: from.y + 20 + random(20),
+      x1: into > 0 ? to.x - 3 : to.x + to.width + 3, y1: to.y + 20 + random(20), out, into,
+    };
+    const { points, way } = routeOf(ends, plane, { from: from.name, to: to.name, source: from.name }, random(6));
+    plane.take(way, from.name);
+    expect(points.slice(1).every(([x, y], index) => x === points[index]![0] || Math.abs(y - points[index]![1]) < 0.5)).toBe(true);
+    expect([points[0], points.at(-1)]).toEqual([[ends.x0, ends.y0], [ends.x1, ends.y1]]);
+    const meets = (a: Point, b: Point, box: Box) =>
+      Math.min(a[0], b[0]) < box.x + box.width && Math.max(a[0], b[0]) > box.x && Math.min(a[1], b[1]) < box.y + box.height && Math.max(a[1], b[1]) > box.y;
+    return points.slice(1).flatMap((b, index) => boxes.filter((box) => meets(points[index]!, b, box)).map((box) => `${from.name} to ${to.name} through ${box.name}`));
+  });
+}
 
 describe("cells", () => {
   const four = { dtype: "float32", shape: [2, 2], values: [1, 2, 3, 4] };

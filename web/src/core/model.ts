@@ -4,7 +4,7 @@
 import type * as messages from "../generated/api";
 import type { Json } from "../generated/page";
 
-export type { Block, Json, Page, Source } from "../generated/page";
+export type { Block, Display, Json, Page, Shown, Source } from "../generated/page";
 
 /** Where a nested page lies: the names of the pages from the outermost inwards. Empty means the document itself. */
 export type PagePath = readonly string[];

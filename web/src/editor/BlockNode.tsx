@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A block on the page: title, values, pins, attributes, problems. */
 
-import { Handle, Position, type Node, type NodeProps } from "@xyflow/react";
+import { Handle, Position, useUpdateNodeInternals, type Node, type NodeProps } from "@xyflow/react";
 import { memo, useEffect, useRef } from "react";
 import { nameFault, type PinShape } from "../core/document";
 import * as format from "../core/format";
 import type { Block, Op, PinInfo, Problem } from "../core/model";
 import { formOf } from "../core/pins";
+import { gradientOrder } from "../core/scopes";
 import { brief } from "../core/values";
 import { applyFix, renameBlock } from "../state/edits";
 import { enterBlock } from "../state/pages";
@@ -17,19 +18,16 @@ import { Icon } from "../ui/Icon";
 import { layoutOfOutput, useBlockView, usePins, valuesOfConstant, valuesOfResult, valuesToCome, type BlockView } from "./useBlock";
 import { ValueGrid } from "./ValueGrid";
 
-export type BlockNodeType = Node<{ block: Block }, "block">;
-
-/** How often gradients were taken to make this block: the scope that they stand in tells. */
-export function gradientOrder(name: string): number {
-  return (name.match(/(^|\/)gradients(_\d+)?\//g) ?? []).length;
-}
+export type BlockNodeType = Node<{ block: Block; mirrored: boolean }, "block">;
 
 export const BlockNode = memo(function BlockNode({ data, selected }: NodeProps<BlockNodeType>) {
-  const { block } = data;
+  const { block, mirrored } = data;
   const view = useBlockView(block.name);
   const op = block.op === undefined ? undefined : view.catalogue.get(block.op);
   const { inputs, outputs } = usePins(block, view);
   const words = useWords();
+  const measure = useUpdateNodeInternals();
+  useEffect(() => measure(block.name), [mirrored, measure, block.name]);
   const wrong = view.problems.length > 0;
   const state = view.run?.state;
   const order = gradientOrder(block.name);
@@ -39,6 +37,7 @@ export const BlockNode = memo(function BlockNode({ data, selected }: NodeProps<B
     wrong || state === "failed" ? "wrong" : view.warnings.length > 0 ? "warned" : "",
     state === "started" || state === "progress" ? "running" : "",
     order > 0 ? "gradient" : "",
+    mirrored ? "mirrored" : "",
     view.stale ? "stale" : "",
   ];
   return (
@@ -48,7 +47,7 @@ export const BlockNode = memo(function BlockNode({ data, selected }: NodeProps<B
       {inputs.length > 0 && (
         <div className="pins">
           {inputs.map((pin) => (
-            <Pin key={pin.name} block={block} pin={pin} side="input" view={view} focusable={selected} />
+            <Pin key={pin.name} block={block} pin={pin} side="input" view={view} focusable={selected} mirrored={mirrored} />
           ))}
         </div>
       )}
@@ -63,7 +62,7 @@ export const BlockNode = memo(function BlockNode({ data, selected }: NodeProps<B
       {outputs.length > 0 && (
         <div className="pins out">
           {outputs.map((pin) => (
-            <Pin key={pin.name} block={block} pin={pin} side="output" view={view} focusable={selected} />
+            <Pin key={pin.name} block={block} pin={pin} side="output" view={view} focusable={selected} mirrored={mirrored} />
           ))}
         </div>
       )}
@@ -183,9 +182,11 @@ interface PinProps {
   readonly side: "input" | "output";
   readonly view: BlockView;
   readonly focusable: boolean;
+  /** Inputs are on the right. */
+  readonly mirrored: boolean;
 }
 
-function Pin({ block, pin, side, view, focusable }: PinProps) {
+function Pin({ block, pin, side, view, focusable, mirrored }: PinProps) {
   const words = useWords();
   const info: PinInfo | undefined = view.pins[pin.name];
   const problem = side === "input" ? view.problems.find((one) => one.pin === pin.name || one.pin.startsWith(`${pin.name}[`)) : undefined;
@@ -206,7 +207,7 @@ function Pin({ block, pin, side, view, focusable }: PinProps) {
     <div className={`pin ${side} ${problem ? "wrong" : ""} ${marked}`} title={pin.doc}>
       <Handle
         type={side === "input" ? "target" : "source"}
-        position={side === "input" ? Position.Left : Position.Right}
+        position={(side === "input") === mirrored ? Position.Right : Position.Left}
         id={pin.name}
         className={`handle ${form} ${sources.length === 0 && side === "input" ? "open" : ""}`}
         role="button"

@@ -2,76 +2,135 @@
 /** The page as a drawing: blocks, wires, and everything that pointers do there. */
 
 import {
-  applyNodeChanges, Background, BackgroundVariant, MiniMap, ReactFlow, useNodesInitialized, useReactFlow, useStore,
+  applyNodeChanges, Background, BackgroundVariant, MiniMap, Position, ReactFlow, useNodesInitialized, useReactFlow, useStore,
   type Connection, type EdgeChange, type IsValidConnection, type NodeChange, type OnConnectEnd, type OnConnectStart, type ReactFlowInstance,
 } from "@xyflow/react";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { overlapping, placesFor } from "../core/arrange";
-import { insertIntoWire, moveBlocks, type Point } from "../core/commands";
+import { insertIntoWire, type Point } from "../core/commands";
 import { findBlock, inputPins, outputPins, wireId, wiresOf } from "../core/document";
+import { displayOf, placeDisplays, type Place } from "../core/displays";
+import { cornerOf, drawnWires, frameId, framedBlocks, groupId, hiddenIn, moveDrawn, pinsOfGroup } from "../core/groups";
 import type { Page, Wire } from "../core/model";
 import { compatiblePins, readingOrder, refusal, type PinPlace } from "../core/pins";
+import type { Ends } from "../core/router";
+import { facingLeft, gradientOrder } from "../core/scopes";
+import { spreadOut, useDrawnDisplays } from "../state/displays";
 import { addOp, connectPins, editPage, localAnalysis, select } from "../state/edits";
-import { boxes, guessHeight, keepByHand, settle } from "../state/layout";
+import { boxes, guessHeight, settle, unsettle } from "../state/layout";
 import { dropBlocks, dropsBlocks, openDropped } from "../state/pages";
 import { openBlock, openQuickAdd } from "../state/perform";
+import type { Group } from "../generated/page";
 import { activeTab, flow, shownPage, studio, update, updateTab, useStudio, type Tab } from "../state/store";
+import { glide, isGliding, whenReleased } from "../state/view";
 import { useWords, word } from "../state/words";
-import { BlockNode, gradientOrder, type BlockNodeType } from "./BlockNode";
+import { BlockNode, type BlockNodeType } from "./BlockNode";
+import { DisplayNode, displayNodes, type DisplayNodeType } from "./displays/DisplayNode";
+import { GroupNode, type GroupNodeType } from "./GroupNode";
 import { problemsOf } from "./useBlock";
-import { plansOf, type Ends, type Plan } from "./routes";
+import { plansOf, type Plan } from "./routes";
 import { tidy } from "./tidy";
-import { WireEdge, type WireEdgeType } from "./WireEdge";
+import { PIN, WireEdge, type WireEdgeType } from "./WireEdge";
 
-const NODE_TYPES = { block: BlockNode };
+const NODE_TYPES = { block: BlockNode, display: DisplayNode, grouping: GroupNode };
+type PageNode = BlockNodeType | DisplayNodeType;
+type AnyNode = PageNode | GroupNodeType;
 const EDGE_TYPES = { wire: WireEdge };
-const LOW_DETAIL = 0.36;
+/** Below each of these zooms a page is drawn with less detail. */
+const FAR = [0.4, 0.26, 0.17, 0.11];
 const SMALLEST_FIT = 0.25;
 const START_ZOOM = 0.6;
 /** From this many blocks on a page has a map. */
 const MAPPED = 12;
 
-function mapColour(node: BlockNodeType): string {
+function mapColour(node: AnyNode): string {
+  if (node.type === "display") return "var(--line)";
   const tab = activeTab();
   return problemsOf(tab, node.id).length > 0 ? "var(--bad)" : gradientOrder(node.id) > 0 ? "var(--shape)" : "var(--edge)";
 }
 
 /** Nodes for the blocks of a page; blocks that did not change keep their node, and with it their place in the drawing. */
-function nodesOf(page: Page, selection: ReadonlySet<string>, old: readonly BlockNodeType[]): BlockNodeType[] {
-  const known = new Map(old.map((node) => [node.id, node]));
+function nodesOf(page: Page, selection: ReadonlySet<string>, old: readonly PageNode[]): PageNode[] {
+  const known = new Map(old.flatMap((node) => (node.type === "block" ? [[node.id, node] as const] : [])));
   const places = placesFor(page, guessHeight);
-  return readingOrder(page).map((block) => {
+  const mirrored = facingLeft(page);
+  const hidden = hiddenIn(page);
+  const blocks = readingOrder(page).filter((block) => !hidden.has(block.name)).map((block): BlockNodeType => {
     const before = known.get(block.name);
     const [x, y] = block.position ?? places.get(block.name) ?? [0, 0];
     const selected = selection.has(block.name);
-    if (before?.data.block === block && before.position.x === x && before.position.y === y && before.selected === selected) return before;
-    return { ...before, id: block.name, type: "block", position: { x, y }, data: before?.data.block === block ? before.data : { block }, selected, ariaLabel: `${block.name}, ${block.op ?? block.page}` };
+    const same = before?.data.block === block && before.data.mirrored === mirrored.has(block.name);
+    if (before && same && before.position.x === x && before.position.y === y && before.selected === selected) return before;
+    return { ...before, id: block.name, type: "block", position: { x, y }, data: before && same ? before.data : { block, mirrored: mirrored.has(block.name) }, selected, ariaLabel: `${block.name}, ${block.op ?? block.page}` };
+  });
+  return [...blocks, ...displayNodes(page, selection, old)];
+}
+
+/** Nodes for collapsed groups, which stand among the blocks. */
+function foldedOf(page: Page, old: readonly AnyNode[]): GroupNodeType[] {
+  return (page.groups ?? []).filter((group) => group.collapsed).map((group) => {
+    const id = groupId(group.title);
+    const [x, y] = cornerOf(page, group);
+    const before = old.find((node) => node.id === id);
+    const measured = before?.measured === undefined ? {} : { measured: before.measured };
+    return { id, type: "grouping", position: { x, y }, data: { group, ...pinsOfGroup(page, group) }, selectable: false, ariaLabel: group.title, ...measured };
   });
 }
 
-const STRAIGHT: Plan = { lane: 0, via: "late" };
+const ROUND = 22;
+const HEAD = 44;
+
+/** Frames around the blocks of the other groups, from where these are drawn. */
+function framesOf(page: Page, nodes: readonly AnyNode[]): GroupNodeType[] {
+  const known = new Map(nodes.map((node) => [node.id, node]));
+  return (page.groups ?? []).filter((group) => !group.collapsed).flatMap((group): GroupNodeType[] => {
+    const inside = group.blocks.flatMap((name) => known.get(name) ?? []);
+    if (inside.length === 0) return [];
+    const x = Math.min(...inside.map((node) => node.position.x)) - ROUND;
+    const y = Math.min(...inside.map((node) => node.position.y)) - HEAD;
+    const width = Math.max(...inside.map((node) => node.position.x + (node.measured?.width ?? 300))) + ROUND - x;
+    const height = Math.max(...inside.map((node) => node.position.y + (node.measured?.height ?? 200))) + ROUND - y;
+    return [{ id: frameId(group.title), type: "grouping", position: { x, y }, width, height, measured: { width, height }, data: { group, inputs: [], outputs: [] }, selectable: false, zIndex: -1, dragHandle: ".block-title" }];
+  });
+}
 
 /** Edges for the wires of a page; those that did not change stay the same object and are not drawn again. */
 function edgesOf(page: Page, wires: ReadonlySet<string>, plans: ReadonlyMap<string, Plan>, old: readonly WireEdgeType[]): WireEdgeType[] {
   const known = new Map(old.map((edge) => [edge.id, edge]));
-  return wiresOf(page).map((wire) => {
-    const id = wireId(wire);
+  return drawnWires(page).map(({ id, wire, drawn }) => {
     const before = known.get(id);
-    const plan = plans.get(id) ?? STRAIGHT;
-    const planned = before?.data?.plan;
-    if (before && before.selected === wires.has(id) && planned?.lane === plan.lane && planned.via === plan.via) return before;
+    const plan = plans.get(id) ?? null;
+    if (before && before.selected === wires.has(id) && before.data?.plan === plan && before.source === drawn.from && before.target === drawn.to) return before;
     return {
       id,
       type: "wire",
-      source: wire.from,
-      sourceHandle: wire.output,
-      target: wire.to,
-      targetHandle: wire.pin,
+      source: drawn.from,
+      sourceHandle: drawn.output,
+      target: drawn.to,
+      targetHandle: drawn.pin,
       data: { wire, plan },
       selected: wires.has(id),
       focusable: true,
       ariaLabel: `${wire.from}.${wire.output} → ${wire.to}.${wire.pin}`,
     };
+  });
+}
+
+function allNodes(page: Page, selection: ReadonlySet<string>, old: readonly AnyNode[]): AnyNode[] {
+  return [...nodesOf(page, selection, old.filter((node) => node.type !== "grouping")), ...foldedOf(page, old)];
+}
+
+/** With the frame of a group its blocks move: what the frame was moved by, they are. */
+function withFrames(changes: readonly NodeChange<AnyNode>[], nodes: readonly AnyNode[]): NodeChange<AnyNode>[] {
+  return changes.flatMap((change): NodeChange<AnyNode>[] => {
+    if (!("id" in change) || nodes.some((node) => node.id === change.id)) return [change];
+    const frame = flow.current?.getNode(change.id);
+    if (change.type !== "position" || !frame) return [];
+    const inside = new Set((frame.data["group"] as Group).blocks);
+    const [dx, dy] = [(change.position?.x ?? frame.position.x) - frame.position.x, (change.position?.y ?? frame.position.y) - frame.position.y];
+    return nodes.filter((node) => inside.has(node.id)).map((node) => ({
+      id: node.id, type: "position", dragging: change.dragging ?? false, position: { x: node.position.x + dx, y: node.position.y + dy },
+    }));
   });
 }
 
@@ -82,33 +141,48 @@ function endsOf(wire: Wire): Ends | null {
     const handle = node?.internals.handleBounds?.[side]?.find((one) => one.id === pin);
     if (!node || !handle) return null;
     const { x, y } = node.internals.positionAbsolute;
-    return [x + handle.x + (side === "source" ? handle.width : 0), y + handle.y + handle.height / 2] as const;
+    const toRight = handle.position === Position.Right;
+    return { x: x + handle.x + (toRight ? handle.width - PIN : PIN), y: y + handle.y + handle.height / 2, toRight };
   };
   const from = at(wire.from, "source", wire.output);
   const to = at(wire.to, "target", wire.pin);
-  return from && to && { x0: from[0], y0: from[1], x1: to[0], y1: to[1] };
+  return from && to && { x0: from.x, y0: from.y, x1: to.x, y1: to.y, out: from.toRight ? 1 : -1, into: to.toRight ? -1 : 1 };
+}
+
+/** How the wires go, once what is drawn is measured; while a block is moved they stay as they are. */
+function usePlans(page: Page, drawing: string, wiring: string, dragging: boolean): ReadonlyMap<string, Plan> {
+  const catalogue = useStudio((state) => state.catalogue);
+  const [plans, setPlans] = useState<ReadonlyMap<string, Plan>>(new Map());
+  useEffect(() => {
+    if (dragging) return undefined;
+    const plan = () => setPlans((old) => plansOf(page, catalogue, boxes(), endsOf, old));
+    // Pins that change sides are measured in the frame after the next.
+    let frame = requestAnimationFrame(() => (frame = requestAnimationFrame(() => (frame = requestAnimationFrame(plan)))));
+    return () => cancelAnimationFrame(frame);
+  }, [drawing, wiring, catalogue, dragging]);
+  return plans;
 }
 
 export function Canvas({ tab }: { tab: Tab }) {
   const page = shownPage(tab);
   const theme = useStudio((state) => state.settings.theme);
-  const catalogue = useStudio((state) => state.catalogue);
   const words = useWords();
-  const [nodes, setNodes] = useState<BlockNodeType[]>(() => nodesOf(page, tab.selection, []));
-  useEffect(() => setNodes((old) => nodesOf(page, tab.selection, old)), [page, tab.selection]);
-  const sizes = nodes.map((node) => `${node.measured?.width ?? 0}x${node.measured?.height ?? 0}`).join();
-  const places = page.blocks.map((block) => `${block.name}@${block.position?.join()}`).join();
-  const wiring = wiresOf(page).map(wireId).join();
-  const plans = useMemo(() => plansOf(page, catalogue, boxes(), endsOf), [places, wiring, catalogue, sizes]);
+  useDrawnDisplays(tab);
+  const [nodes, setNodes] = useState<AnyNode[]>(() => allNodes(page, tab.selection, []));
+  useEffect(() => setNodes((old) => allNodes(page, tab.selection, old)), [page, tab.selection]);
+  const frames = useMemo(() => framesOf(page, nodes), [page.groups, nodes]);
+  const wiring = drawnWires(page).map(({ id, drawn }) => `${id} ${drawn.from} ${drawn.to}`).join();
+  const drawing = nodes.map((node) => `${node.id}@${node.position.x},${node.position.y} ${node.measured?.width ?? 0}x${node.measured?.height ?? 0}${"mirrored" in node.data && node.data.mirrored ? "<" : ">"}`).join();
+  const plans = usePlans(page, drawing, wiring, nodes.some((node) => node.dragging));
   const drawn = useRef<WireEdgeType[]>([]);
   const edges = useMemo(() => (drawn.current = edgesOf(page, tab.wires, plans, drawn.current)), [wiring, tab.wires, plans]);
   const place = `${tab.id}/${tab.trail.map((step) => step.block).join("/")}`;
 
-  const onNodesChange = useCallback((changes: NodeChange<BlockNodeType>[]) => {
+  const onNodesChange = useCallback((changes: NodeChange<AnyNode>[]) => {
     const chosen = changes.filter((change) => change.type === "select");
     if (chosen.length > 0) changeSelection("selection", chosen);
     // The document takes part when the drag ends; until then only the drawing moves.
-    setNodes((old) => applyNodeChanges(changes.filter((change) => change.type !== "select" && change.type !== "remove"), old));
+    setNodes((old) => applyNodeChanges(withFrames(changes, old).filter((change) => change.type !== "select" && change.type !== "remove"), old));
   }, []);
   const onEdgesChange = useCallback((changes: EdgeChange<WireEdgeType>[]) => {
     const chosen = changes.filter((change) => change.type === "select");
@@ -118,15 +192,17 @@ export function Canvas({ tab }: { tab: Tab }) {
   return (
     <div
       className="canvas"
+      tabIndex={-1}
       role="region"
       aria-label={words("canvas.label")}
       onDoubleClick={onDoubleClick}
       onContextMenu={onContextMenu}
       onDragOver={(event) => event.preventDefault()}
       onDrop={onDrop}
+      onFocus={followFocus}
     >
-      <ReactFlow<BlockNodeType, WireEdgeType>
-        nodes={nodes}
+      <ReactFlow<AnyNode, WireEdgeType>
+        nodes={frames.length > 0 ? [...frames, ...nodes] : nodes}
         edges={edges}
         nodeTypes={NODE_TYPES}
         edgeTypes={EDGE_TYPES}
@@ -135,7 +211,7 @@ export function Canvas({ tab }: { tab: Tab }) {
         onNodeDragStop={(_event, _node, moved) => finishDrag(moved)}
         onSelectionDragStop={(_event, moved) => finishDrag(moved)}
         onNodeDoubleClick={(event, node) => {
-          if (!(event.target instanceof Element && event.target.closest(".nodrag"))) openBlock(node.id);
+          if (node.type === "block" && !(event.target instanceof Element && event.target.closest(".nodrag"))) openBlock(node.id);
         }}
         onConnect={onConnect}
         onConnectStart={onConnectStart}
@@ -157,9 +233,9 @@ export function Canvas({ tab }: { tab: Tab }) {
         <Background variant={BackgroundVariant.Dots} gap={22} size={1.4} />
         <DetailLevel />
         {page.blocks.length >= MAPPED && <MiniMap pannable zoomable ariaLabel={words("canvas.map")} nodeColor={mapColour} style={{ width: 160, height: 110 }} />}
-        <FirstLook place={place} drawing={`${sizes}|${places}`} />
+        <FirstLook place={place} drawing={drawing} />
       </ReactFlow>
-      {page.blocks.length === 0 && (
+      {page.blocks.length === 0 && !page.displays?.length && (
         <div className="empty">
           <h2>{words("canvas.empty")}</h2>
           <p>{words("canvas.emptyHint")}</p>
@@ -169,12 +245,13 @@ export function Canvas({ tab }: { tab: Tab }) {
   );
 }
 
-/** Below this zoom a block is its title and its badge; the class on the canvas hides the rest. */
+/** How far away the page is: the further, the larger the titles, and the less else there is. */
 function DetailLevel() {
-  const low = useStore((state) => state.transform[2] < LOW_DETAIL);
+  const level = useStore((state) => FAR.filter((zoom) => state.transform[2] < zoom).length);
   useEffect(() => {
-    document.querySelector(".canvas")?.classList.toggle("low-detail", low);
-  }, [low]);
+    const canvas = document.querySelector<HTMLElement>(".canvas");
+    if (canvas) canvas.dataset["far"] = String(level);
+  }, [level]);
   return null;
 }
 
@@ -198,15 +275,18 @@ function FirstLook({ place, drawing }: { place: string; drawing: string }) {
   }, [instance]);
   useEffect(() => {
     if (!measured || looked.current === place) return undefined;
-    const fit = () => void instance.fitView({ padding: 0.08, maxZoom: 1 }).then(() => startAtLeft(instance));
-    fit();
+    const look = () => {
+      const tab = activeTab();
+      // Displays stand among blocks: what has them is spread, and keeps its order.
+      if (tab && tab.history.past.length === 0 && overlapping(boxes()) && !spreadOut(tab)) tidy({ quietly: true });
+      window.setTimeout(() => void instance.fitView({ padding: 0.08, maxZoom: 1 }).then(() => startAtLeft(instance)), 60);
+    };
+    look();
     if (!analysed) return undefined;
     // What the analysis tells changes the size of blocks; they are measured in the next frames.
     const timer = window.setTimeout(() => {
       looked.current = place;
-      const tab = activeTab();
-      if (tab && tab.history.past.length === 0 && overlapping(boxes())) void tidy({ quietly: true }).then(() => window.setTimeout(fit, 60));
-      else fit();
+      look();
     }, 120);
     return () => window.clearTimeout(timer);
   }, [measured, analysed, place, instance]);
@@ -214,7 +294,7 @@ function FirstLook({ place, drawing }: { place: string; drawing: string }) {
   useEffect(() => {
     // Before the first look tidy may still part everything; during a drag a person does.
     if (!measured || dragging || looked.current !== place) return undefined;
-    const timer = window.setTimeout(settle, 40);
+    const timer = window.setTimeout(() => whenReleased(settle), 40);
     return () => window.clearTimeout(timer);
   }, [measured, dragging, place, drawing]);
   return null;
@@ -234,9 +314,19 @@ function changeSelection(kind: "selection" | "wires", changes: readonly { id: st
 }
 
 function finishDrag(moved: readonly { id: string; position: { x: number; y: number } }[]): void {
-  const places = new Map<string, Point>(moved.map((node) => [node.id, [node.position.x, node.position.y]]));
-  editPage("move", (page) => moveBlocks(page, places));
-  keepByHand();
+  const tab = activeTab();
+  if (!tab) return;
+  const names = moved.flatMap(({ id }) => framedBlocks(shownPage(tab), id) ?? [id]);
+  const places = new Map(names.flatMap((name): [string, Point][] => {
+    const node = flow.current?.getNode(name);
+    return node ? [[name, [node.position.x, node.position.y]]] : [];
+  }));
+  const displays = moved.flatMap((node): [string, Place][] => {
+    const name = displayOf(node.id);
+    return name === null ? [] : [[name, { position: [node.position.x, node.position.y] }]];
+  });
+  unsettle(places.keys());
+  editPage("move", (page) => placeDisplays(moveDrawn(page, places), new Map(displays)));
   const [only] = moved;
   if (moved.length === 1 && only) dropOntoWire(only.id);
 }
@@ -322,6 +412,16 @@ function onContextMenu(event: React.MouseEvent): void {
   const tab = activeTab();
   if (name !== undefined && tab && !tab.selection.has(name)) select([name]);
   update({ menu: { at: [event.clientX, event.clientY], on: name === undefined ? "page" : "block" } });
+}
+
+/** What the keyboard comes to is brought into sight. */
+function followFocus({ target, currentTarget }: React.FocusEvent): void {
+  const node = target.closest(".react-flow__node");
+  if (!node || isGliding() || !target.matches(":focus-visible")) return;
+  const [box, canvas] = [target.getBoundingClientRect(), currentTarget.getBoundingClientRect()];
+  if (box.left >= canvas.left && box.right <= canvas.right && box.top >= canvas.top && box.bottom <= canvas.bottom) return;
+  const at = flow.current?.screenToFlowPosition({ x: box.x + box.width / 2, y: box.y + box.height / 2 });
+  if (at) glide((view, duration) => view.setCenter(at.x, at.y, { zoom: view.getZoom(), duration }));
 }
 
 function onDoubleClick(event: React.MouseEvent): void {

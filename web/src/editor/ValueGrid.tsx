@@ -7,8 +7,9 @@ import { colourOf, css, inkOn, paint, type Scale } from "../core/colour";
 import * as format from "../core/format";
 import { gridsOf, layoutOf, type Grid, type Layout } from "../core/slices";
 import { flatIndex, planeOf, rangeOf, type Plane, type Range } from "../core/tensor";
-import { endTrace, traceAt } from "../state/runs";
+import { endTrace, pinTrace, traceAt, withVoxel, type Voxel } from "../state/runs";
 import { useStudio } from "../state/store";
+import { indexUnder, TraceMarks } from "./TraceMarks";
 
 export interface Values {
   readonly shape: readonly number[];
@@ -35,7 +36,7 @@ export function ValueGrid({ block, output, layout: letters, scale, data }: Props
   const ghost = data.values === null && data.brief === null && data.hash === null;
   if (data.shape.includes(0)) return <p className="values-note">{format.brackets(data.shape)}</p>;
   if (!grids || (!data.values && !ghost)) {
-    return <HeatMap data={data} layout={layout} scale={scale} />;
+    return <HeatMap block={block} output={output} data={data} layout={layout} scale={scale} />;
   }
   const range = rangeOf(data.values ?? []);
   return (
@@ -114,8 +115,9 @@ function NumberGrid({ grid, layout, range, scale, block, output, shape, values }
         className={`cell ${marks.filter(Boolean).join(" ")}`}
         style={{ background: css(colour), color: inkOn(colour) }}
         title={`[${index.join("][")}] = ${value}`}
-        onMouseEnter={() => traceAt(block, output, index, value)}
+        onMouseEnter={() => traceAt({ block, output, index, value })}
         onMouseLeave={endTrace}
+        onClick={() => pinTrace({ block, output, index, value })}
       >
         {format.short(value)}
       </span>
@@ -166,12 +168,15 @@ export function useSummary(hash: string | null): Summary | null {
   return summary;
 }
 
+function middleOf(shape: readonly number[], layout: Layout): number[] {
+  return shape.map((size, axis) => (layout.names[axis] === "D" ? Math.floor(size / 2) : 0));
+}
+
 /** The plane through the middle of values that are all here: of a constant that is too large for numbers. */
 function middlePlane(data: Values, layout: Layout): Plane | null {
   if (!data.values || data.shape.length < 2) return null;
-  const place = data.shape.map((size, axis) => (layout.names[axis] === "D" ? Math.floor(size / 2) : 0));
   const tensor = { dtype: "float64", shape: data.shape, data: Float64Array.from(data.values) };
-  return planeOf(tensor, layout.rowAxis, layout.columnAxis, place);
+  return planeOf(tensor, layout.rowAxis, layout.columnAxis, middleOf(data.shape, layout));
 }
 
 function statisticsOf(values: readonly number[]): Pick<Brief, "min" | "max" | "mean" | "nan"> {
@@ -181,11 +186,26 @@ function statisticsOf(values: readonly number[]): Pick<Brief, "min" | "max" | "m
   return { min, max, mean, nan: values.filter(Number.isNaN).length };
 }
 
-function HeatMap({ data, layout, scale }: { data: Values; layout: Layout; scale: Scale }) {
+interface HeatProps {
+  readonly block: string;
+  readonly output: string;
+  readonly data: Values;
+  readonly layout: Layout;
+  readonly scale: Scale;
+}
+
+function HeatMap({ block, output, data, layout, scale }: HeatProps) {
   const summary = useSummary(data.hash);
   const canvas = useRef<HTMLCanvasElement>(null);
   const thumbnail = summary?.thumbnail;
   const plane = useMemo(() => middlePlane(data, layout), [data, layout]);
+  const axes: readonly [number, number] = thumbnail && !plane ? [thumbnail.axes[0]!, thumbnail.axes[1]!] : [layout.rowAxis, layout.columnAxis];
+  const place = thumbnail && !plane ? thumbnail.at : middleOf(data.shape, layout);
+  const under = (event: React.MouseEvent): Voxel | null => {
+    const index = indexUnder(event, data.shape, axes, place);
+    const value = index && data.values ? data.values[flatIndex(data.shape, index)]! : data.hash === null ? null : { hash: data.hash };
+    return index && value !== null ? { block, output, index, value } : null;
+  };
   useEffect(() => {
     const context = canvas.current?.getContext("2d");
     if (context && plane && plane.rows * plane.columns > 0) {
@@ -212,7 +232,23 @@ function HeatMap({ data, layout, scale }: { data: Values; layout: Layout; scale:
   const text = (value: number | null | undefined) => (value === null || value === undefined ? "—" : format.number(value, 4));
   return (
     <div className="values">
-      {!flat && <canvas ref={canvas} className={`heat ${thumbnail || plane ? "" : "ghost"}`} width={columns} height={rows} style={{ aspectRatio: `${columns} / ${rows}` }} role="img" aria-label={format.brackets(data.shape)} />}
+      {!flat && (
+        <div className="heat-frame">
+          <canvas
+            ref={canvas}
+            className={`heat ${thumbnail || plane ? "" : "ghost"}`}
+            width={columns}
+            height={rows}
+            style={{ aspectRatio: `${columns} / ${rows}` }}
+            role="img"
+            aria-label={format.brackets(data.shape)}
+            onMouseMove={(event) => withVoxel(under(event), traceAt)}
+            onMouseLeave={endTrace}
+            onClick={(event) => withVoxel(under(event), pinTrace)}
+          />
+          <TraceMarks block={block} output={output} shape={data.shape} axes={axes} place={place} />
+        </div>
+      )}
       <p className="values-note">
         <span>min {text(stats?.min)}</span> <span>mean {text(stats?.mean)}</span> <span>max {text(stats?.max)}</span>
         {stats && stats.nan > 0 && <span className="bad">NaN {stats.nan}</span>}

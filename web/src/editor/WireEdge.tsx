@@ -1,28 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A wire: its lane between the blocks, its colour by element type, its shape on a chip. */
 
-import { BaseEdge, EdgeLabelRenderer, getSmoothStepPath, Position, type Edge, type EdgeProps } from "@xyflow/react";
+import { BaseEdge, EdgeLabelRenderer, getSmoothStepPath, type Edge, type EdgeProps } from "@xyflow/react";
 import { memo } from "react";
 import { useShallow } from "zustand/react/shallow";
 import * as format from "../core/format";
 import type { Wire } from "../core/model";
 import { formOf } from "../core/pins";
+import { gradientOrder } from "../core/scopes";
 import { activeTab, prefixOf, useStudio } from "../state/store";
-import { gradientOrder } from "./BlockNode";
-import { earlyTurn, lateTurn, type Ends, type Plan } from "./routes";
+import type { Plan } from "./routes";
 import { problemsOf } from "./useBlock";
 
-export type WireEdgeType = Edge<{ wire: Wire; plan: Plan }, "wire">;
+export type WireEdgeType = Edge<{ wire: Wire; plan: Plan | null }, "wire">;
 
 const CORNER = 8;
 /** Handles are wider than the pins inside of them; wires end at the pin. */
-const PIN = 9;
-
-interface Route {
-  readonly path: string;
-  readonly x: number;
-  readonly y: number;
-}
+export const PIN = 9;
 
 /** Level and upright lines through these points, with round corners. */
 function bent(points: readonly (readonly [number, number])[]): string {
@@ -47,30 +41,19 @@ function bent(points: readonly (readonly [number, number])[]): string {
   return path;
 }
 
-/** The way of a wire and the place of its chip: on the longest level part, else on the upright one. */
-function route(ends: Ends, plan: Plan, chip: number): Route {
-  const { x0, y0, x1, y1 } = ends;
-  if (x1 < x0 + 30) {
-    const [path, x, y] = getSmoothStepPath({
-      sourceX: x0, sourceY: y0, targetX: x1, targetY: y1,
-      sourcePosition: Position.Right, targetPosition: Position.Left, borderRadius: CORNER, offset: 24 + plan.lane * 8,
-    });
-    return { path, x, y };
-  }
-  if (Math.abs(y1 - y0) < 1 && typeof plan.via !== "number") return { path: `M${x0},${y0}L${x1},${y1}`, x: (x0 + x1) / 2, y: y0 };
-  const late = lateTurn(ends, plan.lane);
-  const early = earlyTurn(ends, plan.lane);
-  if (typeof plan.via === "number") {
-    const path = bent([[x0, y0], [early, y0], [early, plan.via], [late, plan.via], [late, y1], [x1, y1]]);
-    return { path, x: (early + late) / 2, y: plan.via };
-  }
-  const turn = plan.via === "early" ? early : late;
-  const path = bent([[x0, y0], [turn, y0], [turn, y1], [x1, y1]]);
-  if (turn - x0 > chip + 24) return { path, x: x0 + 12 + chip / 2, y: y0 };
-  return x1 - turn > chip + 24 ? { path, x: x1 - 14 - chip / 2, y: y1 } : { path, x: turn, y: (y0 + y1) / 2 };
+/** The way while a block is being moved: turns half-way, and looks at no block. */
+function hastyPath({ sourceX, sourceY, targetX, targetY, sourcePosition, targetPosition }: EdgeProps<WireEdgeType>): string {
+  return getSmoothStepPath({ sourceX, sourceY, targetX, targetY, sourcePosition, targetPosition, borderRadius: CORNER, offset: 24 })[0];
 }
 
-export const WireEdge = memo(function WireEdge({ sourceX, sourceY, targetX, targetY, data, selected }: EdgeProps<WireEdgeType>) {
+/** True where both ends are where the plan was made for. */
+function isPlanned({ sourceX, sourceY, targetX, targetY }: EdgeProps<WireEdgeType>, { ends }: Plan): boolean {
+  const off = [sourceX - ends.out * PIN - ends.x0, sourceY - ends.y0, targetX + ends.into * PIN - ends.x1, targetY - ends.y1];
+  return off.every((one) => Math.abs(one) < 1);
+}
+
+export const WireEdge = memo(function WireEdge(props: EdgeProps<WireEdgeType>) {
+  const { targetX, targetY, data, selected } = props;
   const wire = data!.wire;
   const { form, text, wrong } = useStudio(
     useShallow((state) => {
@@ -85,18 +68,21 @@ export const WireEdge = memo(function WireEdge({ sourceX, sourceY, targetX, targ
     }),
   );
   const chip = text.length * 6.3 + 14;
-  const { path, x, y } = route({ x0: sourceX - PIN, y0: sourceY, x1: targetX + PIN, y1: targetY }, data!.plan, chip);
+  const plan = data!.plan && isPlanned(props, data!.plan) ? data!.plan : null;
+  const path = plan ? bent(plan.points) : hastyPath(props);
+  const spot = plan?.spots.find((one) => one.width >= chip);
+  const cross = targetX - (data!.plan?.ends.into ?? 1) * 16;
   const gradient = gradientOrder(wire.to) > 0 && gradientOrder(wire.from) > 0;
   const classes = ["wire", form, wrong ? "wrong" : "", selected ? "selected" : "", gradient ? "gradient" : ""].filter(Boolean).join(" ");
   return (
     <>
       <g className={classes}>
         <BaseEdge path={path} interactionWidth={18} />
-        {wrong && <path className="break" d={`M${targetX - 20},${targetY - 6}l8,12M${targetX - 12},${targetY - 6}l-8,12`} />}
+        {wrong && <path className="break" d={`M${cross - 4},${targetY - 6}l8,12m0,-12l-8,12`} />}
       </g>
-      {text && (
+      {text && spot && (
         <EdgeLabelRenderer>
-          <span className={`chip tint-${tintOf(text)} ${wrong ? "wrong" : ""}`} style={{ transform: `translate(-50%, -50%) translate(${x}px, ${y}px)` }}>
+          <span className={`chip tint-${tintOf(text)} ${wrong ? "wrong" : ""}`} style={{ transform: `translate(-50%, -50%) translate(${spot.x}px, ${spot.y}px)` }}>
             {text}
           </span>
         </EdgeLabelRenderer>

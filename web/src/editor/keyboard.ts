@@ -5,9 +5,11 @@ import { useEffect } from "react";
 import { actionFor, isSingle, pressed } from "../core/actions";
 import { nearest, type Direction } from "../core/arrange";
 import { moveBlocks, type Point } from "../core/commands";
+import { nudged } from "../state/displays";
 import { editPage, select } from "../state/edits";
-import { boxes, keepByHand } from "../state/layout";
+import { boxes, stepped } from "../state/layout";
 import { firstSelected, goToBlock, openViewer, perform } from "../state/perform";
+import { letTraceGo } from "../state/runs";
 import { activeTab, say, studio, update } from "../state/store";
 import { wiringKey } from "../state/wiring";
 import { word } from "../state/words";
@@ -30,19 +32,19 @@ function canvasKey(event: KeyboardEvent): boolean {
   if (!tab) return false;
   const direction = ARROWS[event.key];
   if (direction && event.altKey && tab.selection.size > 0) {
-    const [dx, dy] = STEPS[direction];
-    const places = new Map<string, Point>(boxes(tab.selection).map((box) => [box.name, [box.x + dx, box.y + dy]]));
-    editPage("move", (page) => moveBlocks(page, places), "arrows");
-    keepByHand();
+    const places = stepped(tab.selection, STEPS[direction]);
+    editPage("move", (page) => nudged(moveBlocks(page, places), tab.selection, STEPS[direction]), "arrows");
     return true;
   }
   if (direction && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
-    const next = nearest(boxes(), firstSelected() ?? "", direction);
+    const [first = ""] = tab.selection;
+    const next = nearest(boxes(undefined, true), first, direction);
     if (next !== null) goToBlock(next);
     return true;
   }
   if (event.key === "Escape") {
-    if (studio().viewer) update({ viewer: null });
+    if (studio().trace?.pinned) letTraceGo();
+    else if (studio().viewer) update({ viewer: null });
     else select([]);
     return true;
   }

@@ -15,8 +15,7 @@ interface Bundle {
 }
 
 /** The wires into one block in the order of their lanes, with the heights between which they turn. */
-function bundle(page: Page, target: Block, wires: readonly Wire[], catalogue: Catalogue): Bundle {
-  const height = new Map(page.blocks.map((block) => [block.name, block.position?.[1] ?? 0]));
+function bundle(page: Page, target: Block, wires: readonly Wire[], catalogue: Catalogue, height: ReadonlyMap<string, number>): Bundle {
   const pins = inputPins(page, target, catalogue).map((pin) => pin.name);
   const sorted = wires.toSorted((a, b) => pins.indexOf(a.pin) - pins.indexOf(b.pin) || a.at - b.at);
   const here = height.get(target.name) ?? 0;
@@ -31,6 +30,7 @@ function bundle(page: Page, target: Block, wires: readonly Wire[], catalogue: Ca
 export function lanesOf(page: Page, catalogue: Catalogue): Map<string, number> {
   const lanes = new Map<string, number>();
   const wires = groupBy(wiresOf(page), (wire) => wire.to);
+  const height = new Map(page.blocks.map((block) => [block.name, block.position?.[1] ?? 0]));
   const columns = groupBy(
     page.blocks.filter((block) => wires.has(block.name)),
     (block) => Math.round((block.position?.[0] ?? 0) / COLUMN),
@@ -38,7 +38,7 @@ export function lanesOf(page: Page, catalogue: Catalogue): Map<string, number> {
   for (const column of columns.values()) {
     const placed: (Bundle & { first: number })[] = [];
     for (const block of column.toSorted((a, b) => (a.position?.[1] ?? 0) - (b.position?.[1] ?? 0))) {
-      const mine = bundle(page, block, wires.get(block.name)!, catalogue);
+      const mine = bundle(page, block, wires.get(block.name)!, catalogue, height);
       const meeting = placed.filter((other) => other.top < mine.bottom && mine.top < other.bottom);
       const first = Math.max(0, ...meeting.map((other) => other.first + other.wires.length));
       placed.push({ ...mine, first });

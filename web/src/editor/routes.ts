@@ -1,66 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
-/** How each wire goes: in which lane it turns, and whether early or late, so that it does not run under blocks. */
+/** How each wire of a page goes, and where on it there is room for its chip. */
 
 import type { Box } from "../core/arrange";
-import { wireId, wiresOf, type Catalogue } from "../core/document";
+import type { Point } from "../core/commands";
+import type { Catalogue } from "../core/document";
+import { drawnWires } from "../core/groups";
 import type { Page, Wire } from "../core/model";
+import { Plane, routeOf, type Ends, type Route } from "../core/router";
 import { lanesOf } from "./lanes";
 
-export interface Plan {
-  readonly lane: number;
-  /** Turn just before the target, just behind the source, or cross in a channel at this height. */
-  readonly via: "late" | "early" | number;
+export interface Spot {
+  readonly x: number;
+  readonly y: number;
+  readonly width: number;
 }
 
-export interface Ends {
-  readonly x0: number;
-  readonly y0: number;
-  readonly x1: number;
-  readonly y1: number;
+export interface Plan extends Route {
+  readonly ends: Ends;
+  /** Places for a chip, the best first. */
+  readonly spots: readonly Spot[];
 }
 
-export const LANE = 13;
-const CLEAR = 8;
+const CHIP = 9;
 
-export function lateTurn(ends: Ends, lane: number): number {
-  return Math.max(ends.x0 + 14, Math.min(ends.x1 - 22 - lane * LANE, ends.x1 - 14));
+/** Room for a chip beside the source, on another level line, or across an upright one. */
+function spotsOn(way: readonly Point[], plane: Plane): Spot[] {
+  const lines = way.slice(1).map((to, index) => [way[index]!, to] as const);
+  const level = lines.filter(([a, b]) => a[1] === b[1]).map(([a, b]): Spot => ({ x: (a[0] + b[0]) / 2, y: a[1], width: Math.abs(a[0] - b[0]) - 4 }));
+  const upright = lines.filter(([a, b]) => a[0] === b[0] && Math.abs(a[1] - b[1]) > 4 * CHIP).flatMap(([a, b]) => {
+    const y = (a[1] + b[1]) / 2;
+    return [140, 110, 80, 50].map((width): Spot => ({ x: a[0], y, width }));
+  });
+  const isFree = ({ x, y, width }: Spot) => plane.hits([x - width / 2, y - CHIP], [x + width / 2, y + CHIP]).length === 0;
+  return [...level.toSorted((a, b) => b.width - a.width), ...upright].filter((spot) => spot.width > 30 && isFree(spot));
 }
 
-export function earlyTurn(ends: Ends, lane: number): number {
-  return Math.min(ends.x1 - 14, ends.x0 + 18 + lane * LANE);
+function sameEnds(a: Ends, b: Ends): boolean {
+  return a.x0 === b.x0 && a.y0 === b.y0 && a.x1 === b.x1 && a.y1 === b.y1 && a.out === b.out && a.into === b.into;
 }
 
-/** Does a level or upright line meet a block? */
-function meets(boxes: readonly Box[], xa: number, ya: number, xb: number, yb: number): boolean {
-  const [left, right] = [Math.min(xa, xb), Math.max(xa, xb)];
-  const [top, bottom] = [Math.min(ya, yb), Math.max(ya, yb)];
-  return boxes.some((box) => left < box.x + box.width + CLEAR && right > box.x - CLEAR && top < box.y + box.height + CLEAR && bottom > box.y - CLEAR);
-}
-
-function planOf(ends: Ends, lane: number, others: readonly Box[]): Plan["via"] {
-  const { x0, y0, x1, y1 } = ends;
-  if (x1 < x0 + 30) return "late";
-  const late = lateTurn(ends, lane);
-  if (!meets(others, x0, y0, late, y0) && !meets(others, late, y0, late, y1)) return "late";
-  const early = earlyTurn(ends, lane);
-  if (!meets(others, early, y0, early, y1) && !meets(others, early, y1, x1 - CLEAR, y1)) return "early";
-  const inWay = others.filter((box) => box.x < x1 && box.x + box.width > x0);
-  const levels = inWay.flatMap((box) => [box.y - 18 - lane * 6, box.y + box.height + 18 + lane * 6]);
-  const free = levels.filter((y) => !meets(others, early, y, late, y) && !meets(others, early, y0, early, y) && !meets(others, late, y, late, y1));
-  const cost = (y: number) => Math.abs(y - y0) + Math.abs(y - y1);
-  return free.sort((a, b) => cost(a) - cost(b))[0] ?? "late";
-}
-
-/** A plan for every wire of a page, from where its blocks and pins are drawn. */
-export function plansOf(page: Page, catalogue: Catalogue, boxes: readonly Box[], endsOf: (wire: Wire) => Ends | null): Map<string, Plan> {
+/** A plan for every wire of a page, from where its blocks and pins are drawn. A plan that still holds stays the same object. */
+export function plansOf(
+  page: Page,
+  catalogue: Catalogue,
+  boxes: readonly Box[],
+  endsOf: (wire: Wire) => Ends | null,
+  old: ReadonlyMap<string, Plan>,
+): Map<string, Plan> {
+  const plane = new Plane(boxes);
+  const plans = new Map<string, Plan>();
+  const lost: (readonly [string, Wire, Ends])[] = [];
+  for (const { id, drawn } of drawnWires(page)) {
+    const ends = endsOf(drawn);
+    const known = old.get(id);
+    if (ends && known && sameEnds(known.ends, ends) && plane.keeps(known)) {
+      plans.set(id, known);
+      plane.take(known.way, `${drawn.from}.${drawn.output}`);
+    } else if (ends) lost.push([id, drawn, ends]);
+  }
+  if (lost.length === 0) return plans;
   const lanes = lanesOf(page, catalogue);
-  return new Map(
-    wiresOf(page).map((wire) => {
-      const id = wireId(wire);
-      const lane = lanes.get(id) ?? 0;
-      const ends = endsOf(wire);
-      const others = boxes.filter((box) => box.name !== wire.from && box.name !== wire.to);
-      return [id, { lane, via: ends ? planOf(ends, lane, others) : "late" }];
-    }),
-  );
+  const length = ([, , ends]: readonly [string, Wire, Ends]) => Math.abs(ends.x1 - ends.x0) + Math.abs(ends.y1 - ends.y0);
+  for (const [id, wire, ends] of lost.toSorted((a, b) => length(a) - length(b))) {
+    const source = `${wire.from}.${wire.output}`;
+    const route = routeOf(ends, plane, { from: wire.from, to: wire.to, source }, lanes.get(id) ?? 0);
+    plane.take(route.way, source);
+    plans.set(id, { ...route, ends, spots: spotsOn(route.way, plane) });
+  }
+  return plans;
 }

@@ -55,6 +55,16 @@ export interface AskCompareRuns {
   right: string;
 }
 
+/** Draw the displays of a document, or of the page at a path in it, with the results of a run.
+
+`before` stands before the names of the page's blocks in the run: those of the blocks that stand for it. */
+export interface AskDisplays {
+  document: Record<string, unknown>;
+  path?: string[];
+  before?: string;
+  run?: string | null;
+}
+
 /** Change a document, by edits as `voxgrad.graph.edits` describes them, all or none.
 
 `path` are the names of the pages from the outermost inwards, where the edits are those of an inner page. */
@@ -64,11 +74,12 @@ export interface AskEdit {
   edits: Record<string, unknown>[];
 }
 
-/** A document as a file of another kind. */
+/** A document as a file of another kind. A picture that the browser has drawn, in base64, gets the page inside. */
 export interface AskExport {
   document: Record<string, unknown>;
   format: "python" | "tensorflow" | "svg" | "png" | "json" | "npz";
   run?: string | null;
+  picture?: string | null;
 }
 
 /** Which files a page wants to touch outside of its folder. */
@@ -271,6 +282,18 @@ export interface DraftSaved {
   saved_at: number;
 }
 
+/** A display as marks, from its upper left corner, and what it shows in words. */
+export interface DrawnDisplay {
+  name: string;
+  marks: MarkData[];
+  says: string;
+}
+
+/** The displays of a page. */
+export interface DrawnDisplays {
+  displays: DrawnDisplay[];
+}
+
 /** The changed document, and the names of the blocks that are new on the page that was edited. */
 export interface Edited {
   document: Record<string, unknown>;
@@ -359,9 +382,10 @@ export interface Histogram {
   counts: number[];
 }
 
-/** The page that was made, and what was changed or could not be kept. */
+/** The page that was made, the others of a project, and what was changed or could not be kept. */
 export interface Imported {
   page: PageData;
+  others: PageData[];
   report: string[];
 }
 
@@ -393,6 +417,17 @@ export interface LogEvent {
   type: "log";
   run: string;
   text: string;
+}
+
+/** A part of a display: rect, line, area, circle, ring, text or image, as `voxgrad.formats.picture.marks` says. */
+export interface MarkData {
+  form: string;
+  points: number[];
+  style: string;
+  size: number;
+  text: string;
+  anchor: string;
+  image: string;
 }
 
 /** Make a page. */
@@ -437,6 +472,20 @@ export interface OpData {
   stateful: boolean;
 }
 
+/** The page of an op: what the reference has of it. */
+export interface OpHelp {
+  formula: string;
+  block_svg: string;
+  code: string;
+  results: OpResult[];
+  example_svg: string;
+  slopes: string[];
+  gradient_svg: string;
+  forms: Record<string, string[]>;
+  differences: string[];
+  deprecated: string;
+}
+
 /** An input of an op. */
 export interface OpInput {
   name: string;
@@ -465,6 +514,13 @@ export interface OpOutput {
   doc: string;
   layout: string;
   count: string;
+}
+
+/** What an output of an example holds, as texts. */
+export interface OpResult {
+  path: string;
+  spec: string;
+  text: string;
 }
 
 /** All declared ops. */
@@ -670,13 +726,14 @@ export interface Summary {
 /** A slice as levels 0..254 from lo to hi, 255 where a value is not finite; base64 of its bytes. */
 export interface Thumbnail {
   axes: number[];
+  at: number[];
   shape: number[];
   lo: number;
   hi: number;
   values: string;
 }
 
-/** All windows, nearest first. */
+/** All windows, the nearest first, and what is not known more closely. */
 export interface Traced {
   windows: Window[];
   notes: string[];

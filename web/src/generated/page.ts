@@ -14,7 +14,31 @@ export type Block = {
 
 export type Blocks = readonly Block[];
 
+/** What the drawing shows besides blocks, under a name that no other display has. */
+export type Display = {
+  readonly name: string;
+  readonly kind: "text" | "frame" | "picture" | "value" | "table" | "gauge" | "lamp" | "edit" | "button" | "trend" | "histogram" | "image" | "slice" | "heat" | "surface" | "scatter" | "volume";
+  readonly attrs?: { readonly [name: string]: Json };
+  readonly position: readonly [number, number];
+  readonly size: readonly [number, number];
+  readonly of?: readonly Shown[];
+};
+
+/** What the drawing shows besides blocks, in the order in which it is drawn. */
+export type Displays = readonly Display[];
+
 export type Dtype = "half" | "bfloat16" | "float32" | "float64" | "int8" | "int16" | "int32" | "int64" | "uint8" | "uint16" | "uint32" | "uint64" | "bool" | "complex64" | "complex128" | "string";
+
+/** Blocks under a title; a block is in one group at most. Where it is collapsed, one block is drawn for all. */
+export type Group = {
+  readonly title: Title;
+  readonly blocks: Names;
+  readonly colour?: "grey" | "blue" | "green" | "yellow" | "red" | "purple";
+  readonly collapsed?: boolean;
+};
+
+/** Blocks that the drawing shows under a common title. */
+export type Groups = readonly Group[];
 
 export type Page = {
   readonly name: Title;
@@ -25,13 +49,15 @@ export type Page = {
   readonly targets?: Names;
   readonly initializers?: Names;
   readonly pages?: Pages;
+  readonly displays?: Displays;
+  readonly groups?: Groups;
   readonly notes?: Notes;
 };
 
 /** Names of blocks. */
 export type Names = readonly string[];
 
-/** What belongs to the drawing: texts, charts. */
+/** Remarks about the page, kept as they are. */
 export type Notes = readonly Json[];
 
 /** The output pins of the page as a block; a run of the page fetches them. */
@@ -44,6 +70,13 @@ export type Pages = { readonly [name: string]: Page };
 export type Path = string;
 
 export type Semantics = "documented" | "tf_cpu";
+
+/** An output that a display is bound to, or what lies at some first indices of it. */
+export type Shown = {
+  readonly from: Path;
+  readonly at?: readonly number[];
+  readonly label?: string;
+};
 
 /** A wire or a typed value; they differ by shape. */
 export type Source = {

@@ -8,7 +8,7 @@ import type { Problem } from "../core/model";
 import { applyFix } from "../state/edits";
 import { attempt } from "../state/pages";
 import { goToBlock, openViewer } from "../state/perform";
-import { checkGradients, compareEngines, compareRuns, showRun } from "../state/runs";
+import { cancelRun, checkGradients, compareEngines, compareRuns, isUnderWay, showRun } from "../state/runs";
 import { prefixOf, setSettings, update, useStudio, type BottomTab, type Tab } from "../state/store";
 import { useWords } from "../state/words";
 import { Icon } from "../ui/Icon";
@@ -140,9 +140,15 @@ function Runs({ tab }: { tab: Tab }) {
             <td className="number">{run.seconds === null ? "" : format.seconds(run.seconds)}</td>
             <td className="message">{run.error?.message ?? ""}</td>
             <td>
-              <button type="button" onClick={() => void attempt(() => showRun(tab.id, run.id))}>
-                {words("runs.show")}
-              </button>{" "}
+              {isUnderWay(run) ? (
+                <button type="button" onClick={() => void cancelRun(tab.id, run.id)}>
+                  {words(run.state === "queued" ? "runs.takeBack" : "run.stop")}
+                </button>
+              ) : (
+                <button type="button" onClick={() => void attempt(() => showRun(tab.id, run.id))}>
+                  {words("runs.show")}
+                </button>
+              )}{" "}
               {chosen === null || chosen === run.id ? (
                 <button type="button" aria-pressed={chosen === run.id} onClick={() => setChosen(chosen === run.id ? null : run.id)}>
                   {words("runs.compareWith")}

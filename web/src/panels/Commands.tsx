@@ -10,7 +10,9 @@ import { Dialog } from "../ui/Dialog";
 import { Finder } from "../ui/Finder";
 import { Icon } from "../ui/Icon";
 import { Keys } from "../ui/Keys";
+import { AddDisplay } from "./AddDisplay";
 import { Files } from "./Files";
+import { Snapshots } from "./Snapshots";
 
 const close = () => update({ dialog: null });
 
@@ -18,6 +20,8 @@ export function Dialogs() {
   const dialog = useStudio((state) => state.dialog);
   if (dialog === "commands") return <Commands />;
   if (dialog === "files") return <Files />;
+  if (dialog === "displays") return <AddDisplay />;
+  if (dialog === "snapshots") return <Snapshots />;
   return dialog === "help" ? <Help /> : null;
 }
 

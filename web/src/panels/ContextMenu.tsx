@@ -1,17 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The menu under the right button: what the keyboard can do with a block or with the page. */
+/** The menus of the bar and of the right button: what the keyboard can do. */
 
 import { useEffect, useRef } from "react";
-import { ACTIONS, type ActionId } from "../core/actions";
+import { ACTIONS, type Action, type ActionId } from "../core/actions";
 import { isPossible, perform } from "../state/perform";
-import { update, useStudio } from "../state/store";
+import { update, useStudio, type MenuPlace } from "../state/store";
 import { useWords } from "../state/words";
 import { Keys } from "../ui/Keys";
+import { MENUS, openMenu } from "./MenuBar";
 
 const ENTRIES: { readonly [on in "block" | "page"]: readonly ActionId[] } = {
-  block: ["open", "viewer", "run-to", "gradient", "check", "wire", "rename", "copy", "cut", "duplicate", "delete", "page-from", "unfold", "tidy"],
-  page: ["add", "paste", "select-all", "run", "tidy", "fit", "find", "undo", "redo", "export-python", "export-svg", "export-png", "export-json", "compare", "help"],
+  block: ["open", "viewer", "run-to", "gradient", "check", "wire", "rename", "display", "copy", "cut", "duplicate", "delete", "page-from", "unfold", "group", "ungroup", "collapse", "tidy"],
+  page: ["add", "display", "paste", "select-all", "run", "tidy", "fit", "panel", "find", "undo", "redo", "export-python", "export-svg", "export-png", "export-json", "compare", "help"],
 };
+
+function actionsOf(on: MenuPlace): readonly Action[] {
+  if (on !== "block" && on !== "page") return ACTIONS.filter((action) => action.group === on && isPossible(action.id));
+  return ENTRIES[on].flatMap((id) => ACTIONS.find((action) => action.id === id && isPossible(id)) ?? []);
+}
+
+/** The menu beside this one in the bar. */
+function beside(on: MenuPlace, by: number): void {
+  const at = MENUS.findIndex((one) => one === on);
+  if (at >= 0) openMenu(MENUS[(at + by + MENUS.length) % MENUS.length]!);
+}
 
 export function ContextMenu() {
   const menu = useStudio((state) => state.menu);
@@ -20,7 +32,7 @@ export function ContextMenu() {
   useEffect(() => list.current?.querySelector("button")?.focus(), [menu]);
   if (!menu) return null;
   const close = () => update({ menu: null });
-  const actions = ENTRIES[menu.on].flatMap((id) => ACTIONS.find((action) => action.id === id && isPossible(id)) ?? []);
+  const actions = actionsOf(menu.on);
   const step = (by: number) => {
     const all = [...(list.current?.querySelectorAll("button") ?? [])];
     all[(all.indexOf(document.activeElement as HTMLButtonElement) + by + all.length) % all.length]?.focus();
@@ -39,6 +51,8 @@ export function ContextMenu() {
           if (event.key === "Escape" || event.key === "Tab") close();
           if (event.key === "ArrowDown") step(1);
           if (event.key === "ArrowUp") step(-1);
+          if (event.key === "ArrowRight") beside(menu.on, 1);
+          if (event.key === "ArrowLeft") beside(menu.on, -1);
         }}
       >
         {actions.map((action) => (

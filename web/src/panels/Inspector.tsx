@@ -4,8 +4,10 @@
 import { useState } from "react";
 import { axesOf, findBlock, inputPins, nameFault, outputPins, wiresOf, withPage } from "../core/document";
 import * as format from "../core/format";
-import type { Block, Json, Op, Page } from "../core/model";
+import type { Block, Json, Page } from "../core/model";
+import { displayOf, findDisplay } from "../core/displays";
 import { AttrField, sendText, TextField } from "./AttrField";
+import { DisplayInspector } from "./DisplayInspector";
 import { disconnectWire, renameBlock } from "../state/edits";
 import { feed, feedText } from "../state/feeds";
 import { goToBlock, openViewer } from "../state/perform";
@@ -15,6 +17,7 @@ import { useSummary } from "../editor/ValueGrid";
 import { Histogram } from "../viewer/Histogram";
 import { Icon } from "../ui/Icon";
 import { TensorField } from "./TensorField";
+import { OpHelp } from "./OpHelp";
 import { TracePanel } from "./TracePanel";
 
 export function Inspector({ tab }: { tab: Tab }) {
@@ -22,10 +25,11 @@ export function Inspector({ tab }: { tab: Tab }) {
   const page = shownPage(tab);
   const [only] = tab.selection;
   const block = tab.selection.size === 1 && only !== undefined ? findBlock(page, only) : undefined;
+  const display = tab.selection.size === 1 && only !== undefined ? findDisplay(page, displayOf(only) ?? "") : undefined;
   return (
     <aside className="panel right" aria-label={words("inspector.title")}>
       <div className="panel-tabs">
-        <h2>{block ? block.name.split("/").at(-1) : tab.selection.size > 1 ? words("inspector.many", { count: tab.selection.size }) : page.name}</h2>
+        <h2>{block ? block.name.split("/").at(-1) : display ? words(`display.${display.kind}`) : tab.selection.size > 1 ? words("inspector.many", { count: tab.selection.size }) : page.name}</h2>
         <span className="grow" />
         {block && (
           <button type="button" className="icon-only quiet" onClick={() => openViewer(block.name)} aria-label={words("action.viewer")} title={words("action.viewer")}>
@@ -37,7 +41,7 @@ export function Inspector({ tab }: { tab: Tab }) {
         </button>
       </div>
       <div className="scroll inspector">
-        {block ? <BlockInspector key={block.name} tab={tab} page={page} block={block} /> : <PageInspector tab={tab} page={page} />}
+        {display ? <DisplayInspector key={display.name} page={page} display={display} /> : block ? <BlockInspector key={block.name} tab={tab} page={page} block={block} /> : <PageInspector tab={tab} page={page} />}
         <TracePanel />
       </div>
     </aside>
@@ -169,7 +173,7 @@ function BlockInspector({ tab, page, block }: { tab: Tab; page: Page; block: Blo
           )}
         </dl>
       </section>
-      {op && <Docs op={op} />}
+      {op && <OpHelp op={op} />}
     </>
   );
 }
@@ -299,34 +303,3 @@ function Inputs({ tab, page, block }: { tab: Tab; page: Page; block: Block }) {
     </>
   );
 }
-
-function Docs({ op }: { op: Op }) {
-  const words = useWords();
-  return (
-    <details className="docs" open>
-      <summary>{words("inspector.docs", { op: op.name })}</summary>
-      <p>{op.summary}</p>
-      {op.doc && <p className="prose">{op.doc}</p>}
-      {op.laws.length > 0 && (
-        <>
-          <h4>{words("inspector.laws")}</h4>
-          <dl className="laws">
-            {op.laws.map((law) => (
-              <div key={law.name}>
-                <dt>{law.name}</dt>
-                <dd>{law.text}</dd>
-              </div>
-            ))}
-          </dl>
-        </>
-      )}
-      {op.example && (
-        <>
-          <h4>{words("inspector.example")}</h4>
-          <pre tabIndex={0}>{op.example}</pre>
-        </>
-      )}
-    </details>
-  );
-}
-

@@ -6,11 +6,12 @@ import type { EngineName } from "../core/api";
 import * as format from "../core/format";
 import { activate, closeTab } from "../state/pages";
 import { perform } from "../state/perform";
-import { runPage } from "../state/runs";
+import { isUnderWay, runPage } from "../state/runs";
 import { activeTab, setSettings, update, useStudio } from "../state/store";
 import { useWords } from "../state/words";
 import { Icon } from "../ui/Icon";
 import { Keys } from "../ui/Keys";
+import { MenuBar } from "./MenuBar";
 
 export function TopBar() {
   const words = useWords();
@@ -23,6 +24,7 @@ export function TopBar() {
         <img src="/icon.svg" alt="" width="22" height="22" />
         {words("app.name")}
       </button>
+      <MenuBar />
       <Tabs />
       <span className="grow" />
       <button type="button" className="quiet" onClick={() => perform("commands")} title={words("action.commands")}>
@@ -76,8 +78,9 @@ function RunControls() {
   const problems = useStudio((state) => activeTab(state)?.analysis?.problems.length ?? 0);
   const warnings = useStudio((state) => activeTab(state)?.analysis?.warnings.length ?? 0);
   const run = useStudio((state) => activeTab(state)?.run ?? null);
+  const waiting = useStudio((state) => activeTab(state)?.queue.length ?? 0);
   const [cycles, setCycles] = useState(100);
-  const running = run?.state === "running" || run?.state === "queued";
+  const running = run !== null && isUnderWay(run);
   return (
     <div className="run-controls">
       <label className="inline">
@@ -98,6 +101,7 @@ function RunControls() {
       {running ? (
         <button type="button" className="danger run" onClick={() => perform("stop")}>
           <Icon name="stop" /> {words("run.stop")}
+          {waiting > 0 && <span className="badge">{words("run.waiting", { count: waiting })}</span>}
           {run.cycle > 0 && <span className="cycle">{format.count(run.cycle + 1)}</span>}
         </button>
       ) : (

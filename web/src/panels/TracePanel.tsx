@@ -7,7 +7,8 @@ import { findBlock, inputPins, splitPath } from "../core/document";
 import * as format from "../core/format";
 import { flatIndex, indexText, rangeOf } from "../core/tensor";
 import { valuesOfConstant } from "../editor/useBlock";
-import { activeTab, prefixOf, setSettings, shownPage, useStudio, type Tab } from "../state/store";
+import { letTraceGo, setTraceDepth } from "../state/runs";
+import { activeTab, prefixOf, shownPage, useStudio, type Tab } from "../state/store";
 import { useWords } from "../state/words";
 
 export function TracePanel() {
@@ -22,13 +23,18 @@ export function TracePanel() {
       {!trace && <p className="hint">{words("inspector.traceHint")}</p>}
       {trace && (
         <p>
-          <strong>{trace.block}</strong> <code>{indexText(trace.index)}</code> = <strong>{format.number(trace.value)}</strong>
+          <strong>{trace.block}</strong> <code>{indexText(trace.index)}</code> = <strong>{format.number(trace.value)}</strong>{" "}
+          {trace.pinned && (
+            <button type="button" className="tiny" onClick={letTraceGo}>
+              {words("trace.letGo")}
+            </button>
+          )}
         </p>
       )}
       {trace?.windows.map((window) => <WindowView key={`${window.block}.${window.pin}.${window.depth}`} window={window} />)}
       <label className="inline depth">
         <span>{words("trace.depth", { count: depth })}</span>
-        <input type="range" min={1} max={6} value={depth} onChange={(event) => setSettings({ depth: Number(event.target.value) })} aria-label={words("inspector.trace")} />
+        <input type="range" min={1} max={6} value={depth} onChange={(event) => setTraceDepth(Number(event.target.value))} aria-label={words("inspector.trace")} />
       </label>
     </section>
   );

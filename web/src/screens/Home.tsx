@@ -4,7 +4,7 @@
 import { useEffect, useMemo, useState } from "react";
 import { api, type Card, type PageEntry } from "../core/api";
 import { attempt, newPage, openCard, openPage } from "../state/pages";
-import { openFileDialog } from "../state/perform";
+import { openFileDialog, perform } from "../state/perform";
 import { useStudio } from "../state/store";
 import { useWords } from "../state/words";
 import { Icon } from "../ui/Icon";
@@ -33,6 +33,9 @@ export function Home() {
           </button>
           <button type="button" onClick={openFileDialog}>
             <Icon name="file" /> {words("home.open")}
+          </button>
+          <button type="button" onClick={() => perform("tour")}>
+            <Icon name="play" /> {words("action.tour")}
           </button>
           <span className="hint">{words("home.drop")}</span>
         </div>

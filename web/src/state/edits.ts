@@ -5,12 +5,15 @@ import { api, ApiError, type Edit } from "../core/api";
 import * as commands from "../core/commands";
 import type { Point } from "../core/commands";
 import { copyText, cornerOf, readClip, type Clip } from "../core/clipboard";
+import { displayId, displayNames } from "../core/displays";
 import { findBlock, inputPins, outputPins, takenNames, uniqueName, wireId, wiresOf, withPage } from "../core/document";
 import { redo, undo } from "../core/history";
 import type { Block, Fix, Json, Op, OpAttr, Page, PagePath, Wire } from "../core/model";
+import type { Group } from "../generated/page";
 import { firstFit, givenTypes, refusal, type PinPlace } from "../core/pins";
-import { placeBelow, placeNear, placeTogether, reveal, roomFor } from "./layout";
-import { activeTab, flow, pathOf, prefixOf, recordDocument, say, shownPage, studio, update, updateTab, type Tab } from "./store";
+import { placeBelow, placeMirrored, placeNear, placeTogether, reveal, roomFor } from "./layout";
+import { activeTab, pathOf, prefixOf, recordDocument, say, selectedBlocks, shownPage, studio, update, updateTab, type Tab } from "./store";
+import { glide, glideAfter } from "./view";
 import { word } from "./words";
 
 /** Change the page on the screen. */
@@ -115,8 +118,9 @@ export async function removeSelection(): Promise<void> {
   const gone = wiresOf(shownPage(tab)).filter((wire) => tab.wires.has(wireId(wire)) && !tab.selection.has(wire.to));
   // Of one pin the last first: the places of the others stay.
   const wires = gone.toReversed().map((wire) => ({ do: "disconnect", block: wire.to, pin: wire.pin, at: wire.at }));
-  const blocks = [...tab.selection].map((block) => ({ do: "remove", block }));
-  const edits = [...wires, ...blocks];
+  const blocks = selectedBlocks(tab).map((block) => ({ do: "remove", block }));
+  const displays = displayNames(tab.selection).map((display) => ({ do: "remove", display }));
+  const edits = [...wires, ...blocks, ...displays];
   select([]);
   if (edits.length > 0) await serverEdit(word("action.delete"), edits);
 }
@@ -131,12 +135,19 @@ export function disconnectWire(wire: Wire): void {
 
 export function undoEdit(): void {
   const tab = activeTab();
-  if (tab) updateTab(tab.id, (now) => ({ history: undo(now.history), draft: "unsaved" }));
+  if (tab) turnHistory(tab, undo);
 }
 
 export function redoEdit(): void {
   const tab = activeTab();
-  if (tab) updateTab(tab.id, (now) => ({ history: redo(now.history), draft: "unsaved" }));
+  if (tab) turnHistory(tab, redo);
+}
+
+/** Go a step through the history; what changes comes into sight. */
+function turnHistory(tab: Tab, turn: typeof undo): void {
+  const before = new Set(shownPage(tab).blocks);
+  updateTab(tab.id, (now) => ({ history: turn(now.history), draft: "unsaved" }));
+  reveal(shownPage(activeTab()!).blocks.filter((block) => !before.has(block)).map((block) => block.name));
 }
 
 // The clipboard of the system where it is allowed, and our own where it is not.
@@ -157,17 +168,21 @@ export async function paste(): Promise<void> {
   if (clip && tab) await pasteBlocks(clip, overlaps(cornerOf(clip), shownPage(tab)) ? [40, 40] : [0, 0]);
 }
 
-/** Put blocks on the page, with the pages that they use; returns their names. */
-export async function pasteBlocks({ blocks, pages }: Pick<Clip, "blocks" | "pages">, shift: Point = [0, 0]): Promise<readonly string[] | null> {
-  const added = await serverEdit(word("action.paste"), [{ do: "paste", blocks, pages: pages ?? {}, shift }], { arrange: placeTogether });
+/** Put blocks and displays on the page, with the pages that they use; returns the names of the blocks. */
+export async function pasteBlocks({ blocks, pages, displays }: Pick<Clip, "blocks" | "pages" | "displays">, shift: Point = [0, 0]): Promise<readonly string[] | null> {
+  const before = new Set(activeTab() && shownPage(activeTab()!).displays?.map((one) => one.name));
+  const paste = { do: "paste", blocks, pages: pages ?? {}, ...(displays ? { displays } : {}), shift };
+  // Displays stand among blocks: only blocks alone look for room.
+  const added = await serverEdit(word("action.paste"), [paste], displays ? {} : { arrange: placeTogether });
   if (!added) return null;
-  select(added);
+  const fresh = (shownPage(activeTab()!).displays ?? []).filter((one) => !before.has(one.name));
+  select([...added, ...fresh.map((one) => displayId(one.name))]);
   reveal(added);
   return added;
 }
 
 function overlaps(corner: Point, page: Page): boolean {
-  return page.blocks.some((block) => block.position?.[0] === corner[0] && block.position[1] === corner[1]);
+  return [...page.blocks, ...(page.displays ?? [])].some((one) => one.position?.[0] === corner[0] && one.position[1] === corner[1]);
 }
 
 export async function duplicate(): Promise<void> {
@@ -249,11 +264,11 @@ export async function applyFix(fix: Fix): Promise<void> {
 export async function addGradients(): Promise<void> {
   const tab = activeTab();
   if (!tab || tab.selection.size === 0) return;
-  const added = await serverEdit(word("action.gradient"), [{ do: "gradients", of: [...tab.selection] }], { arrange: placeBelow });
+  const added = await serverEdit(word("action.gradient"), [{ do: "gradients", of: selectedBlocks(tab) }], { arrange: placeMirrored });
   if (!added) return;
   select(added);
   say(word("notice.gradients", { count: added.length }));
-  window.setTimeout(() => void flow.current?.fitView({ padding: 0.15, duration: 200, maxZoom: 1 }), 60);
+  glideAfter(60, () => glide((view, duration) => view.fitView({ padding: 0.15, duration, maxZoom: 1 })));
 }
 
 /** Make a page of its own from the selection, with a block in its place that stands for it. */
@@ -262,8 +277,30 @@ export async function makePage(): Promise<void> {
   if (!tab || tab.selection.size === 0) return;
   const page = shownPage(tab);
   const name = uniqueName(new Set([...Object.keys(page.pages ?? {}), ...takenNames(page)]), "page");
-  const made = await serverEdit(word("action.pageFrom"), [{ do: "fold", blocks: [...tab.selection], name }]);
+  const made = await serverEdit(word("action.pageFrom"), [{ do: "fold", blocks: selectedBlocks(tab), name }]);
   if (made) select(made);
+}
+
+/** Put the selection under a title, with a frame around it. */
+export async function groupSelection(): Promise<void> {
+  const tab = activeTab();
+  if (!tab || tab.selection.size === 0) return;
+  const title = uniqueName(new Set((shownPage(tab).groups ?? []).map((group) => group.title)), word("group.new"));
+  await serverEdit(word("action.group"), [{ do: "group", title, blocks: [...tab.selection] }]);
+}
+
+export function changeGroup(title: string, changes: Partial<Group> & { readonly name?: string }): Promise<unknown> {
+  return serverEdit(word("action.group"), [{ ...changes, do: "group", title }]);
+}
+
+export function ungroup(title: string): Promise<unknown> {
+  return serverEdit(word("action.ungroup"), [{ do: "ungroup", title }]);
+}
+
+/** The groups that the selection touches. */
+export function selectedGroups(): readonly Group[] {
+  const tab = activeTab();
+  return (tab ? (shownPage(tab).groups ?? []) : []).filter((group) => group.blocks.some((name) => tab!.selection.has(name)));
 }
 
 /** Put the blocks of a page in place of the selected blocks that stand for it. */

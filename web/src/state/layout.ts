@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Where blocks lie: what the studio puts or enlarges covers nothing, and what is new comes into sight. */
 
-import { coveringPairs, freePlace, GAP, parted, placesFor, type Box } from "../core/arrange";
+import { covers, freePlace, GAP, parted, placesFor, type Box } from "../core/arrange";
 import { disconnect, moveBlocks, type Point } from "../core/commands";
 import { findBlock, wiresOf, withPage } from "../core/document";
+import { moveDrawn } from "../core/groups";
+import { clustersOf } from "../core/mirror";
 import type { Block, Page } from "../core/model";
+import type { Group } from "../generated/page";
 import { activeTab, flow, pathOf, prefixOf, shownPage, studio, updateTab, type Tab } from "./store";
+import { glide, glideWhenTold } from "./view";
 
-/** The boxes on the screen; sizes are those of the drawing. */
-export function boxes(names?: ReadonlySet<string>): Box[] {
+/** Blocks, and groups that stand for theirs; the frames of others lie behind their blocks. */
+function isSolid(node: { readonly type?: string; readonly data: object }): boolean {
+  return node.type === "block" || ("group" in node.data && (node.data.group as Group).collapsed === true);
+}
+
+/** The boxes of blocks on the screen, of displays too where asked for; sizes are those of the drawing. */
+export function boxes(names?: ReadonlySet<string>, displays = false): Box[] {
   return (flow.current?.getNodes() ?? [])
-    .filter((node) => !names || names.has(node.id))
+    .filter((node) => (isSolid(node) || (displays && node.type === "display")) && (!names || names.has(node.id)))
     .map((node) => ({
       name: node.id,
       x: node.position.x,
@@ -77,6 +86,35 @@ export function placeBelow(page: Page, names: readonly string[]): Page {
   return moveBlocks(page, new Map([...places].map(([name, [x, y]]) => [name, [left + x, top + y]])));
 }
 
+/** The bottom of the band of boxes that a box lies in: those beside it, and those beside them. */
+function bandBottom(boxes_: readonly Box[], of: Box): number {
+  let bottom = of.y + of.height;
+  for (const box of boxes_.toSorted((a, b) => a.y - b.y)) {
+    if (box.y < bottom && box.y + box.height > of.y) bottom = Math.max(bottom, box.y + box.height);
+  }
+  return bottom;
+}
+
+/** Put new gradient blocks into lanes under the blocks that they belong to; the others go below everything. */
+export function placeMirrored(page: Page, names: readonly string[]): Page {
+  const fresh = new Set(names);
+  const taken = boxes().filter((box) => !fresh.has(box.name));
+  const guessed = names.map((name) => ({ name, x: 0, y: 0, width: WIDTH, height: guessHeight(findBlock(page, name)) }));
+  const clusters = clustersOf(page, guessed).toSorted((a, b) => a.lane - b.lane);
+  const places = new Map<string, Point>();
+  const before = [...taken];
+  for (const { root, width, height, places: inside } of clusters) {
+    const above = before.find((box) => box.name === root);
+    if (!above) continue;
+    const [x, y] = freePlace(taken, [above.x, bandBottom(before, above) + 2 * GAP], width, height);
+    taken.push({ name: "", x, y, width, height });
+    for (const [name, [dx, dy]] of inside) places.set(name, [x + dx, y + dy]);
+  }
+  const placed = moveBlocks(page, places);
+  const others = names.filter((name) => !places.has(name));
+  return others.length > 0 ? placeBelow(placed, others) : placed;
+}
+
 /** Copies keep their order among each other; all of them move to where there is room. */
 export function placeTogether(page: Page, names: readonly string[]): Page {
   const fresh = new Set(names);
@@ -93,17 +131,30 @@ export function placeTogether(page: Page, names: readonly string[]): Page {
 
 // Parting
 
-/** Pairs of blocks that a person has put on each other, and the blocks that have had their place, per page. */
-const byHand = new Set<string>();
+/** The blocks that have had their place, per page; what a person has just moved has none yet. */
 const settled = new Map<string, ReadonlySet<string>>();
 
 function placeOf(tab: Tab): string {
   return `${tab.id}/${prefixOf(tab)}`;
 }
 
-/** What a person has just put on each other stays so. */
-export function keepByHand(): void {
-  window.setTimeout(() => coveringPairs(boxes()).forEach((pair) => byHand.add(pair)), 0);
+/** What was moved gives way to what lay still. */
+export function unsettle(names: Iterable<string>): void {
+  const tab = activeTab();
+  const known = tab && settled.get(placeOf(tab));
+  const moved = new Set(names);
+  if (tab && known) settled.set(placeOf(tab), new Set([...known].filter((name) => !moved.has(name))));
+}
+
+/** Move blocks on in one direction until they lie on nothing. */
+export function stepped(names: ReadonlySet<string>, [dx, dy]: Point): Map<string, Point> {
+  const moving = boxes(names);
+  const still = boxes().filter((box) => !names.has(box.name));
+  for (let step = 1; step < 1000; step += 1) {
+    const there = moving.map((box) => ({ ...box, x: box.x + step * dx, y: box.y + step * dy }));
+    if (there.every((box) => still.every((other) => !covers(box, other)))) return new Map(there.map((box) => [box.name, [box.x, box.y]]));
+  }
+  return new Map();
 }
 
 /** Part blocks that cover each other since one was added, or since one has grown. */
@@ -112,15 +163,15 @@ export function settle(): void {
   if (!tab) return;
   const known = settled.get(placeOf(tab));
   const all = boxes();
-  const moves = parted(all, (name) => known !== undefined && !known.has(name), byHand);
+  const moves = parted(all, (name) => known !== undefined && !known.has(name));
   settled.set(placeOf(tab), new Set(all.map((box) => box.name)));
   if (moves.size > 0) moveQuietly(tab, moves);
 }
 
 /** Move blocks as if the page had come so, without a step to undo. */
-export function moveQuietly(tab: Tab, places: ReadonlyMap<string, Point>): void {
+export function moveQuietly(tab: Tab, places: ReadonlyMap<string, Point>, further: (page: Page) => Page = (page) => page): void {
   updateTab(tab.id, (now) => {
-    const document = withPage(now.history.now, pathOf(now), (shown) => moveBlocks(shown, places));
+    const document = withPage(now.history.now, pathOf(now), (shown) => further(moveDrawn(shown, places)));
     return { history: { ...now.history, now: document }, saved: now.saved === now.history.now ? document : now.saved };
   });
 }
@@ -128,7 +179,7 @@ export function moveQuietly(tab: Tab, places: ReadonlyMap<string, Point>): void 
 /** Bring blocks into sight that are not, once they are measured, and with them what they are wired to. */
 export function reveal(names: Iterable<string>): void {
   const fresh = new Set(names);
-  window.setTimeout(() => {
+  glideWhenTold(() => {
     const tab = activeTab();
     const near = tab ? wiresOf(shownPage(tab)).flatMap((wire) => (fresh.has(wire.from) ? [wire.to] : fresh.has(wire.to) ? [wire.from] : [])) : [];
     const wanted = new Set([...fresh, ...near]);
@@ -142,7 +193,6 @@ export function reveal(names: Iterable<string>): void {
     const last = view.flowToScreenPosition({ x: right, y: bottom });
     if (first.x >= canvas.left && first.y >= canvas.top && last.x <= canvas.right && last.y <= canvas.bottom) return;
     const zoom = Math.min(view.getZoom(), (0.9 * canvas.width) / (right - left), (0.9 * canvas.height) / (bottom - top));
-    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    void view.setCenter((left + right) / 2, (top + bottom) / 2, { zoom, duration: still ? 0 : 200 });
-  }, 150);
+    glide((_view, duration) => view.setCenter((left + right) / 2, (top + bottom) / 2, { zoom, duration }));
+  });
 }

@@ -27,6 +27,7 @@ function tabOf(stored: StoredPage): Tab {
     analysis: null,
     results: {},
     run: null,
+    queue: [],
     runs: [],
     trends: {},
     draft: "saved",
@@ -91,11 +92,18 @@ export async function reopenTabs(): Promise<void> {
 
 /** Show the page that the address names: at the start, and when somebody goes back. */
 export function followAddress(): void {
-  const id = /^#\/page\/(.+)$/.exec(location.hash)?.[1];
+  const [, kind, id] = /^#\/(page|panel)\/(.+)$/.exec(location.hash) ?? [];
   const wanted = id === undefined ? null : decodeURIComponent(id);
+  update({ panel: kind === "panel" });
   if (wanted === studio().active) return;
   if (wanted === null) activate(null);
   else void openPage(wanted);
+}
+
+/** The example of an op as a page of the folder. */
+export async function openExample(op: string): Promise<void> {
+  const page = await attempt(() => api.openExample(op));
+  if (page) show(page);
 }
 
 export async function openCard(id: string): Promise<void> {
@@ -110,8 +118,19 @@ export async function newPage(document?: Page): Promise<void> {
 
 export function activate(id: string | null): void {
   update({ active: id, trace: null, viewer: null, wiring: null, quickAdd: null });
-  location.hash = id === null ? "#/" : `#/page/${id}`;
+  location.hash = id === null ? "#/" : `#/${studio().panel ? "panel" : "page"}/${id}`;
   if (id !== null) void refreshRuns(id, true);
+}
+
+/** Show the page as a panel, and its address with it. */
+export function openPanel(): void {
+  update({ panel: true });
+  location.hash = `#/panel/${studio().active}`;
+}
+
+export function closePanel(): void {
+  update({ panel: false });
+  location.hash = `#/page/${studio().active}`;
 }
 
 export function closeTab(id: string): void {
@@ -237,7 +256,7 @@ async function filesIn(entry: FileSystemEntry, folder: string): Promise<File[]> 
   return (await Promise.all(inside.map((one) => filesIn(one, `${path}/`)))).flat();
 }
 
-function toBase64(buffer: ArrayBuffer): string {
+export function toBase64(buffer: ArrayBuffer): string {
   const data = new Uint8Array(buffer);
   let text = "";
   for (let at = 0; at < data.length; at += 0x8000) text += String.fromCharCode(...data.subarray(at, at + 0x8000));

@@ -5,31 +5,32 @@ import type { ActionId } from "../core/actions";
 import { api, type EngineName, type ExportFormat } from "../core/api";
 import { align, distribute, type Edge } from "../core/arrange";
 import { moveBlocks } from "../core/commands";
+import { displayId } from "../core/displays";
 import { findBlock } from "../core/document";
 import type { PinPlace } from "../core/pins";
 import { tidy } from "../editor/tidy";
 import * as edits from "./edits";
-import { boxes, keepByHand } from "./layout";
-import { activate, attempt, enterBlock, goUp, newPage, savePage } from "./pages";
+import { boxes } from "./layout";
+import { activate, attempt, closePanel, enterBlock, goUp, newPage, openPanel, savePage, toBase64 } from "./pages";
 import { checkGradients, compareEngines, isRunning, runPage, stopRun } from "./runs";
-import { activeTab, flow, prefixOf, say, setSettings, shownPage, studio, update, updateTab, type ViewerTab } from "./store";
+import { activeTab, flow, prefixOf, say, selectedBlocks, setSettings, shownPage, studio, update, updateTab, type Tab, type ViewerTab } from "./store";
+import { glide } from "./view";
 import { startWiring } from "./wiring";
 import { word } from "./words";
 
 function alignTo(edge: Edge): void {
   const tab = activeTab();
   if (tab && tab.selection.size > 1) edits.editPage(word("action.alignLeft"), (page) => moveBlocks(page, align(boxes(tab.selection), edge)));
-  keepByHand();
 }
 
 function spread(axis: "x" | "y"): void {
   const tab = activeTab();
   if (tab && tab.selection.size > 2) edits.editPage(word("action.distributeX"), (page) => moveBlocks(page, distribute(boxes(tab.selection), axis)));
-  keepByHand();
 }
 
+/** The first block of the selection. */
 export function firstSelected(): string | null {
-  const [first] = activeTab()?.selection ?? [];
+  const [first] = selectedBlocks(activeTab());
   return first ?? null;
 }
 
@@ -62,20 +63,13 @@ export function goToBlock(name: string): void {
   edits.select([name]);
   const node = flow.current?.getNode(name);
   if (!node) return;
-  void flow.current?.setCenter(
-    node.position.x + (node.measured?.width ?? 200) / 2,
-    node.position.y + (node.measured?.height ?? 100) / 2,
-    { zoom: Math.max(flow.current.getZoom(), 0.8), duration: reducedMotion() ? 0 : 200 },
-  );
+  const [x, y] = [node.position.x + (node.measured?.width ?? 200) / 2, node.position.y + (node.measured?.height ?? 100) / 2];
+  glide((view, duration) => view.setCenter(x, y, { zoom: Math.max(view.getZoom(), 0.8), duration }));
   focusBlock(name);
 }
 
 export function focusBlock(name: string): void {
   document.querySelector<HTMLElement>(`.react-flow__node[data-id="${CSS.escape(name)}"]`)?.focus({ preventScroll: true });
-}
-
-export function reducedMotion(): boolean {
-  return matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
 
 /** One to one, around the selected block where there is one. */
@@ -111,10 +105,20 @@ const ENDINGS: { readonly [format in ExportFormat]: string } = {
   python: ".py", tensorflow: "_tf.py", svg: ".svg", png: ".png", json: ".vox.json", npz: ".npz",
 };
 
+/** What is on the screen, as a file that holds the page. */
+async function pictureOf(tab: Tab, format: "svg" | "png"): Promise<Blob> {
+  const { svgOf, pngOf } = await import("../editor/picture");
+  const svg = svgOf(shownPage(tab).name);
+  const picture = format === "svg" ? new Blob([svg]) : await pngOf(svg);
+  return api.pictureOf(tab.history.now, format, toBase64(await picture.arrayBuffer()));
+}
+
 async function exportAs(format: ExportFormat): Promise<void> {
   const tab = activeTab();
   if (!tab) return;
-  const data = await attempt(() => api.exportPage(tab.history.now, format, format === "npz" ? (tab.run?.id ?? null) : null));
+  const data = await attempt(() =>
+    format === "svg" || format === "png" ? pictureOf(tab, format) : api.exportPage(tab.history.now, format, format === "npz" ? (tab.run?.id ?? null) : null),
+  );
   if (data) download(`${tab.history.now.name.replaceAll(/[^\w.-]+/g, "_")}${ENDINGS[format]}`, data);
 }
 
@@ -186,11 +190,17 @@ const DO: { readonly [id in ActionId]: () => unknown } = {
   delete: () => deleteOrUp(),
   "select-all": () => {
     const tab = activeTab();
-    if (tab) edits.select(shownPage(tab).blocks.map((block) => block.name));
+    const page = tab && shownPage(tab);
+    if (page) edits.select([...page.blocks.map((block) => block.name), ...(page.displays ?? []).map((one) => displayId(one.name))]);
   },
   rename: () => update({ renaming: firstSelected() }),
   "page-from": () => edits.makePage(),
   unfold: () => edits.unfold(),
+  display: () => update({ dialog: "displays" }),
+  panel: () => (studio().panel ? closePanel() : openPanel()),
+  group: () => edits.groupSelection(),
+  ungroup: () => Promise.all(edits.selectedGroups().map((group) => edits.ungroup(group.title))),
+  collapse: () => Promise.all(edits.selectedGroups().map((group) => edits.changeGroup(group.title, { collapsed: !group.collapsed }))),
   open: () => {
     const name = firstSelected();
     if (name !== null) openBlock(name);
@@ -205,13 +215,15 @@ const DO: { readonly [id in ActionId]: () => unknown } = {
   "distribute-x": () => spread("x"),
   "distribute-y": () => spread("y"),
   tidy: () => tidy(),
-  fit: () => flow.current?.fitView({ padding: 0.12, maxZoom: 1.2, duration: reducedMotion() ? 0 : 200 }),
+  fit: () => glide((view, duration) => view.fitView({ padding: 0.12, maxZoom: 1.2, duration })),
   "actual-size": () => actualSize(),
   "next-problem": () => nextProblem(),
   help: () => update({ dialog: "help" }),
+  tour: async () => (await import("../panels/Tour")).startTour(),
   files: () => update({ dialog: "files" }),
   save: () => savePage(),
   snapshot: () => keepSnapshot(),
+  snapshots: () => update({ dialog: "snapshots" }),
   home: () => activate(null),
   new: () => newPage(),
   "open-file": () => openFileDialog(),
@@ -249,7 +261,7 @@ export function openQuickAdd(from: PinPlace | null, screen?: { x: number; y: num
   update({ quickAdd: { at: [at.x, at.y], place: [point.x, point.y], from } });
 }
 
-const WITHOUT_PAGE = new Set<ActionId>(["commands", "help", "home", "new", "open-file", "theme", "language", "letters"]);
+const WITHOUT_PAGE = new Set<ActionId>(["commands", "help", "tour", "home", "new", "open-file", "theme", "language", "letters"]);
 
 /** True where an action can do something now. */
 export function isPossible(id: ActionId): boolean {

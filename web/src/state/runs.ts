@@ -2,8 +2,9 @@
 /** Running pages, and what is asked about results. */
 
 import { api, ApiError, type BlockRun, type EngineName, type Fault, type Run } from "../core/api";
+import { same } from "../core/patch";
 import { feedsOf } from "./feeds";
-import { activeTab, prefixOf, say, shownPage, studio, update, updateTab } from "./store";
+import { activeTab, prefixOf, say, selectedBlocks, setSettings, shownPage, studio, update, updateTab, type ActiveRun, type WaitingRun } from "./store";
 import { word } from "./words";
 
 export interface RunOptions {
@@ -22,9 +23,10 @@ function latest(blocks: readonly BlockRun[]): { [block: string]: BlockRun } {
   return found;
 }
 
+/** Run the page; behind the run that is under way where there is one. */
 export async function runPage(options: RunOptions = {}): Promise<void> {
   const tab = activeTab();
-  if (!tab || isRunning()) return;
+  if (!tab) return;
   const document = tab.history.now;
   const engine = studio().settings.engine;
   update({ trace: null });
@@ -38,20 +40,36 @@ export async function runPage(options: RunOptions = {}): Promise<void> {
       ...(options.to === undefined ? {} : { to: options.to }),
       ...(options.cycles === undefined ? {} : { cycles: options.cycles }),
     });
-    updateTab(tab.id, (now) => ({
-      run: { id: run_id, state: "running", engine, document, seconds: null, cycle: 0, message: "" },
-      trends: options.keep ? now.trends : {},
-      results: Object.fromEntries(Object.entries(now.results).map(([name, one]) => [name, { ...one, state: "queued" as const, error: null }])),
-    }));
-    if ((options.cycles ?? 1) > 1) update({ bottomTab: "trends" });
-    // Events of a short run may be over before its number is known here.
-    window.setTimeout(() => void settle(tab.id, run_id), 150);
+    const run: ActiveRun = { id: run_id, state: "running", engine, document, seconds: null, cycle: 0, message: "" };
+    const waiting: WaitingRun = { run, cycles: options.cycles ?? 1, keep: options.keep ?? false };
+    updateTab(tab.id, (now) => ({ queue: [...now.queue, waiting] }));
+    takeNext(tab.id);
+    const count = studio().tabs[tab.id]?.queue.length ?? 0;
+    if (count === 0) return;
+    say(word("run.waits", { count }));
+    await refreshRuns(tab.id);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     if (asksForFiles(error.faults)) return;
     say(error.message, "error");
     if (error.status === 422) update({ bottomTab: "problems" });
   }
+}
+
+/** Show the run that has waited longest, unless one is under way. */
+export function takeNext(id: string): void {
+  const tab = studio().tabs[id];
+  const [next, ...rest] = tab?.queue ?? [];
+  if (!tab || !next || isUnderWay(tab.run)) return;
+  updateTab(id, (now) => ({
+    queue: rest,
+    run: next.run,
+    trends: next.keep ? now.trends : {},
+    results: Object.fromEntries(Object.entries(now.results).map(([name, one]) => [name, { ...one, state: "queued" as const, error: null }])),
+  }));
+  if (next.cycles > 1 && studio().active === id) update({ bottomTab: "trends" });
+  // Events of a short run may be over before its number is known here.
+  window.setTimeout(() => void settle(id, next.run.id), 150);
 }
 
 /** A page that wants files outside of its folder asks the person; true if it does. */
@@ -71,6 +89,7 @@ async function settle(id: string, runId: string): Promise<void> {
     if (run.state === "queued" || run.state === "running") window.setTimeout(() => void settle(id, runId), 1500);
     else {
       asksForFiles(run.error?.faults ?? []);
+      takeNext(id);
       await refreshRuns(id);
     }
   } catch (error) {
@@ -94,18 +113,30 @@ function merged(results: { readonly [block: string]: BlockRun }, run: Run, activ
   };
 }
 
-export function isRunning(): boolean {
-  const state = activeTab()?.run?.state;
-  return state === "running" || state === "queued";
+export function isUnderWay(run: { readonly state: Run["state"] } | null | undefined): boolean {
+  return run?.state === "running" || run?.state === "queued";
 }
 
+export function isRunning(): boolean {
+  return isUnderWay(activeTab()?.run);
+}
+
+/** Stop the run of the page that is under way, and take back those that wait for it. */
 export async function stopRun(): Promise<void> {
-  const run = activeTab()?.run;
-  if (!run || !isRunning()) return;
+  const tab = activeTab();
+  if (!tab?.run || !isRunning()) return;
+  await Promise.all([...tab.queue.map((one) => one.run.id), tab.run.id].map((run) => cancelRun(tab.id, run)));
+}
+
+/** Stop a run, or take it back where it still waits. */
+export async function cancelRun(id: string, run: string): Promise<void> {
+  updateTab(id, (now) => ({ queue: now.queue.filter((one) => one.run.id !== run) }));
   try {
-    await api.cancel(run.id);
+    await api.cancel(run);
+    await refreshRuns(id);
   } catch (error) {
-    if (error instanceof ApiError) say(error.message, "error");
+    if (!(error instanceof ApiError)) throw error;
+    say(error.message, "error");
   }
 }
 
@@ -137,31 +168,76 @@ export async function showRun(id: string, runId: string): Promise<void> {
 let tracing: AbortController | null = null;
 let traceTimer = 0;
 
-/** Ask which cells of its inputs an element came from; the last question wins. */
-export function traceAt(block: string, output: string, index: readonly number[], value: number): void {
-  window.clearTimeout(traceTimer);
-  traceTimer = window.setTimeout(() => void askTrace(block, output, index, value), 30);
+/** An element of an output. Where its value is not at hand, the tensor that has it. */
+export interface Voxel {
+  readonly block: string;
+  readonly output: string;
+  readonly index: readonly number[];
+  readonly value: number | { readonly hash: string };
 }
 
-async function askTrace(block: string, output: string, index: readonly number[], value: number): Promise<void> {
+export function withVoxel(voxel: Voxel | null, work: (voxel: Voxel) => void): void {
+  if (voxel) work(voxel);
+  else endTrace();
+}
+
+/** Ask which cells of its inputs an element came from; the last question wins. A trace that is pinned stays. */
+export function traceAt(element: Voxel): void {
+  if (studio().trace?.pinned) return;
+  window.clearTimeout(traceTimer);
+  traceTimer = window.setTimeout(() => void askTrace(element, false), 30);
+}
+
+/** Keep the trace of an element; once more on the same lets it go. */
+export function pinTrace(element: Voxel): void {
+  const { trace } = studio();
+  const isSame = trace?.pinned && trace.block === element.block && trace.output === element.output && same(trace.index, element.index);
+  if (isSame) return letTraceGo();
+  window.clearTimeout(traceTimer);
+  void askTrace(element, true);
+}
+
+export function letTraceGo(): void {
+  window.clearTimeout(traceTimer);
+  update({ trace: null });
+}
+
+/** Look so many blocks back from now on. */
+export function setTraceDepth(depth: number): void {
+  setSettings({ depth });
+  const { trace } = studio();
+  if (trace?.pinned) void askTrace(trace, true);
+}
+
+async function valueOf({ value, index }: Voxel): Promise<number> {
+  if (typeof value === "number") return value;
+  const { data } = await api.tensor(value.hash, index.join(","));
+  return data[0] ?? NaN;
+}
+
+async function askTrace(element: Voxel, pinned: boolean): Promise<void> {
   const tab = activeTab();
   if (!tab) return;
+  const { block, output, index } = element;
   tracing?.abort();
   tracing = new AbortController();
   const document = tab.trail.length === 0 ? tab.history.now : shownPage(tab);
-  update({ trace: { block, output, index, value, windows: [] } });
+  const { signal } = tracing;
+  if (typeof element.value === "number") update({ trace: { block, output, index, value: element.value, windows: [], pinned } });
   try {
     const run = tab.trail.length === 0 && tab.run?.state === "done" ? { run: tab.run.id } : {};
     const question = { document, block, output, index, depth: studio().settings.depth, ...run };
-    const { windows } = await api.trace(question, tracing.signal);
-    update((state) => (state.trace ? { trace: { block, output, index, value, windows } } : {}));
+    const [{ windows }, value] = await Promise.all([api.trace(question, signal), valueOf(element)]);
+    if (!signal.aborted) update({ trace: { block, output, index, value, windows, pinned } });
   } catch {
     // No trace for this op, or the question is out of date: the element alone stays marked.
   }
 }
 
 export function endTrace(): void {
+  if (studio().trace?.pinned) return;
   window.clearTimeout(traceTimer);
+  tracing?.abort();
   traceTimer = window.setTimeout(() => update({ trace: null }), 250);
 }
 
@@ -170,7 +246,8 @@ export function endTrace(): void {
 export async function checkGradients(): Promise<void> {
   const tab = activeTab();
   if (!tab) return;
-  const of = tab.selection.size > 0 ? [...tab.selection].map((name) => prefixOf(tab) + name) : undefined;
+  const chosen = selectedBlocks(tab);
+  const of = chosen.length > 0 ? chosen.map((name) => prefixOf(tab) + name) : undefined;
   update({ bottomTab: "check" });
   updateTab(tab.id, () => ({ checks: { busy: true, rows: [] } }));
   try {

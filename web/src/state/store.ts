@@ -3,8 +3,10 @@
 
 import { create } from "zustand";
 import type { ReactFlowInstance } from "@xyflow/react";
+import type { Action } from "../core/actions";
 import type { BlockRun, CheckRow, Comparison, Engine, EngineName, Run, TraceWindow } from "../core/api";
 import type { Point } from "../core/commands";
+import { displayOf } from "../core/displays";
 import { pageAt, type Catalogue } from "../core/document";
 import { record, type History } from "../core/history";
 import type { Analysis, Json, Op, Page, PagePath } from "../core/model";
@@ -32,6 +34,12 @@ export interface ActiveRun {
   readonly message: string;
 }
 
+export interface WaitingRun {
+  readonly run: ActiveRun;
+  readonly cycles: number;
+  readonly keep: boolean;
+}
+
 export interface Tab {
   readonly id: string;
   readonly name: string;
@@ -44,6 +52,8 @@ export interface Tab {
   readonly analysis: Analysis | null;
   readonly results: { readonly [block: string]: BlockRun };
   readonly run: ActiveRun | null;
+  /** Runs that wait for the one under way, the next one first. */
+  readonly queue: readonly WaitingRun[];
   readonly runs: readonly Run[];
   readonly trends: { readonly [series: string]: readonly TrendPoint[] };
   readonly draft: "saved" | "draft" | "unsaved";
@@ -75,6 +85,8 @@ export interface Trace {
   readonly index: readonly number[];
   readonly value: number;
   readonly windows: readonly TraceWindow[];
+  /** It stays until it is let go, wherever the pointer goes. */
+  readonly pinned: boolean;
 }
 
 export interface QuickAdd {
@@ -89,6 +101,8 @@ export interface Wiring {
   readonly at: number;
 }
 
+/** What a menu is about: a block, the page, or all actions of a kind. */
+export type MenuPlace = "block" | "page" | Action["group"];
 export type BottomTab = "problems" | "runs" | "trends" | "check" | "compare" | "volumes" | "log";
 export type ViewerTab = "table" | "slices" | "volume" | "histogram" | "diff";
 
@@ -129,8 +143,12 @@ export interface Studio {
   readonly leftTab: "blocks" | "pages" | "outline";
   readonly quickAdd: QuickAdd | null;
   /** The menu of a block or of the page, where the pointer asked for it. */
-  readonly menu: { readonly at: Point; readonly on: "block" | "page" } | null;
-  readonly dialog: "commands" | "help" | "files" | null;
+  readonly menu: { readonly at: Point; readonly on: MenuPlace } | null;
+  readonly dialog: "commands" | "help" | "files" | "displays" | "snapshots" | null;
+  /** The page is shown as a panel: its displays alone. */
+  readonly panel: boolean;
+  /** The stop of the tour that is shown. */
+  readonly tour: number | null;
   readonly renaming: string | null;
   readonly wiring: Wiring | null;
   readonly dragging: PinPlace | null;
@@ -178,6 +196,8 @@ export const useStudio = create<Studio>(() => ({
   quickAdd: null,
   menu: null,
   dialog: null,
+  panel: false,
+  tour: null,
   renaming: null,
   wiring: null,
   dragging: null,
@@ -213,6 +233,11 @@ export function pathOf(tab: Tab): PagePath {
 /** What stands before the name of a block in messages about the whole document. */
 export function prefixOf(tab: Tab): string {
   return tab.trail.map((step) => `${step.block}/`).join("");
+}
+
+/** The names of blocks in a selection; displays have ids of another form. */
+export function selectedBlocks(tab: Tab | null): string[] {
+  return [...(tab?.selection ?? [])].filter((id) => displayOf(id) === null);
 }
 
 /** The page that is on the screen. */

@@ -7,16 +7,18 @@ import { same, share } from "../core/patch";
 import type { Block, Page } from "../core/model";
 import { withoutHead } from "./edits";
 import { activeTab, recordDocument, say, studio, update, updateTab, useStudio, type Tab, type TrendPoint } from "./store";
-import { refreshRuns } from "./runs";
+import { refreshRuns, takeNext } from "./runs";
+import { watchPresses, whenReleased } from "./view";
 import { word } from "./words";
 
 const ANALYSE_AFTER_MS = 10;
+const ANALYSE_AGAIN_MS = 1000;
 const DRAFT_AFTER_MS = 400;
 
-/** Positions and notes are no question for the analysis: moving a block must not ask again. */
+/** Positions, displays and notes are no question for the analysis: moving a block must not ask again. */
 function meansTheSame(left: Page, right: Page): boolean {
-  const { blocks: before, notes: _notes, ...restBefore } = left;
-  const { blocks: after, notes: _others, ...restAfter } = right;
+  const { blocks: before, notes: _notes, displays: _displays, ...restBefore } = left;
+  const { blocks: after, notes: _others, displays: _drawn, ...restAfter } = right;
   const computes = ({ position: _place, ...block }: Block) => block;
   return (
     before.length === after.length &&
@@ -49,13 +51,16 @@ async function analyse(id: string): Promise<void> {
   const document = studio().tabs[id]?.history.now;
   if (!document) return;
   analysing?.abort();
-  analysing = new AbortController();
+  const asking = (analysing = new AbortController());
   try {
-    const analysis = await api.analyse(document, analysing.signal);
-    updateTab(id, (tab) => ({ analysis: share(tab.analysis, analysis) }));
+    const analysis = await api.analyse(document, asking.signal);
+    whenReleased(() => {
+      // Another page, or a later edit, may have been asked about during the press.
+      if (!asking.signal.aborted) updateTab(id, (tab) => ({ analysis: share(tab.analysis, analysis) }));
+    });
   } catch (error) {
-    if (!(error instanceof ApiError)) return;
-    if (error.status === 0) analysed = null;
+    if (asking.signal.aborted || !(error instanceof ApiError)) return;
+    if (error.status === 0) window.setTimeout(analyseAgain, ANALYSE_AGAIN_MS);
     else if (error.status !== 401) say(error.message, "error");
   }
 }
@@ -98,6 +103,7 @@ function adoptEarly(): void {
 }
 
 function onEvent(event: ServerEvent): void {
+  if (event.type === "run") listRun(event);
   if ("run" in event && event.type !== "log" && !tabOfRun(event.run)) {
     early.push(event);
     if (early.length > MOST_EARLY) early = early.slice(-MOST_EARLY / 2);
@@ -110,6 +116,12 @@ function onEvent(event: ServerEvent): void {
   else if (event.type === "log") {
     update((state) => ({ log: [...state.log, { time: Date.now(), level: "info" as const, text: event.text }].slice(-500) }));
   }
+}
+
+/** The list of a page's runs says how far each is, also one that waits. */
+function listRun({ page, run, state, seconds }: ServerEvent & { type: "run" }): void {
+  if (!studio().tabs[page]?.runs.some((one) => one.id === run)) return;
+  updateTab(page, ({ runs }) => ({ runs: runs.map((one) => (one.id === run ? { ...one, state, seconds } : one)) }));
 }
 
 function onPageSaved(id: string, revision: number | null): void {
@@ -143,14 +155,18 @@ function onRun(event: ServerEvent & { type: "run" }): void {
   const look = tab.analysis?.warnings.length ?? 0;
   if (event.state === "done" && look > 0) say(word("run.doneLook", { count: look }));
   if (event.state === "cancelled") say(word("run.cancelled"));
-  if (event.state === "done" || event.state === "failed" || event.state === "cancelled") void refreshRuns(tab.id);
+  if (event.state === "done" || event.state === "failed" || event.state === "cancelled") {
+    void refreshRuns(tab.id);
+    // What the blocks of this run have told is shown with the next frame.
+    requestAnimationFrame(() => takeNext(tab.id));
+  }
 }
 
 // Events come in bursts; the screen takes them once per frame.
 let burst: (ServerEvent & { type: "block" })[] = [];
 
 function onBlock(event: ServerEvent & { type: "block" }): void {
-  if (burst.length === 0) requestAnimationFrame(takeBurst);
+  if (burst.length === 0) requestAnimationFrame(() => whenReleased(takeBurst));
   burst.push(event);
 }
 
@@ -220,6 +236,7 @@ export function startSync(): () => void {
     watchDrafts();
     for (const tab of Object.values(studio().tabs)) void refreshRuns(tab.id);
   });
+  const stopPresses = watchPresses();
   const warn = (event: BeforeUnloadEvent) => {
     if (Object.values(studio().tabs).some((tab) => tab.draft === "unsaved")) event.preventDefault();
   };
@@ -227,6 +244,7 @@ export function startSync(): () => void {
   return () => {
     stopWatching();
     stopListening();
+    stopPresses();
     window.removeEventListener("beforeunload", warn);
   };
 }

@@ -4,7 +4,7 @@
 import { findBlock, inputPins, outputPins } from "../core/document";
 import { compatiblePins, type PinPlace } from "../core/pins";
 import { connectPins, localAnalysis } from "./edits";
-import { activeTab, shownPage, speak, studio, update, type Tab } from "./store";
+import { activeTab, selectedBlocks, shownPage, speak, studio, update, type Tab } from "./store";
 import { word } from "./words";
 
 /** The pins of a block from which a wire can start: outputs first. */
@@ -30,7 +30,7 @@ export function startWiring(): void {
   const tab = activeTab();
   if (!tab) return;
   const old = studio().wiring;
-  const [selected] = tab.selection;
+  const [selected] = selectedBlocks(tab);
   const focused = focusedPin();
   const block = old?.start.block ?? focused?.block ?? selected;
   if (block === undefined) return;

@@ -2,9 +2,13 @@
 /** A plane through a tensor: any two axes, a slider for every other one, the value under the pointer. */
 
 import { useEffect, useMemo, useRef, useState } from "react";
+import type { TraceWindow } from "../core/api";
 import { colourOf, css, inkOn, paint, type Scale } from "../core/colour";
 import * as format from "../core/format";
-import { indexAt, indexText, planeOf, rangeOf, type Tensor } from "../core/tensor";
+import { flatIndex, indexAt, indexText, planeOf, rangeOf, type Range, type Tensor } from "../core/tensor";
+import { indexUnder, TraceMarks } from "../editor/TraceMarks";
+import { endTrace, pinTrace, traceAt, withVoxel, type Voxel } from "../state/runs";
+import { useStudio, type Trace } from "../state/store";
 import { useWords } from "../state/words";
 
 interface Props {
@@ -12,7 +16,8 @@ interface Props {
   readonly names: readonly string[];
   readonly scale: Scale;
   readonly title: string;
-  readonly start?: readonly number[];
+  /** Whose values these are; a difference is of no block. */
+  readonly of?: { readonly block: string; readonly output: string };
 }
 
 const MOST_NUMBERS = 16;
@@ -25,24 +30,36 @@ function firstAxes(names: readonly string[]): readonly [number, number] {
   return [names.length - 2, names.length - 1];
 }
 
-export function Slices({ tensor, names, scale: preferred, title, start }: Props) {
+export function Slices({ tensor, names, scale: preferred, title, of }: Props) {
   const words = useWords();
   const rank = tensor.shape.length;
   const [axes, setAxes] = useState<readonly [number, number]>(() => firstAxes(names));
-  const [place, setPlace] = useState<readonly number[]>(() => start ?? tensor.shape.map((size, axis) => (rank === 5 && names[axis] === "D" ? Math.floor((size - 1) / 2) : 0)));
+  const [place, setPlace] = useState<readonly number[]>(() => tensor.shape.map((size, axis) => (rank === 5 && names[axis] === "D" ? Math.floor((size - 1) / 2) : 0)));
   const [scale, setScale] = useState<Scale>(preferred);
   const [cursor, setCursor] = useState<readonly [number, number] | null>(null);
-  const range = useMemo(() => rangeOf(tensor.data), [tensor]);
+  const whole = useMemo(() => rangeOf(tensor.data), [tensor]);
+  const [range, setRange] = useState<Range>(whole);
+  const aim = useStudio((state) => (of ? aimOf(state.trace, of) : null));
+  useEffect(() => {
+    if (aim) setPlace(aim);
+  }, [aim]);
   const plane = useMemo(() => planeOf(tensor, axes[0], axes[1], place), [tensor, axes, place]);
   const canvas = useRef<HTMLCanvasElement>(null);
   const cell = Math.max(1, Math.min(96, Math.floor(SIZE / Math.max(plane.rows, plane.columns))));
   useEffect(() => draw(canvas.current, plane, range, scale, cell), [plane, range, scale, cell]);
   if (rank === 0) return <p className="big-number">{format.number(tensor.data[0] ?? NaN)}</p>;
-  const onMove = (event: React.MouseEvent<HTMLCanvasElement>) => {
-    const box = event.currentTarget.getBoundingClientRect();
-    const row = Math.floor(((event.clientY - box.top) / box.height) * plane.rows);
-    const column = Math.floor(((event.clientX - box.left) / box.width) * plane.columns);
-    setCursor(row >= 0 && column >= 0 && row < plane.rows && column < plane.columns ? [row, column] : null);
+  const under = (event: React.MouseEvent): Voxel | null => {
+    const index = indexUnder(event, tensor.shape, axes, place);
+    return index && of ? { ...of, index, value: tensor.data[flatIndex(tensor.shape, index)] ?? NaN } : null;
+  };
+  const onMove = (event: React.MouseEvent) => {
+    const index = indexUnder(event, tensor.shape, axes, place);
+    setCursor(index ? [index[axes[0]] ?? 0, index[axes[1]] ?? 0] : null);
+    if (of) withVoxel(under(event), traceAt);
+  };
+  const onLeave = () => {
+    setCursor(null);
+    endTrace();
   };
   const flat = cursor ? plane.flat(cursor[0], cursor[1]) : null;
   const save = () => canvas.current?.toBlob((data) => data && saveAs(`${title.replaceAll("/", "_")}.png`, data));
@@ -56,8 +73,10 @@ export function Slices({ tensor, names, scale: preferred, title, start }: Props)
           <select value={scale} onChange={(event) => setScale(event.target.value as Scale)}>
             <option value="values">{words("viewer.scale.values")}</option>
             <option value="signed">{words("viewer.scale.signed")}</option>
+            <option value="grey">{words("viewer.scale.grey")}</option>
           </select>
         </label>
+        <Levels range={range} whole={whole} onChange={setRange} />
         <span className="grow" />
         <button type="button" onClick={save}>
           {words("viewer.exportPng")}
@@ -75,16 +94,20 @@ export function Slices({ tensor, names, scale: preferred, title, start }: Props)
         ),
       )}
       <div className="slice-frame">
-        <canvas
-          ref={canvas}
-          className="slice"
-          width={plane.columns * cell}
-          height={plane.rows * cell}
-          role="img"
-          aria-label={`${names[axes[0]] ?? ""} × ${names[axes[1]] ?? ""}`}
-          onMouseMove={onMove}
-          onMouseLeave={() => setCursor(null)}
-        />
+        <div className="slice-marks">
+          <canvas
+            ref={canvas}
+            className="slice"
+            width={plane.columns * cell}
+            height={plane.rows * cell}
+            role="img"
+            aria-label={`${names[axes[0]] ?? ""} × ${names[axes[1]] ?? ""}`}
+            onMouseMove={onMove}
+            onMouseLeave={onLeave}
+            onClick={(event) => withVoxel(under(event), pinTrace)}
+          />
+          {of && <TraceMarks {...of} shape={tensor.shape} axes={axes} place={place} />}
+        </div>
         <ScaleBar range={range} scale={scale} />
       </div>
       <p className="readout" aria-live="off">
@@ -99,6 +122,41 @@ export function Slices({ tensor, names, scale: preferred, title, start }: Props)
         )}
       </p>
     </div>
+  );
+}
+
+/** Where a trace that was begun elsewhere leads in this output: to the voxel that won, or the middle of the window. */
+const aims = new WeakMap<TraceWindow, readonly number[]>();
+
+function aimOf(trace: Trace | null, { block, output }: { readonly block: string; readonly output: string }): readonly number[] | null {
+  const window = trace?.windows.find((one) => one.source === `${block}.${output}`);
+  if (!window) return null;
+  if (!aims.has(window)) aims.set(window, window.winner ?? window.lo.map((low, axis) => Math.floor((low + window.hi[axis]! - 1) / 2)));
+  return aims.get(window)!;
+}
+
+/** The values that the colours begin and end with. */
+function Levels({ range, whole, onChange }: { range: Range; whole: Range; onChange: (range: Range) => void }) {
+  const words = useWords();
+  const field = (end: "min" | "max") => (
+    <input
+      type="number"
+      className="level"
+      step="any"
+      aria-label={words(end === "min" ? "viewer.lowest" : "viewer.highest")}
+      value={range[end]}
+      onChange={(event) => Number.isFinite(event.target.valueAsNumber) && onChange({ ...range, [end]: event.target.valueAsNumber })}
+    />
+  );
+  return (
+    <span className="levels">
+      {field("min")} – {field("max")}
+      {(range.min !== whole.min || range.max !== whole.max) && (
+        <button type="button" className="tiny" onClick={() => onChange(whole)}>
+          {words("viewer.allValues")}
+        </button>
+      )}
+    </span>
   );
 }
 

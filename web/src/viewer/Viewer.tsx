@@ -6,7 +6,7 @@ import { api, ApiError, type BlockOutput } from "../core/api";
 import * as format from "../core/format";
 import { findBlock, outputPins } from "../core/document";
 import { axisNames, type Tensor } from "../core/tensor";
-import { gradientOrder } from "../editor/BlockNode";
+import { gradientOrder } from "../core/scopes";
 import { layoutOfOutput } from "../editor/useBlock";
 import { useSummary } from "../editor/ValueGrid";
 import { Statistics } from "../panels/Inspector";
@@ -115,16 +115,17 @@ function Content({ tab, viewer, output }: { tab: Tab; viewer: ViewerState; outpu
   const tensor = useTensor(output.hash);
   const summary = useSummary(output.hash);
   const names = useMemo(() => layoutLetters(tab, viewer.block, output.name, output.shape.length), [tab, viewer.block, output]);
+  const of = useMemo(() => ({ block: viewer.block, output: output.name }), [viewer.block, output.name]);
   const scale = gradientOrder(viewer.block) > 0 ? "signed" : "values";
   if (tensor instanceof ApiError) return <p className="none fault">{tensor.message}</p>;
   if (!tensor) return <p className="none">{words("viewer.loading")}</p>;
   return (
     <div className="viewer-body">
       {viewer.tab === "table" && <Table tensor={tensor} names={names} />}
-      {viewer.tab === "slices" && <Slices tensor={tensor} names={names} scale={scale} title={viewer.block} />}
+      {viewer.tab === "slices" && <Slices tensor={tensor} names={names} scale={scale} title={viewer.block} of={of} />}
       {viewer.tab === "volume" && (
         <Suspense fallback={<p className="none">{words("viewer.loading")}</p>}>
-          <Volume tensor={tensor} names={names} scale={scale} />
+          <Volume tensor={tensor} names={names} scale={scale} of={of} />
         </Suspense>
       )}
       {viewer.tab === "histogram" && (

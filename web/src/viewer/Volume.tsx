@@ -3,18 +3,22 @@
 
 import { useEffect, useRef, useState } from "react";
 import {
-  BackSide, BoxGeometry, Color, Data3DTexture, DirectionalLight, AmbientLight, EdgesGeometry, GLSL3, InstancedMesh, LinearFilter, LineBasicMaterial,
-  LineSegments, Matrix4, Mesh, MeshLambertMaterial, PerspectiveCamera, Raycaster, RedFormat, Scene, ShaderMaterial, UnsignedByteType, Vector2, Vector3, WebGLRenderer,
+  BackSide, BoxGeometry, Color, Data3DTexture, DirectionalLight, AmbientLight, EdgesGeometry, GLSL3, InstancedMesh, LinearFilter, LineBasicMaterial, Box3,
+  LineSegments, Matrix4, Mesh, MeshLambertMaterial, PerspectiveCamera, Raycaster, RedFormat, Scene, ShaderMaterial, UnsignedByteType, Vector2, Vector3, WebGLRenderer, type Ray,
 } from "three";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 import { colourOf, placeOf, type Scale } from "../core/colour";
-import { indexText, rangeOf, stridesOf, type Range, type Tensor } from "../core/tensor";
+import { flatIndex, indexText, rangeOf, stridesOf, type Range, type Tensor } from "../core/tensor";
+import { marksOf, type Mark } from "../editor/TraceMarks";
+import { endTrace, pinTrace, traceAt, withVoxel, type Voxel } from "../state/runs";
+import { useStudio } from "../state/store";
 import { useWords } from "../state/words";
 
 interface Props {
   readonly tensor: Tensor;
   readonly names: readonly string[];
   readonly scale: Scale;
+  readonly of: { readonly block: string; readonly output: string };
 }
 
 const MOST_CUBES = 32;
@@ -23,6 +27,8 @@ interface Box {
   readonly size: readonly [number, number, number];
   readonly at: (d: number, h: number, w: number) => number;
   readonly index: (d: number, h: number, w: number) => number[];
+  /** Depth, height and width of an index. */
+  readonly place: (index: readonly number[]) => Place;
 }
 
 /** Depth, height and width of a tensor at a batch and a channel; the last three axes where nothing is named so. */
@@ -44,26 +50,50 @@ function boxOf(tensor: Tensor, names: readonly string[], held: readonly number[]
       });
       return index;
     },
+    place: (index) => axes.map((axis) => (axis >= 0 ? index[axis]! : 0)) as unknown as Place,
   };
 }
 
-export default function Volume({ tensor, names, scale }: Props) {
+export default function Volume({ tensor, names, scale, of }: Props) {
   const words = useWords();
   const frame = useRef<HTMLDivElement>(null);
   const [threshold, setThreshold] = useState(0);
   const [held, setHeld] = useState<readonly number[]>(() => tensor.shape.map(() => 0));
   const [readout, setReadout] = useState("");
   const [failed, setFailed] = useState(false);
+  const [shown, setShown] = useState<Shown | null>(null);
+  const trace = useStudio((state) => state.trace);
   useEffect(() => {
     const element = frame.current;
     if (!element) return undefined;
     try {
-      return show(element, tensor, boxOf(tensor, names, held), rangeOf(tensor.data), scale, threshold, setReadout);
+      const view = show(element, tensor, boxOf(tensor, names, held), rangeOf(tensor.data), scale, threshold);
+      setShown(view);
+      return () => {
+        view.close();
+        setShown(null);
+      };
     } catch {
       setFailed(true);
       return undefined;
     }
   }, [tensor, names, held, scale, threshold]);
+  useEffect(() => shown?.mark(trace ? marksOf(trace, of) : []), [shown, trace, of]);
+  const under = (event: React.PointerEvent): Voxel | null => {
+    const index = shown?.pick(event.clientX, event.clientY) ?? null;
+    return index && { ...of, index, value: tensor.data[flatIndex(tensor.shape, index)] ?? NaN };
+  };
+  const onMove = (event: React.PointerEvent) => {
+    if (event.buttons !== 0) return;
+    const voxel = under(event);
+    setReadout(voxel ? `${indexText(voxel.index)} = ${String(voxel.value)}` : "");
+    withVoxel(voxel, traceAt);
+  };
+  // A turn of the volume is no click.
+  const pressed = useRef<readonly [number, number]>([0, 0]);
+  const onUp = (event: React.PointerEvent) => {
+    if (Math.hypot(event.clientX - pressed.current[0], event.clientY - pressed.current[1]) < 4) withVoxel(under(event), pinTrace);
+  };
   const free = names.flatMap((name, axis) => (!["D", "H", "W"].includes(name) && tensor.shape[axis]! > 1 && names.includes("D") ? [axis] : []));
   return (
     <div className="slices">
@@ -79,13 +109,31 @@ export default function Volume({ tensor, names, scale }: Props) {
           <output>{held[axis]}</output>
         </label>
       ))}
-      {failed ? <p className="none">{words("viewer.noWebgl")}</p> : <div ref={frame} className="volume" role="img" aria-label={words("viewer.volume")} />}
+      {failed ? <p className="none">{words("viewer.noWebgl")}</p> : (
+        <div
+          ref={frame}
+          className="volume"
+          role="img"
+          aria-label={words("viewer.volume")}
+          onPointerMove={onMove}
+          onPointerLeave={endTrace}
+          onPointerDownCapture={(event) => (pressed.current = [event.clientX, event.clientY])}
+          onPointerUp={onUp}
+        />
+      )}
       <p className="readout">{readout || "\u00a0"}</p>
     </div>
   );
 }
 
-function show(element: HTMLElement, tensor: Tensor, box: Box, range: Range, scale: Scale, threshold: number, tell: (text: string) => void): () => void {
+interface Shown {
+  /** The index of the voxel that is seen at a point of the window. */
+  readonly pick: (x: number, y: number) => number[] | null;
+  readonly mark: (marks: readonly Mark[]) => void;
+  readonly close: () => void;
+}
+
+function show(element: HTMLElement, tensor: Tensor, box: Box, range: Range, scale: Scale, threshold: number): Shown {
   const renderer = new WebGLRenderer({ antialias: true, alpha: true, preserveDrawingBuffer: true });
   const width = element.clientWidth;
   const height = Math.max(320, element.clientHeight);
@@ -112,25 +160,71 @@ function show(element: HTMLElement, tensor: Tensor, box: Box, range: Range, scal
   const render = () => renderer.render(scene, camera);
   controls.addEventListener("change", render);
   render();
-  const pick = (event: PointerEvent) => {
-    if (!cubes) return;
+  const isSeen = (d: number, h: number, w: number) => placeOf(tensor.data[box.at(d, h, w)] ?? NaN, range, scale) >= threshold;
+  const pick = (x: number, y: number) => {
     const area = renderer.domElement.getBoundingClientRect();
-    const ray = new Raycaster();
-    ray.setFromCamera(new Vector2(((event.clientX - area.left) / area.width) * 2 - 1, 1 - ((event.clientY - area.top) / area.height) * 2), camera);
-    const hit = ray.intersectObject(cubes.mesh)[0]?.instanceId;
-    if (hit === undefined) return tell("");
-    const [d, h, w] = cubes.places[hit]!;
-    tell(`${indexText(box.index(d, h, w))} = ${tensor.data[box.at(d, h, w)]}`);
+    const caster = new Raycaster();
+    caster.setFromCamera(new Vector2(((x - area.left) / area.width) * 2 - 1, 1 - ((y - area.top) / area.height) * 2), camera);
+    const hit = cubes ? caster.intersectObject(cubes.mesh)[0]?.instanceId : undefined;
+    const place = cubes ? (hit === undefined ? null : cubes.places[hit]!) : firstAlong(caster.ray, box, isSeen);
+    return place && box.index(...place);
   };
-  renderer.domElement.addEventListener("pointermove", pick);
-  return () => {
+  let marked: LineSegments[] = [];
+  const mark = (marks: readonly Mark[]) => {
+    for (const one of marked) {
+      scene.remove(one);
+      one.geometry.dispose();
+    }
+    marked = marks.map((one) => outlineOf(one, box, element));
+    if (marked.length > 0) scene.add(...marked);
+    render();
+  };
+  const close = () => {
     controls.dispose();
     renderer.dispose();
     renderer.domElement.remove();
   };
+  return { pick, mark, close };
 }
 
 type Place = readonly [number, number, number];
+
+/** The first voxel along a ray through a block of glass that is not clear; of a clear one the first that it enters. */
+function firstAlong(ray: Ray, box: Box, isSeen: (...place: Place) => boolean): Place | null {
+  const [depth, height, width] = box.size;
+  const longest = Math.max(...box.size);
+  const size = new Vector3(width, height, depth).divideScalar(longest);
+  const start = ray.intersectBox(new Box3(size.clone().multiplyScalar(-0.5), size.clone().multiplyScalar(0.5)), new Vector3());
+  if (!start) return null;
+  let first: Place | null = null;
+  const inside = (at: number, count: number) => at >= 0 && at < count;
+  for (let step = 0; step < 4 * longest; step += 1) {
+    const point = start.clone().addScaledVector(ray.direction, (step + 0.5) / (2 * longest));
+    const place: Place = [Math.floor(depth / 2 - point.z * longest), Math.floor(height / 2 - point.y * longest), Math.floor(point.x * longest + width / 2)];
+    if (!place.every((at, axis) => inside(at, box.size[axis]!))) continue;
+    if (isSeen(...place)) return place;
+    first ??= place;
+  }
+  return first;
+}
+
+const MARK_COLOURS: { readonly [kind: string]: string } = { winner: "--accent", traced: "--focus" };
+
+/** The edges of a window, or of a voxel. */
+function outlineOf({ kind, lo, hi }: Mark, box: Box, element: HTMLElement): LineSegments {
+  const longest = Math.max(...box.size);
+  const [from, to] = [box.place(lo), box.place(hi)];
+  const [depth, height, width] = from.map((low, axis) => Math.max(1, to[axis]! - low)) as [number, number, number];
+  const colour = getComputedStyle(element).getPropertyValue(MARK_COLOURS[kind] ?? "--text").trim() || "#fff";
+  const lines = new LineSegments(new EdgesGeometry(new BoxGeometry(width / longest, height / longest, depth / longest)), new LineBasicMaterial({ color: colour, depthTest: false }));
+  lines.position.set(
+    (from[2] + width / 2 - box.size[2] / 2) / longest,
+    (box.size[1] / 2 - from[1] - height / 2) / longest,
+    (box.size[0] / 2 - from[0] - depth / 2) / longest,
+  );
+  lines.renderOrder = 1;
+  return lines;
+}
 
 function addCubes(scene: Scene, tensor: Tensor, box: Box, range: Range, scale: Scale, threshold: number): { mesh: InstancedMesh; places: Place[] } {
   const [depth, height, width] = box.size;
