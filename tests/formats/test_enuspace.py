@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of enuSpace: the samples give their stored results, and pages of every other shape mean what they meant."""
+"""Pages of enuSpace mean what they meant, whatever their shape; test_enuspace_originals.py has those it came with."""
 
 from __future__ import annotations
 
+import re
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,9 @@ from voxgrad.formats.enuspace import Imported, import_page, import_project, libr
 from voxgrad.formats.enuspace.library import missing
 from voxgrad.formats.enuspace.xml_tree import parse_xml
 from voxgrad.formats.page_file import dumps, loads
+from voxgrad.formats.picture import draw_svg
 from voxgrad.graph.session import ClientSession
+from voxgrad.kernels.arraywise import png
 
 SAMPLES = Path(__file__).with_name("enuspace")
 Array = np.ndarray[Any, Any]
@@ -36,25 +40,6 @@ def needs(*blocks: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(bool(absent), reason=f"no op yet for {', '.join(absent)}")
 
 
-@pytest.mark.parametrize("name", ["basic", "basic_v4", "one_hot", "gradient_descent_xw_sub"])
-def test_samples_give_their_stored_results(name: str) -> None:
-    found = import_page(SAMPLES / f"{name}.svg")
-    assert found.report.lost == []
-    assert found.page.problems() == []
-    assert found.expected
-    session = ClientSession(loads(dumps(found.page)))
-    for _ in range(200):
-        results = run_page(session, [], {})
-        if all(
-            value.shape == results[block][pin].shape
-            and np.array_equal(np.round(results[block][pin].astype(float), 6), np.round(value.astype(float), 6))
-            for block, pins in found.expected.items()
-            for pin, value in pins.items()
-        ):
-            return
-    pytest.fail("no cycle gives the stored results")
-
-
 def test_what_a_sample_becomes() -> None:
     page = import_page(SAMPLES / "basic.svg").page
     assert [(block.name, block.op_name) for block in page] == [
@@ -66,7 +51,10 @@ def test_what_a_sample_becomes() -> None:
     assert page["ID_A"].position == (917.22, 293.44)
     assert page["ID_A"].attrs["value"].dtype == np.float64
     assert list(page.outputs) == ["ID_MUL"]
-    assert "auto v = MatMul" in page.notes[0]["text"]
+    (text,) = page.displays
+    assert "auto v = MatMul" in text.attrs["text"]
+    # The first of its lines stood at 147.78, in letters of 20.
+    assert (text.kind.name, text.position, text.attrs["points"]) == ("text", (102.22, 127.78), 20.0)
     assert "result" not in dumps(page)
 
 
@@ -88,9 +76,9 @@ def test_gradient_descent_with_an_apply_block(tmp_path: Path) -> None:
     old.session(["APPLY.out"], INFINITE_LOOP="TRUE")
     found = import_page(old.write(tmp_path / "a.svg"))
     assert found.report.lost == []
-    assert any("number of cycles" in remark.text for remark in found.report.remarks)
-    assert found.page.notes[-1]["display"] == "SENSOR_TREND"
-    assert found.page.notes[-1]["of"] == ["W.ref"]
+    assert any("--cycles forever" in remark.text for remark in found.report.remarks)
+    (trend,) = found.page.displays
+    assert (trend.name, trend.kind.name, [one.path for one in trend.of]) == ("TREND", "trend", ["W.ref"])
     w = 100.0
     for _ in range(5):
         w -= 0.01 * np.mean((w * x - y) * x)
@@ -608,16 +596,133 @@ def test_lists_of_lists_stay_bounded(tmp_path: Path) -> None:
     assert "longer than 1024" in str(found.report)
 
 
-def test_gadgets_and_drawing_are_notes(tmp_path: Path) -> None:
+GADGETS = """
+<text id="T" transform="translate(5,26)" font-size="10.0" font-weight="bold">a remark</text>
+<rect id="R" transform="translate(100,200) rotate(0.00) scale(2,1)" x="-10" y="5" width="30" height="40"/>
+<rect id="GO" onmousedown="_onmousedown()" width="30" height="40">
+ <script>function _onmousedown() run_task(1) end</script></rect>
+<rect id="MUTE" onmousedown="_onmousedown()"><script>function _onmousedown() a = 1 end</script></rect>
+<pg-trend id="TREND" transform="translate(1,2)" x="3" y="4" width="300" height="100" auto-scale="off" yview-min="-1"
+ yview-max="2"><pg-trendtitle title="COST"/><pg-trendseries id="first" variable="X.result_output[0][1]"/>
+ <pg-trendseries id="own" variable="" data="1,2 3,4"/></pg-trend>
+<g transform="translate(1000,0)">
+<pg-trend-contour id="MAP" transform="translate(100,50) rotate(90.00)" x="0" y="70" width="80" height="20"
+ subdivision="2,2" minElevation="0" maxElevation="4"/></g>
+<pg-trend-contour id="SUM"/><text id="V" pg-format="">0.5</text><text id="W">1</text>
+<pg-editbox id="BOX" text="3" width="40" height="10"/><pg-editbox id="LOOSE" text="3"/>
+<pg-button id="B" text="Start"/><image href="..\\..\\secret.png"/><image href="own.png" width="9" height="9"/>
+<line id="L"/>
+<script type="text/lua"><![CDATA[function _ontask()
+  -- V.text = X.result_output[9][9]
+  for i=0,1,1 do
+    for j=0,1,1 do
+      MAP.data[i][j] = ROW.result_output[1][i*2+j]
+      SUM.data[i][j] = ROW.result_output[0][i*2+j] + X.result_output[0][0]
+    end
+  end
+  V.text = string.format("%4.1f", X.result_output[1][0])
+  SetAttribute("W.text", X.result_output[0][0])
+  X.val = tonumber(BOX.text)
+  os.execute("rm -rf /")
+end]]></script>
+"""
+
+
+def test_what_a_page_shows_becomes_displays(tmp_path: Path) -> None:
+    """Each where it stood, bound to what its variable, its wire or the script says; nothing is executed."""
     old = OldPage()
-    old.block("X", "Const", val=np.array([1.0]))
-    old.block("LCD", "SENSOR_LCD", task="logic")
-    old.link("X.result_output", "LCD.value")
-    old.parts.append('<text transform="translate(5,6)">a remark</text><rect/><script>os.exit()</script>')
+    old.block("X", "Const", val=np.array([[1.0, 2.0], [3.0, 4.0]]))
+    old.block("ROW", "Const", val=np.arange(8.0).reshape(2, 4))
+    for gadget, symbol in {"LCD": "SENSOR_LCD", "PARTED": "ARAAY_3_OUT", "OTHER": "CLOCK"}.items():
+        old.block(gadget, symbol, "logic", out1="", out2="")
+    old.links(("X.result_output", "LCD.value"), ("ROW.result_output", "PARTED.input"))
+    old.block("SECOND", "SENSOR_TREND", task="logic")
+    old.link("PARTED.out2", "SECOND.input")
+    old.parts.append(GADGETS)
+    (tmp_path / "own.png").write_bytes(png.write(np.zeros((2, 2, 3), np.uint8), 6))
+    (tmp_path.parent / "secret.png").write_bytes(png.write(np.zeros((2, 2, 3), np.uint8), 6))
     found = import_page(old.write(tmp_path / "g.svg"))
+    page, told = found.page, str(found.report)
+    kinds = {one.name: (one.kind.name, [shown.path for shown in one.of]) for one in page.displays}
+    assert kinds == {
+        "T": ("text", []), "R": ("frame", []), "GO": ("button", []), "MUTE": ("frame", []), "B": ("button", []),
+        "TREND": ("trend", ["X.output[0][1]"]), "MAP": ("heat", ["ROW.output[1]"]), "SUM": ("heat", []),
+        "V": ("value", ["X.output[1][0]"]), "W": ("value", ["X.output[0][0]"]), "BOX": ("edit", ["X.output"]),
+        "LOOSE": ("edit", []), "LCD": ("value", ["X.output"]), "PARTED": ("table", ["ROW.output"]),
+        "SECOND": ("trend", ["ROW.output[1]"]), "frame": ("frame", []), "picture": ("picture", []),
+    }  # fmt: skip
+    boxes = {one.name: (*one.position, *one.size) for one in page.displays}
+    assert boxes["T"][:2] == (5.0, 16.0) and page.displays["T"].attrs == {
+        "text": "a remark",
+        "points": 10.0,
+        "bold": True,
+    }
+    assert boxes["R"] == (80.0, 205.0, 60.0, 40.0)
+    assert boxes["TREND"] == (4.0, 6.0, 300.0, 100.0)
+    # Turned by a quarter inside of a group that is moved.
+    assert boxes["MAP"] == (1010.0, 50.0, 20.0, 80.0)
+    assert page.displays["TREND"].attrs == {"title": "COST", "low": -1.0, "high": 2.0}
+    assert (page.displays["MAP"].value("rows"), page.displays["MAP"].value("high")) == (2, 4.0)
+    assert (page.displays["V"].value("format"), page.displays["BOX"].value("entry")) == ("%4.1f", "value")
     assert found.report.lost == []
-    assert [note["text"] for note in found.page.notes] == ["a remark", "SENSOR_LCD: X.output"]
-    assert "os.exit" not in dumps(found.page)
+    for part in (
+        "SUM: shows a sum", "LOOSE: held '3'", "MUTE: a click ran a script", "TREND.own: shows numbers of its own",
+        "missing: secret.png", "noted: <line>", "the gadget CLOCK shows nothing", "os.execute. It is not executed",
+    ):  # fmt: skip
+        assert part in told, part
+    assert [note["text"] for note in page.notes] == ["CLOCK"]
+    assert "rm -rf" not in dumps(page) and loads(dumps(page)).problems() == page.problems()
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+KINDS = {"text": "text", "rect": "frame", "pg-trend": "trend", "pg-trend-contour": "heat"}
+ORIGINALS = ["gradient_descent_xw_sub", "basic", "basic_v4", "Xor", "queueenqueue_mnist_reader", "mnistTrain_softmax10",
+             "v4_web_gradient_descent_xnwn_b"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ORIGINALS)
+def test_what_originals_show_stands_where_it_stood(originals: Path, name: str) -> None:
+    """Every element of the file, read by another parser, is a display; a turned one fills the box that it filled."""
+    root = ElementTree.fromstring((originals / f"{name}.svg").read_bytes().decode("utf-16").partition("?>")[2])
+    page = import_page(originals / f"{name}.svg").page
+    elements = [one for one in root if one.tag.removeprefix(SVG) in KINDS]
+    boxes = [one for one in root.iter() if one.tag.removeprefix(SVG) == "pg-editbox" or one.get("type") == "logic"]
+    assert elements and len(page.displays) == len(elements) + len(boxes)
+    for box in boxes:
+        x, y = (float(one) for one in re.findall(r"-?[\d.]+", box.get("transform", ""))[:2])
+        at = (x + float(box.get("x", 0)), y + float(box.get("y", 0)))
+        np.testing.assert_allclose(page.displays[str(box.get("id"))].position, at, atol=0.011)
+    for element in elements:
+        x, y, turn = (float(one) for one in re.findall(r"-?[\d.]+", element.get("transform", ""))[:3])
+        left, top, width, height = (float(element.get(key, 0)) for key in ("x", "y", "width", "height"))
+        display = page.displays[str(element.get("id"))]
+        kind = KINDS[element.tag.removeprefix(SVG)]
+        if kind == "text":
+            assert display.kind.name in ("text", "value")
+            wanted = (x, y - float(element.get("font-size", 0)), *display.size)
+            assert display.kind.name == "value" or display.attrs["text"].split() == "".join(element.itertext()).split()
+        else:
+            assert display.kind.name == kind
+            wanted = (x - top - height, y + left, height, width) if turn else (x + left, y + top, width, height)
+        np.testing.assert_allclose((*display.position, *display.size), wanted, atol=0.011)
+
+
+def test_what_originals_show_is_alive(originals: Path) -> None:
+    """The trends of XOR are the numbers of its blocks, cycle by cycle; the reader's images are rows of its block."""
+    page = import_page(originals / "Xor.svg").page
+    session, seen = ClientSession(page), list[tuple[float, ...]]()
+    for _ in range(20):
+        y, cost = session.run(["ID_HY_SIGMOID", "ID_XOR_MEAN"], targets=page.targets)
+        seen.append((*y.reshape(-1).tolist(), cost.item()))
+    shown = [one for display in page.displays if display.kind.name == "trend" for one in display.of]
+    assert [one.label for one in shown] == ["XOR_00", "XOR_01", "XOR_10", "XOR_11", "COST"]
+    curves = [[number for _, number in session.readings.curves(one)[""]] for one in shown]
+    np.testing.assert_array_equal(np.transpose(curves), seen)
+    reader = import_page(originals / "queueenqueue_mnist_reader.svg").page
+    images = [one for one in reader.displays if one.kind.name == "heat"]
+    assert {one.of[0].path: one.value("rows") for one in images} == {f"ID_IMAGE.ref[{at}]": 28 for at in range(10)}
+    labels = [one.of[0].path for one in reader.displays if one.kind.name == "value"]
+    assert sorted(labels) == [f"ID_IND.y[{at}][0]" for at in range(10)]
 
 
 LAUGHS = '<!DOCTYPE svg [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]><svg><use id="x" href="#C">&b;</use></svg>'
@@ -682,18 +787,73 @@ def test_random_bytes_are_no_xml(data: bytes) -> None:
         parse_xml(data, "x.svg")
 
 
+def as_project(folder: Path, listed: str = "", pages: dict[str, str] | None = None) -> Path:
+    """A folder as the editor leaves it; `pages` are its drawings, by the sample that each is."""
+    for name, sample in (pages or {"picture/basic": "basic", "picture/one_hot": "one_hot"}).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        for suffix in (".svg", ".dat"):
+            file = SAMPLES / f"{sample}{suffix}"
+            if file.exists():
+                (folder / f"{name}{suffix}").write_bytes(file.read_bytes())
+    if listed:
+        (folder / "p.enup").write_bytes(f'<?xml version="1.0" encoding="UTF-16"?>{listed}'.encode("utf-16"))
+    return folder
+
+
 def test_projects(tmp_path: Path) -> None:
-    project = tmp_path / "project"
-    (project / "picture").mkdir(parents=True)
-    for name in ("basic", "one_hot"):
-        (project / "picture" / f"{name}.svg").write_bytes((SAMPLES / f"{name}.svg").read_bytes())
-    (tmp_path / "outside.svg").write_bytes((SAMPLES / "basic.svg").read_bytes())
     listed = r'<project active="basic"><page path="picture\basic.svg"/><page path="picture/one_hot.svg"/>'
     listed += r'<page path="..\outside.svg"/><page path="none.svg"/></project>'
-    (project / "p.enup").write_bytes(f'<?xml version="1.0" encoding="UTF-16"?>{listed}'.encode("utf-16"))
-    pages, report = import_project(project / "p.enup")
-    assert list(pages) == ["basic", "one_hot"]
-    assert [remark.place for remark in report.lost] == ["..\\outside.svg", "none.svg"]
+    project = as_project(tmp_path / "project", listed)
+    (tmp_path / "outside.svg").write_bytes((SAMPLES / "basic.svg").read_bytes())
+    (project / "picture" / "link.svg").symlink_to(tmp_path / "outside.svg")
+    for place in (project, project / "p.enup"):
+        pages, report = import_project(place)
+        assert list(pages) == ["basic", "one_hot"]
+        assert [remark.place for remark in report.lost] == ["..\\outside.svg", "none.svg"]
+        assert str(report.remarks[-1]) == f"runs: {place.name}: 2 pages; run: basic, one_hot"
+
+
+def test_a_project_may_name_its_pages_or_none(tmp_path: Path) -> None:
+    """Without their ending, in the texts of elements, or not at all; libraries and web forms are no pages."""
+    drawn = {
+        "picture/basic": "basic", "picture/sub/basic": "basic_v4", "picture/one_hot": "one_hot",
+        "Task/Tensorflow/tf_nn": "basic", "web/basic": "basic", "global/global": "basic",
+    }  # fmt: skip
+    named = as_project(tmp_path / "a", "<p><pages><page>one_hot</page></pages><task>tf_nn</task></p>", drawn)
+    assert list(import_project(named)[0]) == ["one_hot"]
+    for folder in (as_project(tmp_path / "b", "<p><x/></p>", drawn), as_project(tmp_path / "c", "", drawn)):
+        pages, report = import_project(folder)
+        assert list(pages) == ["basic", "one_hot", "basic 2"]
+        assert report.lost == []
+        assert [remark.text for remark in report.remarks if remark.kind == "changed"] == [
+            "is called basic 2: there is another basic"
+        ]
+    (folder / "picture" / "bad.svg").write_text("<svg><g>")
+    (folder / "picture" / "other.svg").write_text("<svg><rect/></svg>")
+    pages, report = import_project(folder)
+    assert len(pages) == 3
+    assert [remark.place for remark in report.lost] == ["bad.svg", "other.svg"]
+    (tmp_path / "empty").mkdir()
+    assert [remark.text for remark in import_project(tmp_path / "empty")[1].lost] == ["it has no pages"]
+    (named / "q.enup").write_text("<p/>")
+    with pytest.raises(VoxgradError, match=r"hold one project; got p\.enup, q\.enup"):
+        import_project(named)
+
+
+def test_files_are_missing_where_the_page_goes(tmp_path: Path) -> None:
+    old = OldPage()
+    old.block("IN", "Const", val="C:\\\\data\\\\scan.bin")
+    old.block("READ", "ReadFile")
+    old.link("IN.output", "READ.filename")
+    old.session(["READ.contents"])
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "scan.bin").write_bytes(b"abc")
+    path = old.write(tmp_path / "p.svg")
+    assert import_page(path).report.missing == []
+    for found in (import_page(path, tmp_path / "new"), import_project(tmp_path, tmp_path / "new")[0]["p"]):
+        assert [remark.place for remark in found.report.missing] == ["scan.bin"]
+    assert import_project(tmp_path)[1].remarks[-1].text == "1 pages; run: p"
+    assert import_project(tmp_path, tmp_path / "new")[1].remarks[-1].text == "1 pages; run: p; need files: p"
 
 
 def test_the_library_knows_all_blocks() -> None:
@@ -701,3 +861,249 @@ def test_the_library_knows_all_blocks() -> None:
     known = {symbol.name for symbol in library().values()} - {symbol.name for symbol in missing()}
     assert known >= {"Const_ex", "Multiply", "Subtract", "Negate", "AvgPool3DGrad", "ClientSession", "FeedType"}
     assert all(symbol.op not in registry.OPS for symbol in missing())
+
+
+def kinds(found: Imported, kind: str) -> dict[str, str]:
+    return {remark.place: remark.text for remark in found.report.remarks if remark.kind == kind}
+
+
+def test_blocks_stand_where_their_groups_put_them(tmp_path: Path) -> None:
+    """Transforms of groups in groups, lengths with units; what is only defined is not on the page."""
+    block = '<use id="{0}" type="tensorflow" transform="{1}" xlink:href="#Const" {2}>'
+    block += '<pg-set-pin variable="#val" value="1"/></use>'
+    old = OldPage()
+    old.parts += [
+        '<g transform="translate(100,50) rotate(90) scale(2,3)">',
+        block.format("A", "translate(10,1)", ""),
+        '<g transform="matrix(1 0 0 1 5 -2)">',
+        block.format("B", "translate(1) rotate(45.00) scale(7)", ""),
+        "</g></g>",
+        block.format("C", "translate(3,4)", 'x="10mm" y="1in"'),
+        '<g transform="rotate(180, 50, 20) nonsense(1)">',
+        block.format("D", "", ""),
+        '</g><g transform="scale(1e999)">',
+        block.format("E", "translate(1,1)", 'x="wide"'),
+        "</g>",
+        f"<defs><symbol id='MINE'>{block.format('NOWHERE', '', '')}</symbol></defs>",
+    ]
+    found = import_page(old.write(tmp_path / "g.svg"))
+    assert found.report.lost == []
+    places = {"A": (97, 70), "B": (106, 62), "C": (3 + 10 * 96 / 25.4, 100), "D": (100, 40), "E": (0, 0)}
+    assert {name: found.page[name].position for name in places} == {
+        name: pytest.approx(place) for name, place in places.items()
+    }
+    assert "NOWHERE" not in found.page
+
+
+def test_a_link_says_what_it_did_besides_passing_a_value(tmp_path: Path) -> None:
+    old = OldPage()
+    old.block("X", "Const", val=np.array([1.0]))
+    old.block("N", "Negate")
+    old.link("X.output", "N.x")
+    old.parts[-1] = old.parts[-1].replace("<pg-link ", '<pg-link unit="degC" to-unit="degF" ')
+    found = import_page(old.write(tmp_path / "u.svg"))
+    (told,) = [text for place, text in kinds(found, "noted").items() if place.startswith("link")]
+    assert "unit='degC', to-unit='degF' is not known here" in told
+    assert run(found)["N"]["y"].tolist() == [-1]
+
+
+def test_texts_are_read_as_the_original_read_them(tmp_path: Path) -> None:
+    """Lists with any separators, numbers with something behind them, shapes without braces, keys without a value."""
+    x = np.arange(1, 33, dtype=np.float32).reshape(2, 2, 2, 2, 2)
+    old = OldPage("4.0.3.0")
+    old.block("X", "Const", val=x)
+    old.block(
+        "MIXED", "MaxPool3D", **window(ksize="{1,{2;2},2;1}", strides="1;1;1;1;1;", attrs="data_format_ = NDHWC;")
+    )
+    old.block(
+        "CUT", "MaxPool3D", **window(ksize="1,2.9,2abc,2,1", strides="1,1,1,1,1", attrs="oops; data_format_=NDHWC")
+    )
+    old.block("P", "Placeholder", dtype="DT_FLOAT", attrs="shape_ = 2;")
+    old.block("V", "Variable", shape="2,3", dtype="DT_DOUBLE", initvalues="1;2;3;4;5;6")
+    old.block("HEX", "Const", val=np.array([0.0, 0.0]))
+    old.parts[-1] = old.parts[-1].replace("{0.000000,0.000000}", "{0x1F,1e-3}")
+    old.block("WHOLE", "Add", x="{0x10,2}", y="{1,2}")
+    old.block("NAMES", "Const", val="{a,b c}")
+    old.parts[-1] = old.parts[-1].replace('"#val"', '"#val[2]"').replace('shape=""', 'shape="[2]"')
+    old.block("Z", "Const_ex", dtype="DT_COMPLEX128", val="{1+2J,3j}")
+    old.links(("X.output", "MIXED.input"), ("X.output", "CUT.input"))
+    old.session(["MIXED.output", "CUT.output", "WHOLE.z", "V.ref", "HEX.output", "NAMES.output", "Z.output"])
+    found = import_page(old.write(tmp_path / "t.svg"))
+    assert found.report.lost == []
+    assert found.page.problems() == []
+    assert found.page["P"].attrs["shape"] == [2]
+    changed = kinds(found, "changed")
+    assert changed.keys() == {"CUT.ksize", "CUT.attrs", "WHOLE.x"}
+    assert changed["CUT.ksize"] == "1,2.9,2abc,2,1 is [1,2,2,2,1], as the original read it"
+    results = run(found)
+    np.testing.assert_array_equal(results["MIXED"]["output"], results["CUT"]["output"])
+    np.testing.assert_array_equal(results["V"]["ref"], [[1, 2, 3], [4, 5, 6]])
+    assert results["HEX"]["output"].tolist() == [31, 0.001]
+    assert results["WHOLE"]["z"].tolist() == [17, 4]
+    assert results["NAMES"]["output"].tolist() == [b"a", b"b c"]
+    assert results["Z"]["output"].tolist() == [1 + 2j, 3j]
+
+
+def test_what_the_original_misread_is_told_with_a_fix(tmp_path: Path) -> None:
+    """True was false there, and the fractions of some attributes were cut: what is written is kept."""
+    old = OldPage()
+    old.block("A", "Const", val=np.array([[1.0, 2.0], [3.0, 4.0]]))
+    old.block("M", "MatMul", attrs="transpose_a_ = True;transpose_b_ = true;")
+    old.block("L", "LRN", attrs="depth_radius_ = 5;bias_ = 1.0;alpha_ = 0.5;beta_ = 2;")
+    old.links(("A.output", "M.a"), ("A.output", "M.b"))
+    old.session(["M.product"])
+    found = import_page(old.write(tmp_path / "m.svg"))
+    told = {remark.place: remark for remark in found.report.remarks if remark.fixes}
+    assert {place: remark.text for place, remark in told.items() if not place.startswith("L.input")} == {
+        "M.transpose_a": "True is kept; the original read it as False",
+        "L.alpha": "0.5 is kept; the original read it as 0.0",
+    }
+    assert run(found)["M"]["product"].tolist() == [[7, 15], [10, 22]]
+    found.page.apply(told["M.transpose_a"].fixes[0])
+    assert run(found)["M"]["product"].tolist() == [[5, 11], [11, 25]]
+    (data,) = [one for one in found.report.as_data() if one["place"] == "M.transpose_a"]
+    assert data["fixes"][0]["edits"] == [{"do": "set_attr", "block": "M", "attr": "transpose_a", "value": False}]
+
+
+def test_what_stops_a_page_comes_with_its_fixes(tmp_path: Path) -> None:
+    old = OldPage()
+    old.block("X", "Const", val=np.zeros((1, 2, 2, 2, 1), np.float32))
+    old.block("A", "AvgPool3D", **window(padding="", attrs="data_format_ = NDHWC;"))
+    old.block("B", "MaxPool3D", **window(ksize="1,2,2", attrs="data_format_ = NDHWC;"))
+    old.links(("X.output", "A.input"), ("X.output", "B.input"))
+    found = import_page(old.write(tmp_path / "s.svg"))
+    stops = {remark.place: remark for remark in found.report.remarks if remark.kind == "stops"}
+    assert stops.keys() == {"A.padding", "B.ksize"}
+    assert "runs" not in {remark.kind for remark in found.report.remarks}
+    assert "  fix: Set padding to SAME" in str(found.report)
+    found.page.apply(stops["A.padding"].fixes[0])
+    assert [(one.block, one.pin) for one in found.page.problems()] == [("B", "ksize")]
+
+
+def test_sessions_and_their_modes(tmp_path: Path) -> None:
+    old = OldPage()
+    old.block("X", "Const", val=np.array([1.0]))
+    for name in ("N", "S"):
+        old.block(name, {"N": "Negate", "S": "Square"}[name])
+        old.link("X.output", f"{name}.x")
+    old.session(["N.y"], SHOW_DEBUG="TRUE", INFINITE_LOOP="FALSE")
+    old.block("A_SECOND", "ClientSession")
+    setting = '<pg-set-attribute id="I" variable="#m_bInfiniteLoop" value="TRUE"></pg-set-attribute></use>'
+    old.parts[-1] = old.parts[-1].replace("</use>", setting)
+    old.link("S.y", "A_SECOND.fetch_outputs")
+    found = import_page(old.write(tmp_path / "s.svg"))
+    assert list(found.page.outputs) == ["S", "N"]
+    assert kinds(found, "changed") == {
+        "ClientSession": "the 2 sessions are one run: they ran one after another, A_SECOND, ID_SESSION, each with "
+        "variables of its own"
+    }
+    assert kinds(found, "noted") == {
+        "A_SECOND": "ran until it was stopped; here `voxgrad run --cycles forever` does",
+        "ID_SESSION": "printed what it fetched in every cycle; here `voxgrad run --every-cycle` does",
+    }
+
+
+def test_scripts_are_told_and_not_executed(tmp_path: Path) -> None:
+    old = OldPage()
+    old.block("X", "Placeholder", dtype="DT_DOUBLE")
+    old.block("N", "Negate")
+    old.link("X.output", "N.x")
+    script = '<script id="S{0}" type="text/lua"><![CDATA[{1}]]></script>'
+    lua = """function _ontask()
+        -- N.x = 5
+        local i
+        for i=0,27,1 do
+            ID_PICTURE.data[i][0]  = N.result_y[i] + string.len("a.b"); ID_PICTURE.title = "now"
+        end
+        if N.result_y[0] == 3 then stop() end
+    end
+    function _onmousedown()
+        X.output[0] = X.output[0] + 1
+    end
+    function _onload()
+    end
+    function helper() os.execute("rm -rf /") end"""
+    old.parts += [
+        '<rect id="ID_PICTURE"/>',
+        script.format(1, lua),
+        script.format(2, "  "),
+        script.format(3, "GONE.a = 1"),
+    ]
+    old.parts.append(script.format(4, "x" * 300_000 + "\nA.b = 1\n" + "a." * 200_000))
+    found = import_page(old.write(tmp_path / "s.svg"))
+    feed = "give X.output a value with --feed or session.run(feeds=...), a new one each cycle with loop"
+    assert kinds(found, "script") == {
+        "S1 _ontask": "in every cycle it wrote ID_PICTURE.data, ID_PICTURE.title from N.result_y. It is not executed: "
+        "a display of N.y shows it",
+        "S1 _onmousedown": f"on a click it wrote X.output from X.output. It is not executed: {feed}",
+        "S1 helper": "when it was called it called os.execute. It is not executed: call from Python, between the "
+        "cycles of a loop",
+        "S3": "at the start it wrote GONE.a. It is not executed; what it wrote is not on the page",
+    }
+    assert "rm -rf" not in dumps(found.page)
+
+
+def test_checkpoints_in_every_form(tmp_path: Path) -> None:
+    """One file for all tensors or one for each, names in braces, between semicolons or alone, slices said or not."""
+    folder = "\\\\\\\\server\\\\share\\\\"
+    old = OldPage()
+    old.block("W", "Variable", shape="{2,2}", dtype="DT_DOUBLE", initvalues="{{1,2},{3,4}}")
+    old.block("B", "Variable", shape="{2}", dtype="DT_FLOAT", initvalues="{5,6}")
+    old.block("LIST", "InputList")
+    old.block("V1", "Save", filename=f"{folder}one.t", tensor_names='{"W","B"}')
+    old.block("V2", "SaveV2", prefix="..\\\\two.t", tensor_names="W;B;", shape_and_slices='{"",""}')
+    old.block("EACH", "SaveV2", prefix=f"{folder}each.t", tensor_names='"W"', shape_and_slices="")
+    old.links(("W.ref", "LIST.outputlist"), ("B.ref", "LIST.outputlist"), ("LIST.output", "V1.data"))
+    old.links(("LIST.output", "V2.tensors"), ("W.ref", "EACH.tensors"))
+    old.session(run=["V1.operation", "V2.operation", "EACH.operation"])
+    found = import_page(old.write(tmp_path / "save.svg"))
+    assert found.report.lost == []
+    assert kinds(found, "changed")["EACH.shape_and_slices"] == "was empty: 1 whole tensors"
+    run(found, folder=tmp_path)
+    old = OldPage()
+    old.block("R1", "Restore", file_pattern=f"{folder}one.t", tensor_name='"W"', dt="DT_DOUBLE")
+    old.block("R2", "RestoreV2", prefix="two.t", tensor_names="W;B", shape_and_slices="", dtypes="{DT_DOUBLE;DT_FLOAT}")
+    old.block("R3", "RestoreV2", prefix="each.t", tensor_names="W", shape_and_slices='{""}', dtypes="DT_DOUBLE")
+    old.block("N", "Negate")
+    old.link("R2.tensors[1]", "N.x")
+    old.session(["R1.tensor", "N.y", "R3.tensors"])
+    found = import_page(old.write(tmp_path / "restore.svg"))
+    assert found.report.lost == []
+    assert found.page.problems() == []
+    results = run(found, folder=tmp_path)
+    assert results["R1"]["tensor"].tolist() == [[1, 2], [3, 4]] == next(iter(results["R3"].values())).tolist()
+    assert results["N"]["y"].tolist() == [-5, -6]
+
+
+PAGES = ["Xor", "addsymbolicgradients", "basic", "basic_v4", "gradient_descent_xw_sub", "mnistTrain_softmax10",
+         "one_hot", "queueenqueue_mnist_reader", "v4_web_gradient_descent_xnwn_b"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_picture_of_an_original_has_its_arrangement(originals: Path, name: str) -> None:
+    """Every block of the picture stands where it stood in the original's own file, all by one factor; blocks that an
+    import adds, those of gradients, stand below."""
+    raw = (originals / f"{name}.svg").read_bytes()
+    text = raw.decode("utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+    root = ElementTree.fromstring(text.partition("?>")[2] if text.startswith("<?xml") else text)
+    there = {
+        str(one.get("id")): [float(part) for part in re.findall(r"-?[\d.]+", one.get("transform", ""))[:2]]
+        for one in root.iter(f"{SVG}use")
+    }
+    page = import_page(originals / f"{name}.svg").page
+    picture = ElementTree.fromstring(draw_svg(page, embed=False))
+    here = {}
+    for group in picture.iter(f"{SVG}g"):
+        box, title = group.find(f"{SVG}rect"), group.find(f"{SVG}text")
+        assert box is not None and title is not None and "vg-box" in box.get("class", "")
+        here[str(title.text)] = [float(box.get(key, "nan")) for key in ("x", "y")]
+    both = sorted(there.keys() & here.keys())
+    assert both and {block.name for block in page.blocks if "/" not in block.name} == set(both)
+    old, new = np.array([there[one] for one in both]), np.array([here[one] for one in both])
+    apart = [np.subtract.outer(points[:, axis], points[:, axis]) for points in (old, new) for axis in (0, 1)]
+    scale = round(float(np.abs(apart[2]).max() / max(np.abs(apart[0]).max(), 1e-9)), 2)
+    assert scale in (1.0, 1.25, 1.5, 2.0, 2.5, 3.0)
+    np.testing.assert_allclose(apart[2:], np.multiply(apart[:2], scale), atol=0.2 + 0.02 * scale)
+    added = [place for one, place in here.items() if one.startswith("gradients/")]
+    assert bool(added) == (name == "addsymbolicgradients")
+    assert all(y > new[:, 1].max() for _, y in added)

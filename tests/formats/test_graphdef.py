@@ -81,6 +81,37 @@ def test_tensorflow_runs_exported_graphs(name: str) -> None:
         np.testing.assert_allclose(one, two, rtol=2e-5, atol=2e-6 * float(np.abs(two).max()))
 
 
+def _quantised_page() -> vg.Page:
+    """Quantised integers through an op that knows plain ones, and a typed matrix beside them."""
+    page, x = vg.Page("quantised"), np.linspace(-1, 2, 12, dtype=np.float32).reshape(3, 4)
+    whole = page.add("QuantizeV2", {"input": x, "min_range": -1.0, "max_range": 2.0}, {"T": "quint8"})
+    moved = page.add("Reshape", {"tensor": whole.output(0), "shape": np.array([4, 3], np.int32)})
+    matrix = {"b": np.array([[1, 2], [3, 4], [5, 250]], np.uint8), "min_b": 0.0, "max_b": 4.0}
+    product = page.add(
+        "QuantizedMatMul", {"a": moved.output(0), "min_a": whole.output(1), "max_a": whole.output(2), **matrix}
+    )
+    ends = {"min_range": product.output(1), "max_range": product.output(2)}
+    page.add("Dequantize", {"input": product.output(0), **ends}, {"mode": "MIN_FIRST"}, name="floats")
+    return page
+
+
+def test_quantised_integers_come_back() -> None:
+    page = _quantised_page()
+    back, _ = convert(export_graph(page), "a graph", "t")
+    assert back.problems() == [] and {block.op_name for block in back.blocks} >= {"Bitcast", "QuantizedMatMul"}
+    np.testing.assert_array_equal(ClientSession(back).run("floats"), ClientSession(page).run("floats"))
+
+
+@pytest.mark.parity
+def test_tensorflow_runs_exported_quantised_integers() -> None:
+    tf = pytest.importorskip("tensorflow")
+    page, definition = _quantised_page(), tf.compat.v1.GraphDef()
+    definition.ParseFromString(export_graph(page))
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        tf.import_graph_def(definition, name="")
+        np.testing.assert_array_equal(session.run("floats:0"), ClientSession(page).run("floats"))
+
+
 def test_pages_that_are_wrong_are_not_exported() -> None:
     with pytest.raises(VoxgradError, match="VG012"):
         export_graph(load(FOLDER / "avg_pool3d_grad_mistake.vox.json"))

@@ -19,7 +19,7 @@ from tests.formats.test_page_file import make_page, same
 from voxgrad.errors import VoxgradError
 from voxgrad.formats import json_text
 from voxgrad.formats.page_file import load, loads
-from voxgrad.formats.picture import draw_png, draw_svg, embedded_page, font
+from voxgrad.formats.picture import draw_png, draw_svg, embedded_page, font, with_page
 from voxgrad.formats.picture.layout import arrange, lay_out
 from voxgrad.formats.picture.palette import THEMES
 from voxgrad.graph.page import Page
@@ -55,6 +55,17 @@ def test_svg_shows_everything() -> None:
         assert part in texts, part
     assert len(list(root.iter(f"{SVG}path"))) == len(page.wires) + sum(len(block.control) for block in page)
     assert not list(root.iter(f"{SVG}script"))
+
+
+def test_pictures_drawn_elsewhere_take_the_page_in() -> None:
+    page = make_page()
+    for drawn in (draw_svg(Page("bare"), embed=False).encode(), draw_png(Page("bare"), embed=False)):
+        made = with_page(drawn, page, "picture")
+        same(loads(embedded_page(made, "picture").decode()), page)
+    assert pixels(with_page(draw_png(page, embed=False), page, "picture")).shape == pixels(draw_png(page)).shape
+    for wrong in (b"", b"<svg ", b"<html><svg >", b"\x89PN"):
+        with pytest.raises(VoxgradError, match="SVG or PNG"):
+            with_page(wrong, page, "picture")
 
 
 def test_nothing_overlaps_and_nothing_leaves_the_picture() -> None:

@@ -56,6 +56,35 @@ def test_bad_int_lists(text: str, at: int, says: str) -> None:
     assert caught.value.faults[0].code == "VG052"
 
 
+def test_hexadecimal_numbers() -> None:
+    """Wherever a number is typed; an f behind 0x is a digit."""
+    assert forms.parse_ints("0x1,-0X1f,0x7fffffffffffffff") == (1, -31, 2**63 - 1)
+    assert forms.parse_floats("0x10;0.5") == (16.0, 0.5)
+    assert forms.parse_shape("[0x2][3]") == (2, 3)
+    found = forms.parse_value("{0xff,0x1e}")
+    assert (found.dtype, found.tolist()) == (np.int32, [255, 30])
+    assert forms.parse_value("{0x1f,0.5f}").tolist() == [31.0, 0.5]
+    assert forms.parse_value("0x1F", dtypes.FLOAT64).item() == 31.0
+    assert forms.parse_flat("0x1;0xA", dtypes.FLOAT32, (2,)).tolist() == [1.0, 10.0]
+    assert forms.parse_value("range(0x1, 0x4)").tolist() == [1, 2, 3]
+    for bad, at in (("0x", 1), ("0xg", 1), ("0x1.8", 1), ("1x2", 1), ("0x123456789abcdef01", 1)):
+        with pytest.raises(TextError) as caught:
+            forms.parse_ints(bad)
+        assert caught.value.at == at, bad
+    with pytest.raises(TextError, match="from -2147483648"):
+        forms.parse_value("0xffffffff", dtypes.INT32)
+    with pytest.raises(TextError, match="from -9223372036854775808"):
+        forms.parse_ints("0xffffffffffffffff")
+
+
+def test_complex_numbers_beyond_their_type_are_refused() -> None:
+    assert forms.parse_value("{1+2j,3J}").tolist() == [1 + 2j, 3j]
+    for bad in ("1e100", "1e100j", "{0,1-1e39j}"):
+        with pytest.raises(TextError, match="within the range of complex64"):
+            forms.parse_value(bad, dtypes.COMPLEX64)
+        assert np.all(np.isfinite(forms.parse_value(bad, dtypes.COMPLEX128)))
+
+
 def test_the_caret_stands_under_the_character() -> None:
     with pytest.raises(TextError) as caught:
         forms.parse_attrs(CONV, "padding = SAME;\ndata_format_ = NHWC;")

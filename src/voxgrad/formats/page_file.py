@@ -33,7 +33,10 @@ SUFFIX = ".vox.json"
 SCHEMA = Path(__file__).with_name("page.schema.json")
 """The published JSON Schema of the current version."""
 
-_PAGE_KEYS = ("name", "semantics", "blocks", "inputs", "outputs", "targets", "initializers", "pages", "notes")
+_PAGE_KEYS = (
+    "name", "semantics", "blocks", "inputs", "outputs", "targets", "initializers", "pages", "displays", "groups",
+    "notes",
+)  # fmt: skip
 _BLOCK_KEYS = ("name", "op", "page", "attrs", "inputs", "control", "position")
 _STALE_SECONDS = 3600
 
@@ -87,7 +90,13 @@ def _encode_page(data: Mapping[str, Any], writer: Writer) -> dict[str, Any]:
     made["blocks"] = [_encode_block(block, writer) for block in data["blocks"]]
     if "pages" in made:
         made["pages"] = {name: _encode_page(inner, writer) for name, inner in made["pages"].items()}
+    if "displays" in made:
+        made["displays"] = [_encode_display(display) for display in made["displays"]]
     return made
+
+
+def _encode_display(display: Mapping[str, Any]) -> dict[str, Any]:
+    return {**display, **{key: [_coordinate(value) for value in display[key]] for key in ("position", "size")}}
 
 
 def _encode_block(block: Mapping[str, Any], writer: Writer) -> dict[str, Any]:

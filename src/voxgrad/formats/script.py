@@ -248,6 +248,9 @@ class _Writer:
         for attr in block.op.attrs:
             if attr.name in block.attrs:
                 given.append(f"{attr.name}={self._attr(block, attr.name, block.attrs[attr.name])}")
+        if self.target == "tensorflow" and block.op_name == "VarHandleOp" and not block.attrs.get("shared_name"):
+            # There, handles that share no name share a variable.
+            given = [one for one in given if not one.startswith("shared_name=")] + [f"shared_name={block.name!r}"]
         module, first = ("ops", ["page"]) if self.target == "voxgrad" else ("tf.raw_ops", [])
         arguments = [*first, *given, f"name={self._op_name(block)!r}"]
         line = f"{module}.{block.op_name}({', '.join(arguments)})"
@@ -267,10 +270,23 @@ class _Writer:
         sources = block.sources.get(pin, [])
         known = [spec.dtype for spec in specs] + [None] * len(sources)
         texts = [
-            self._source(source, known[at], f"{self.names[block]}_{pin}" + (f"_{at}" if many else ""))
+            self._taken(
+                block,
+                pin,
+                known[at],
+                self._source(source, known[at], f"{self.names[block]}_{pin}" + (f"_{at}" if many else "")),
+            )
             for at, source in enumerate(sources)
         ]
         return f"[{', '.join(texts)}]" if many else texts[0]
+
+    def _taken(self, block: Block, pin: str, dtype: DType | None, text: str) -> str:
+        """Quantised integers are types of their own in TensorFlow, and plain ones here."""
+        assert block.op is not None
+        wanted = dtype if dtype is None else block.op.taken(block.op.input(pin).type, dtype)
+        if self.target == "voxgrad" or wanted is dtype or wanted is None:
+            return text
+        return f"tf.bitcast({text}, {wanted.name!r})"
 
     def _source(self, source: Source, dtype: DType | None, name: str) -> str:
         if isinstance(source, Output):
@@ -309,7 +325,9 @@ class _Writer:
             return f"[{', '.join(self._attr(block, name, item) for item in value)}]"
         if isinstance(value, str) and self.target == "tensorflow" and block.op is not None:
             # A named size is open in TensorFlow.
-            return "None" if block.op.attr(name).kind == "shape" else repr(value)
+            return "None" if block.op.attr(name).kind in ("shape", "shapes") else repr(value)
+        if value == -1 and self.target == "tensorflow" and block.op is not None:
+            return "None" if block.op.attr(name).kind in ("shape", "shapes") else repr(value)
         return f"float({str(value)!r})" if isinstance(value, float) and not np.isfinite(value) else repr(value)
 
     def _array(self, array: Array, name: str) -> str:

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from voxgrad.catalog.model import Spec
 from voxgrad.errors import VoxgradError
 from voxgrad.formats.enuspace.library import HELPERS, Symbol, library, op_of
-from voxgrad.formats.enuspace.pins import Values
+from voxgrad.formats.enuspace.pins import Values, block_name
 from voxgrad.formats.enuspace.sheet import RESULT, Link, Node, Sheet
 from voxgrad.formats.report import CHANGED, LOST, NOTED, Report
 from voxgrad.formats.text.values import Array
@@ -37,7 +39,12 @@ _PASSING = {
 """Per helper that passes wires on, the pin where they come in."""
 _VALUE_HELPERS = ("Tensor", "Input", "Input_Initializer")
 _VARIABLE_ATTRS = {"dtype", "shape"}
-_BAD_CHARACTERS = str.maketrans({":": "_", "/": "_", "^": "_"})
+_SLICES = ("shape_and_slices", "shapes_and_slices")
+_MODES = {
+    ("SHOW_DEBUG", "m_Debug"): "printed what it fetched in every cycle; here `voxgrad run --every-cycle` does",
+    ("INFINITE_LOOP", "m_bInfiniteLoop"): "ran until it was stopped; here `voxgrad run --cycles forever` does",
+}
+"""The switches of a session, a pin or a setting of it, and what to do here in place of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +85,8 @@ class Converter:
         self._wire_all(fed)
         self._make_initializers()
         self._make_session()
-        self._make_notes()
+        for node in self._nodes("Status"):
+            self.report.add(NOTED, node.id, "Status did nothing and was left out")
         return self.page
 
     # Blocks
@@ -101,7 +109,7 @@ class Converter:
         symbol = library().get(node.symbol)
         if node.is_gadget or (node.symbol in HELPERS and node.symbol not in _VALUE_HELPERS):
             return
-        name = node.id.translate(_BAD_CHARACTERS).strip() or "block"
+        name = block_name(node)
         if name != node.id:
             self.report.add(CHANGED, node.id, f"is now called {name}: its id held characters that separate names")
         if symbol is None:
@@ -174,7 +182,17 @@ class Converter:
             for pin in symbol.inputs:
                 if pin not in found:
                     self._type(node, block, symbol, pin)
+            self._fill_slices(block)
         return True
+
+    def _fill_slices(self, block: Block) -> None:
+        """Where a checkpoint says no slices, whole tensors are meant: an empty text for each."""
+        pin = next((item.name for item in block.op.inputs if item.name in _SLICES), "") if block.op else ""
+        names = next(iter(block.sources.get("tensor_names", ())), None)
+        if pin and not block.sources.get(pin) and isinstance(names, Value):
+            empty: Array = np.full(np.shape(names.value), b"", dtype=object)
+            self.page.set_value(block, pin, empty, "string")
+            self.report.add(CHANGED, f"{block.name}.{pin}", f"was empty: {empty.size} whole tensors")
 
     def _connect(self, block: Block, pin: str, sources: list[Source]) -> None:
         declared = next((item for item in block.op.inputs if item.name == pin), None) if block.op else None
@@ -340,7 +358,12 @@ class Converter:
     def _make_session(self) -> None:
         outputs: dict[str, Output] = {}
         targets: dict[Block, None] = {}
-        for session in self._nodes("ClientSession"):
+        sessions = sorted(self._nodes("ClientSession"), key=lambda node: node.id)
+        if len(sessions) > 1:
+            names = ", ".join(node.id for node in sessions)
+            told = f"are one run: they ran one after another, {names}, each with variables of its own"
+            self.report.add(CHANGED, "ClientSession", f"the {len(sessions)} sessions {told}")
+        for session in sessions:
             self._note_settings(session)
             for link in self.links.get((session.id, "fetch_outputs"), []):
                 self._fetch(link, outputs, targets)
@@ -350,21 +373,6 @@ class Converter:
             self.report.add(NOTED, "ClientSession", "no session fetches or runs anything; a run computes every block")
         self.page.expose(outputs)
         self.page.execute(list(targets))
-
-    def files_read(self) -> dict[str, str]:
-        """The files of another machine that the page reads, with the first block that names each."""
-        found: dict[str, str] = {}
-        written: set[str] = set()
-        users: dict[Block, list[Block]] = {}
-        for wire in self.page.wires if self.values.files else ():
-            users.setdefault(wire.source.block, []).append(wire.block)
-        for id_, names in self.values.files.items():
-            block = self.blocks[id_]
-            if all(map(_writes_files, users.get(block, [block]))):
-                written |= set(names)
-            else:
-                found |= {name: block.name for name in names if name not in found}
-        return {name: block for name, block in found.items() if name not in written}
 
     def _live(self, link: Link) -> list[Output | Block]:
         try:
@@ -386,26 +394,12 @@ class Converter:
         device = session.pins["device"].value if "device" in session.pins else ""
         if device not in ("", "/cpu:0"):
             self.report.add(NOTED, session.id, f"the device {device} had no effect there; here a run chooses it")
-        loop = session.pins.get("INFINITE_LOOP")
-        if loop is not None and loop.value.upper() in ("TRUE", "1"):
-            self.report.add(NOTED, session.id, "ran until it was stopped; here a run has a number of cycles")
+        for (pin, setting), told in _MODES.items():
+            text = session.pins[pin].value if pin in session.pins else session.settings.get(setting, "")
+            if text.upper() in ("TRUE", "1"):
+                self.report.add(NOTED, session.id, told)
 
-    def _make_notes(self) -> None:
-        for text, position in self.sheet.texts:
-            self.page.notes.append({"text": text, "position": list(position)})
-        into: dict[str, list[str]] = {}
-        for link in self.sheet.links:
-            into.setdefault(link.to_id, []).append(f"{link.from_id}.{link.from_pin.removeprefix(RESULT)}")
-        for node in self.sheet.nodes.values():
-            if node.is_gadget:
-                shown = into.get(node.id, [])
-                text = f"{node.symbol}: {', '.join(shown)}" if shown else node.symbol
-                note = {"text": text, "position": list(node.position), "display": node.symbol, "of": shown}
-                self.page.notes.append(note)
-                self.report.add(NOTED, node.id, f"the gadget {node.symbol} is kept as a note")
-            elif node.symbol == "Status":
-                self.report.add(NOTED, node.id, "Status did nothing and was left out")
-
-
-def _writes_files(block: Block) -> bool:
-    return block.op is not None and block.op.group == "io" and not block.op.outputs
+    def shown(self, id_: str, pin: str) -> Output | None:
+        """The output that a display of the original means by a block and a pin, `result_` in its name or not."""
+        live = self._live(Link(id_, pin.removeprefix(RESULT), None, "", ""))
+        return next((one for one in live if isinstance(one, Output)), None)

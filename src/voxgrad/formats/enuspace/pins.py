@@ -14,19 +14,25 @@ from voxgrad.arrays.kinds import dtype_of, numpy_type
 from voxgrad.catalog import dtypes, registry
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Attr, Op
-from voxgrad.errors import VoxgradError
-from voxgrad.formats.enuspace.library import Symbol
+from voxgrad.errors import VoxgradError, show
+from voxgrad.formats.enuspace import dialect
+from voxgrad.formats.enuspace.library import Symbol, input_of
 from voxgrad.formats.enuspace.sheet import Node, PinText, array_of
 from voxgrad.formats.report import CHANGED, LOST, NOTED, Report
 from voxgrad.formats.text import TextError, parse_attr, parse_type, parse_value, split_attrs
 from voxgrad.formats.text.values import Array
 from voxgrad.graph.block import Block, Output, Value
-
-MISSPELT = {"dialtions": "dilations", "kip_header_lines": "skip_header_lines", "SharedName": "shared_name"}
-"""Keys that the library of enuSpace has wrong."""
+from voxgrad.graph.problems import Fix
 
 _VECTOR = re.compile(r"\[\w+\]")
-_WINDOWS_PATH = re.compile(rb"[A-Za-z]:[\\/].*")
+_BAD_CHARACTERS = str.maketrans({":": "_", "/": "_", "^": "_"})
+_WINDOWS_PATH = re.compile(rb"(?:[A-Za-z]:[\\/]|\\\\|\.{1,2}\\).*")
+"""With a drive, on another computer, or from a folder on."""
+
+
+def block_name(node: Node) -> str:
+    """The name of the block that a node becomes."""
+    return node.id.translate(_BAD_CHARACTERS).strip() or "block"
 
 
 class Values:
@@ -53,14 +59,15 @@ class Values:
                 self._attribute(node, op, pin, text, found)
         attrs = self.text(node, symbol, "attrs")
         try:
-            assignments = split_attrs(attrs, op_name)
+            assignments = [(item.key, item.value) for item in split_attrs(attrs, op_name)]
         except TextError as error:
-            self.report.add(LOST, f"{node.id}.attrs", f"cannot be read:\n{error}")
-            assignments = []
-        for item in assignments:
-            key = MISSPELT.get(item.key, item.key)
-            if item.value.strip() and key not in found:
-                self._attribute(node, op, key, item.value, found)
+            told = f"is read as it was there, and what is no key = value; is passed over:\n{error}"
+            self.report.add(CHANGED, f"{node.id}.attrs", told)
+            assignments = dialect.settings(attrs)
+        for name, text in assignments:
+            key = dialect.key_of(name)
+            if text.strip() and key not in found:
+                self._attribute(node, op, key, text, found)
         return found
 
     def _attribute(self, node: Node, op: Op | None, key: str, text: str, found: dict[str, Any]) -> None:
@@ -76,8 +83,28 @@ class Values:
         except TextError as error:
             self.report.add(LOST, f"{node.id}.{key}", f"cannot be read:\n{error}")
             return
+        self._tell_misread(node, op, attr, text, value)
         if attr.required or value != attr.default:
             found[key] = value.name if isinstance(value, DType) else _plain(value)
+
+    def _tell_misread(self, node: Node, op: Op, attr: Attr, text: str, value: Any) -> None:
+        """A text that the original took for something else is kept as written, with a fix to what it ran with."""
+        place, plain = f"{node.id}.{attr.name}", text.strip()
+        ran = dialect.ran_with(op, attr, text, value)
+        if ran != value:
+            edit = {"do": "set_attr", "block": block_name(node), "attr": attr.name, "value": ran}
+            fix = Fix(f"Set {attr.name} to {show(ran)}, as it ran there", (edit,))
+            self.report.add(CHANGED, place, f"{plain} is kept; the original read it as {show(ran)}", (fix,))
+        elif dialect.is_cut(attr, text):
+            self.report.add(CHANGED, place, f"{plain} is {show(value)}, as the original read it")
+        elif attr.kind not in ("string", "strings"):
+            self._tell_hex(place, text)
+
+    def _tell_hex(self, place: str, text: str, stored: PinText | None = None, array: Array | None = None) -> None:
+        known = stored is not None and stored.type in ("float", "double")
+        if dialect.has_hex(text) and not known and (array is None or array.dtype != object):
+            told = "hexadecimal numbers are read as such; the original knew them in lists of float and double alone"
+            self.report.add(CHANGED, place, told)
 
     def _repaired(self, node: Node, op: Op, attr: Attr, text: str) -> str:
         """The library ships 3-D blocks with the data format of 2-D ones, which TensorFlow refuses."""
@@ -88,20 +115,11 @@ class Values:
                 CHANGED, f"{node.id}.data_format", f"{plain} is no format of {op.name}: now {repairs[plain]}"
             )
             return repairs[plain]
-        return text
+        return dialect.spelled(attr, text)
 
     def input_name(self, block: Block, symbol: Symbol | None, pin: str) -> str:
-        """The name of the op's input behind a pin: the same, or the one at the same place among the unmatched."""
-        if block.op is None or symbol is None:
-            return pin
-        names = [item.name for item in block.op.inputs]
-        if pin in names:
-            return pin
-        free_names = [name for name in names if name not in symbol.inputs]
-        free_pins = [one for one in symbol.inputs if one not in names]
-        if pin in free_pins and len(free_names) == len(free_pins):
-            return free_names[free_pins.index(pin)]
-        return pin
+        """The name of the op's input behind a pin."""
+        return pin if block.op is None or symbol is None else input_of(block.op, symbol, pin)
 
     def typed(self, node: Node, symbol: Symbol, pin: str, op: Op | None, name: str) -> Value | None:
         """The value typed on an input pin without a wire, in the type that its way of writing has."""
@@ -117,6 +135,7 @@ class Values:
                 array = array_of(stored, self.data)
             else:
                 array = parse_value(text, forced, pin, node.symbol)
+            self._tell_hex(f"{node.id}.{pin}", text, stored, array)
         except TextError as error:
             self.report.add(LOST, f"{node.id}.{pin}", f"cannot be read:\n{error}")
             return None
@@ -169,6 +188,7 @@ class Values:
             return None
         try:
             array = self._constant(node, stored, parse_type(named, "dtype", node.symbol) if named else None)
+            self._tell_hex(f"{node.id}.{pin}", stored.value, stored, array)
         except TextError as error:
             self.report.add(LOST, f"{node.id}.{pin}", f"cannot be read:\n{error}")
             return None
@@ -198,6 +218,7 @@ class Values:
         try:
             typed = stored.type in ("", "string") and stored.binary_at is None
             array = parse_value(stored.value, dtype) if typed else array_of(stored, self.data, dtype)
+            self._tell_hex(f"{node.id}.initvalues", stored.value, stored, array)
         except TextError as error:
             self.report.add(LOST, f"{node.id}.initvalues", f"cannot be read:\n{error}")
             return None

@@ -13,6 +13,7 @@ from voxgrad.arrays.kinds import numpy_type
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.dtypes import DType
 from voxgrad.errors import Fault
+from voxgrad.formats.enuspace.placement import Placement, length, walk_placed
 from voxgrad.formats.enuspace.xml_tree import Element, bad_document
 from voxgrad.formats.report import LOST, NOTED, Report
 from voxgrad.formats.text import TextError, parse_flat, parse_shape
@@ -27,21 +28,11 @@ VARIABLE_TYPES = {
     "bool": dtypes.BOOL,
     "string": dtypes.STRING,
 }
-_TRANSLATE = re.compile(r"translate\(\s*(-?[0-9.eE+-]+)\s*[, ]\s*(-?[0-9.eE+-]+)\s*\)")
 _PIN = re.compile(r"#?([^\[\]]+)((?:\[[0-9]+\])*)")
-_DRAWN = {
-    "rect",
-    "script",
-    "line",
-    "ellipse",
-    "image",
-    "path",
-    "circle",
-    "g",
-    "pg-editbox",
-    "pg-trend",
-    "pg-trend-contour",
-}
+_SHOWN = {"text", "rect", "image", "pg-text", "pg-trend", "pg-trend-contour", "pg-editbox", "pg-button"}
+"""What becomes a display."""
+_DRAWN = {"line", "ellipse", "path", "circle", "polygon", "pie"}
+_LINK = {"id", "from-id", "param-from", "to-id", "param-to", "hidden", "type"}
 _MAX_ELEMENTS = 2**26
 
 
@@ -66,6 +57,7 @@ class Node:
     position: tuple[float, float]
     line: int
     pins: dict[str, PinText] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +71,14 @@ class Link:
     to_pin: str
 
 
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Something that the page shows: its element, and the upright box around it, whichever way it is turned."""
+
+    element: Element
+    box: tuple[float, float, float, float]
+
+
 @dataclass(slots=True)
 class Sheet:
     """A page as its file has it."""
@@ -86,7 +86,8 @@ class Sheet:
     version: str
     nodes: dict[str, Node] = field(default_factory=dict)
     links: list[Link] = field(default_factory=list)
-    texts: list[tuple[str, tuple[float, float]]] = field(default_factory=list)
+    drawn: list[Drawn] = field(default_factory=list)
+    scripts: list[str] = field(default_factory=list)
 
 
 def read_sheet(root: Element, source: str, report: Report) -> Sheet:
@@ -95,15 +96,18 @@ def read_sheet(root: Element, source: str, report: Report) -> Sheet:
         raise bad_document(source, root.line, "be a page of enuSpace: an svg with use elements", f"<{root.name}>")
     sheet = Sheet(root.get("enuspace-version"))
     hidden = 0
-    # What stands inside of a block is its own picture, as the web form repeats it in every block.
-    for element in root.walk(closed="use"):
+    # What stands inside of a block is its own picture, as the web form repeats it in every block; what stands in defs
+    # is drawn nowhere by itself.
+    for element, placement in walk_placed(root, closed=("use", "defs")):
         if element.name == "use":
-            _add_node(sheet, element, source)
+            _add_node(sheet, element, placement, source)
         elif element.name == "pg-link":
             hidden += element.get("hidden").lower() == "true"
             _add_link(sheet, element, report)
-        elif element.name == "text" and element.text.strip():
-            sheet.texts.append((element.text.strip("\r\n\t "), _position(element)))
+        elif element.name in _SHOWN:
+            sheet.drawn.append(Drawn(element, _box(element, placement)))
+        elif element.name == "script":
+            sheet.scripts.append(element.text)
         elif element.name in _DRAWN:
             report.add(NOTED, f"<{element.name}>", "is drawing only and was left out")
     if hidden:
@@ -111,18 +115,28 @@ def read_sheet(root: Element, source: str, report: Report) -> Sheet:
     return sheet
 
 
-def _add_node(sheet: Sheet, element: Element, source: str) -> None:
+def _box(element: Element, placement: Placement) -> tuple[float, float, float, float]:
+    x, y, width, height = (length(element.get(name)) for name in ("x", "y", "width", "height"))
+    corners = [placement.at(a, b) for a in (x, x + width) for b in (y, y + height)]
+    (left, right), (top, bottom) = ((min(ends), max(ends)) for ends in zip(*corners, strict=True))
+    return left, top, right - left, bottom - top
+
+
+def _add_node(sheet: Sheet, element: Element, placement: Placement, source: str) -> None:
     name = element.get("id")
     if not name or not element.get("href"):
         raise bad_document(source, element.line, "give every use an id and a href", sorted(element.attributes)[:8])
     if name in sheet.nodes:
         raise bad_document(source, element.line, "give every block its own id", name)
     gadget = element.get("type") not in TASKS
-    node = Node(name, element.get("href").removeprefix("#"), gadget, _position(element), element.line)
+    position = placement.at(length(element.get("x")), length(element.get("y")))
+    node = Node(name, element.get("href").removeprefix("#"), gadget, position, element.line)
     for child in element.children:
         if child.name in ("pg-set-pin", "pg-pin"):
             pin = _pin_text(child, source)
             node.pins[pin.name] = pin
+        elif child.name in ("pg-set-attribute", "pg-attribute"):
+            node.settings[child.get("variable").removeprefix("#")] = child.get("value") or child.get("initial")
     sheet.nodes[name] = node
 
 
@@ -142,6 +156,11 @@ def _pin_text(element: Element, source: str) -> PinText:
 
 
 def _add_link(sheet: Sheet, element: Element, report: Report) -> None:
+    more = {name: text for name, text in element.attributes.items() if name not in _LINK and text}
+    if more:
+        shown = ", ".join(f"{name}={text!r}" for name, text in more.items())
+        told = f"line {element.line}: {shown} is not known here: the value passes as it is, in the unit that it has"
+        report.add(NOTED, f"link {element.get('id')}", told)
     ends = [element.get(name) for name in ("from-id", "param-from", "to-id", "param-to")]
     match = re.fullmatch(r"(.+?)(?:\[([0-9]{1,6})\])?", ends[1])
     if not all(ends) or match is None:
@@ -149,15 +168,6 @@ def _add_link(sheet: Sheet, element: Element, report: Report) -> None:
         return
     index = int(match[2]) if match[2] else None
     sheet.links.append(Link(ends[0], match[1], index, ends[2], ends[3]))
-
-
-def _position(element: Element) -> tuple[float, float]:
-    match = _TRANSLATE.search(element.get("transform"))
-    try:
-        x, y = (float(match[1]), float(match[2])) if match else (0.0, 0.0)
-    except ValueError:
-        return 0.0, 0.0
-    return (x, y) if math.isfinite(x) and math.isfinite(y) else (0.0, 0.0)
 
 
 def array_of(pin: PinText, data: bytes, dtype: DType | None = None) -> Array:
@@ -177,8 +187,10 @@ def array_of(pin: PinText, data: bytes, dtype: DType | None = None) -> Array:
 
 
 def _texts(pin: PinText, sizes: list[int]) -> Array:
-    """Texts are separated by ; alone; without a shape the whole text is one."""
+    """Texts are separated by ;, or stand in braces as version 4 writes lists; without a shape the whole is one."""
     parts = pin.value.removesuffix(";").split(";") if sizes else [pin.value]
+    if len(parts) != math.prod(sizes) and pin.value.startswith("{"):
+        return parse_flat(pin.value, dtypes.STRING, sizes, pin.name)
     if len(parts) != math.prod(sizes):
         raise _no_array(pin, f"hold {math.prod(sizes)} texts", f"{len(parts)}")
     made: Array = np.empty(len(parts), dtype=object)

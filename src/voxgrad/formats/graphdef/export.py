@@ -12,7 +12,7 @@ import numpy as np
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.attributes import canonical
 from voxgrad.catalog.dtypes import DType
-from voxgrad.catalog.model import Op
+from voxgrad.catalog.model import Input, Op
 from voxgrad.errors import Faults
 from voxgrad.formats.script import flattened, refuse_own
 from voxgrad.graph.block import Block, Output
@@ -57,12 +57,20 @@ def _nodes(page: Page, block: Block) -> Iterator[bytes]:
     specs = {item.name: page.infer().input_specs(block, item.name) for item in block.op.inputs}
     for item in block.op.inputs:
         for at, source in enumerate(block.sources.get(item.name, ())):
+            name = f"{block.name}/{item.name}" + (f"_{at}" if item.many else "")
             if isinstance(source, Output):
-                inputs.append(f"{source.block.name}:{source.index}" if source.index else source.block.name)
+                wire = f"{source.block.name}:{source.index}" if source.index else source.block.name
+                own, wanted = source.dtype, _taken(block.op, item, source.dtype)
+                if own is not None and wanted is not None and own is not wanted:
+                    # Quantised integers are a type of their own there.
+                    types = {"T": _type_attr(own), "type": _type_attr(wanted)}
+                    yield _node(name, "Bitcast", [wire], types)
+                    wire = name
+                inputs.append(wire)
                 continue
             array = page.infer().arrays[block][item.name][at]
-            name = f"{block.name}/{item.name}" + (f"_{at}" if item.many else "")
-            yield _node(name, "Const", [], {"value": tensor_attr(array), "dtype": _type_attr(_type_of(array))})
+            dtype = _taken(block.op, item, _type_of(array)) or dtypes.STRING
+            yield _node(name, "Const", [], {"value": tensor_attr(array, dtype), "dtype": _type_attr(dtype)})
             inputs.append(name)
     inputs += [f"^{other.name}" for other in block.control]
     attrs = _declared_attrs(block.op, block.attrs) | _type_attrs(block.op, specs, block)
@@ -89,9 +97,9 @@ def _type_attrs(op: Op, specs: Mapping[str, Sequence[Any]], block: Block) -> dic
     declared = {attr.name for attr in op.attrs}
     made: dict[str, bytes] = {}
     for item in op.inputs:
-        found = [spec.dtype for spec in specs[item.name] if spec.dtype is not None]
+        found = [op.taken(item.type, spec.dtype) for spec in specs[item.name] if spec.dtype is not None]
         if item.many and not item.mixed:
-            made["N"] = field(3, len(specs[item.name]))
+            made[item.number] = field(3, len(specs[item.name]))
         if isinstance(item.type, str) and found:
             types = field(1, b"".join(field(6, one.enum) for one in found)) if item.mixed else _type_attr(found[0])
             made.setdefault(item.type, types)
@@ -99,6 +107,10 @@ def _type_attrs(op: Op, specs: Mapping[str, Sequence[Any]], block: Block) -> dic
         if isinstance(result.type, str) and output.dtype is not None and not result.mixed:
             made.setdefault(result.type, _type_attr(output.dtype))
     return {name: value for name, value in made.items() if name not in declared}
+
+
+def _taken(op: Op, item: Input, dtype: DType | None) -> DType | None:
+    return dtype if dtype is None else op.taken(item.type, dtype)
 
 
 def _type_of(array: Array) -> DType:
@@ -116,10 +128,10 @@ def _shape(sizes: Sequence[Any] | None) -> bytes:
     return b"".join(field(2, field(1, size if isinstance(size, int) else -1)) for size in sizes)
 
 
-def tensor_attr(value: Any) -> bytes:
-    """An array as the value of an attribute."""
+def tensor_attr(value: Any, dtype: DType | None = None) -> bytes:
+    """An array as the value of an attribute, of the type that it has or of one that is held as it is."""
     array = np.asarray(value)
-    dtype = _type_of(array)
+    dtype = dtype or _type_of(array)
     head = field(1, dtype.enum) + field(2, _shape(array.shape))
     if dtype == dtypes.STRING:
         return field(8, head + b"".join(field(8, one) for one in array.ravel()))

@@ -35,6 +35,24 @@ def png_text(page: Page) -> bytes:
     return KEY.encode() + b"\0\1\0\0\0" + packed(page)
 
 
+def png_chunk(kind: bytes, body: bytes) -> bytes:
+    """One part of a PNG file."""
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
+_PNG_HEAD = len(PNG_SIGNATURE) + 25
+
+
+def with_page(picture: bytes, page: Page, source: str) -> bytes:
+    """A picture of a page that was drawn elsewhere, as the studio draws it, with the page inside."""
+    if picture.startswith(PNG_SIGNATURE):
+        return picture[:_PNG_HEAD] + png_chunk(b"iTXt", png_text(page)) + picture[_PNG_HEAD:]
+    head, closed, rest = picture.partition(b">")
+    if not closed or not head.startswith(b"<svg "):
+        raise VoxgradError(broken(source, "be an SVG or PNG picture", repr(picture[:20])))
+    return head + closed + svg_metadata(page).encode() + rest
+
+
 def embedded_page(data: bytes, source: str) -> bytes:
     """The text of the page inside an SVG or PNG picture."""
     compressed = _from_png(data, source) if data.startswith(PNG_SIGNATURE) else _from_svg(data, source)

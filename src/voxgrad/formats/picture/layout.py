@@ -10,10 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Spec
+from voxgrad.formats.picture.displays import draw_display
+from voxgrad.formats.picture.marks import Mark
 from voxgrad.formats.picture.palette import type_class
 from voxgrad.graph.block import Block, Output, Source
+from voxgrad.graph.displays import Display
 from voxgrad.graph.page import Page
+from voxgrad.graph.readings import Readings
 
 Point = tuple[float, float]
 Rect = tuple[float, float, float, float]
@@ -26,6 +31,9 @@ PAD = 10.0
 GAP = 56.0
 MARGIN = 28.0
 MAX_TEXT = 44
+_SCALES = (1.0, 1.25, 1.5, 2.0, 2.5, 3.0)
+_WIDEST = 8
+"""Columns of blocks that nobody has placed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,32 +82,66 @@ class Drawing:
     boxes: list[Box] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     notes: list[tuple[Point, str]] = field(default_factory=list)
+    under: list[Mark] = field(default_factory=list)
+    """Frames, behind everything."""
+    over: list[Mark] = field(default_factory=list)
+    """All other displays."""
 
 
-def lay_out(page: Page) -> Drawing:
-    """The drawing of a page."""
+def lay_out(page: Page, readings: Readings | None = None) -> Drawing:
+    """The drawing of a page; its displays show what was read in a run."""
     inference = page.infer()
     wrong = {problem.block for problem in page.problems()}
     blocks = page.blocks
-    sizes = {block: _size(block, _rows(block, inference.spec)) for block in blocks}
-    places, scale = _places(blocks, sizes)
+    sizes = {block: _block_size(block, _rows(block, inference.spec)) for block in blocks}
+    shown = [(*display.position, *display.size) for display in page.displays]
+    places, scale = _places(blocks, sizes, max((y + height for _, y, _, height in shown), default=0.0))
     drawing = Drawing(page.name)
     pins: dict[tuple[Block, str, bool], Point] = {}
     for block in blocks:
-        box = _box(block, places[block], sizes[block], _rows(block, inference.spec), block.name in wrong)
+        titles = block.name, block.op_name or f"page {block.uses}"
+        box = _box(*titles, places[block], sizes[block], _rows(block, inference.spec), block.name in wrong)
         drawing.boxes.append(box)
         names = [*_input_names(block), *block.output_names]
         for name, pin in zip(names, box.pins, strict=True):
             pins[block, name, pin.right] = pin.at
     drawing.lines = [*_wires(blocks, pins, inference.spec), *_control_lines(blocks, drawing.boxes)]
-    _finish(drawing, page.notes, scale)
+    points = _extent(drawing)
+    _place_displays(drawing, list(page.displays), readings or Readings(), scale, points)
+    _place_notes(drawing, page.notes, scale, points)
+    _finish(drawing, points)
     return drawing
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A pin of a block that stands alone: its label, and the type that colours it; `host` for a vector of sizes."""
+
+    label: str
+    dtype: DType | None = None
+    host: bool = False
+
+
+def lay_out_block(
+    title: str, subtitle: str, inputs: Sequence[Pin], outputs: Sequence[Pin], lines: Sequence[str]
+) -> Drawing:
+    """The drawing of a block that stands alone, as a library shows it."""
+    rows = _Rows(tuple(map(_pin_row, inputs)), tuple(map(_pin_row, outputs)), tuple(map(_cut, lines)))
+    drawing = Drawing("")
+    drawing.boxes = [_box(title, subtitle, (0.0, 0.0), _size(title, subtitle, rows), rows, False)]
+    _finish(drawing, _extent(drawing))
+    return drawing
+
+
+def _pin_row(pin: Pin) -> tuple[str, str, str]:
+    kind = type_class(pin.dtype)
+    return _cut(pin.label), kind, "diamond" if pin.host else _form(kind)
 
 
 def arrange(page: Page) -> None:
     """Give every block a position: columns from left to right, each block right of all that it reads."""
     spec_of = page.infer().spec
-    sizes = {block: _size(block, _rows(block, spec_of)) for block in page.blocks}
+    sizes = {block: _block_size(block, _rows(block, spec_of)) for block in page.blocks}
     for block, place in _columns(page.blocks, sizes).items():
         block.position = place
 
@@ -173,10 +215,14 @@ def _cut(text: str) -> str:
     return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 3] + "..."
 
 
-def _size(block: Block, rows: _Rows) -> tuple[float, float]:
+def _block_size(block: Block, rows: _Rows) -> tuple[float, float]:
+    return _size(block.name, block.op_name or block.uses, rows)
+
+
+def _size(title: str, subtitle: str, rows: _Rows) -> tuple[float, float]:
     """Width and height of the box that holds all its texts."""
     pairs = max(len(rows.inputs), len(rows.outputs))
-    widths = [len(_cut(block.name)) * ADVANCE * 1.1, len(block.op_name or block.uses) * ADVANCE]
+    widths = [len(_cut(title)) * ADVANCE * 1.1, len(subtitle) * ADVANCE]
     for index in range(pairs):
         left = len(rows.inputs[index][0]) if index < len(rows.inputs) else 0
         right = len(rows.outputs[index][0]) if index < len(rows.outputs) else 0
@@ -185,7 +231,7 @@ def _size(block: Block, rows: _Rows) -> tuple[float, float]:
     return max(96.0, max(widths) + 2 * PAD), HEAD + ROW * (pairs + len(rows.lines)) + PAD
 
 
-def _box(block: Block, place: Point, size: tuple[float, float], rows: _Rows, wrong: bool) -> Box:
+def _box(title: str, subtitle: str, place: Point, size: tuple[float, float], rows: _Rows, wrong: bool) -> Box:
     x, y = place
     pins = [
         PinMark((x, y + HEAD + ROW * (index + 0.5)), kind, form, label, right=False)
@@ -194,20 +240,41 @@ def _box(block: Block, place: Point, size: tuple[float, float], rows: _Rows, wro
         PinMark((x + size[0], y + HEAD + ROW * (index + 0.5)), kind, form, label, right=True)
         for index, (label, kind, form) in enumerate(rows.outputs)
     ]
-    subtitle = block.op_name or f"page {block.uses}"
-    return Box(x, y, *size, _cut(block.name), subtitle, tuple(pins), rows.lines, wrong)
+    return Box(x, y, *size, _cut(title), subtitle, tuple(pins), rows.lines, wrong)
 
 
 def _places(
-    blocks: Sequence[Block], sizes: dict[Block, tuple[float, float]]
+    blocks: Sequence[Block], sizes: dict[Block, tuple[float, float]], bottom: float
 ) -> tuple[dict[Block, Point], float | None]:
-    """The stored positions, spread by a factor until no boxes overlap; without them, columns from left to right."""
-    if blocks and all(block.position is not None for block in blocks):
-        for scale in (1.0, 1.25, 1.5, 2.0, 2.5, 3.0):
-            spread = {block: _scaled(block.position, scale) for block in blocks}
-            if not _overlap([(*spread[block], *sizes[block]) for block in blocks]):
-                return spread, scale
+    """The stored positions, spread by a factor until no boxes overlap; without them, columns from left to right.
+
+    Blocks that have no position among others that have, such as those of gradients, stand below these and below
+    `bottom`, where the displays end.
+    """
+    placed = [block for block in blocks if block.position is not None]
+    for scale in _SCALES if placed else ():
+        spread = {block: _scaled(block.position, scale) for block in placed}
+        if not _overlap([(*spread[block], *sizes[block]) for block in placed]):
+            lost = [block for block in blocks if block.position is None]
+            lowest = max(bottom * scale, *(spread[block][1] + sizes[block][1] for block in placed))
+            return spread | _below(lost, sizes, min(x for x, _ in spread.values()), lowest), scale
     return _columns(blocks, sizes), None
+
+
+def _below(
+    blocks: Sequence[Block], sizes: dict[Block, tuple[float, float]], left: float, lowest: float
+) -> dict[Block, Point]:
+    """Columns by depth; a long chain goes on below, as in the studio."""
+    depths = _depths(blocks)
+    rows: dict[int, list[Block]] = {}
+    for block in blocks:
+        rows.setdefault(depths[block] // _WIDEST, []).append(block)
+    places: dict[Block, Point] = {}
+    for _, row in sorted(rows.items()):
+        made = _columns(row, sizes)
+        places |= {block: (x + left, y + lowest + GAP) for block, (x, y) in made.items()}
+        lowest = max(places[block][1] + sizes[block][1] for block in row)
+    return places
 
 
 def _scaled(position: Point | None, scale: float) -> Point:
@@ -308,12 +375,31 @@ def _curve(start: Point, end: Point) -> tuple[Point, Point, Point, Point]:
     return start, (start[0] + reach, start[1]), (end[0] - reach, end[1]), end
 
 
-def _finish(drawing: Drawing, notes: Sequence[Any], scale: float | None) -> None:
-    """Move everything into view and set the size of the picture."""
+def _extent(drawing: Drawing) -> list[Point]:
     points = [(box.x, box.y) for box in drawing.boxes]
     points += [(box.x + box.width, box.y + box.height) for box in drawing.boxes]
-    points += [point for line in drawing.lines for point in line.points]
-    _place_notes(drawing, notes, scale, points)
+    return points + [point for line in drawing.lines for point in line.points]
+
+
+def _place_displays(
+    drawing: Drawing, displays: list[Display], readings: Readings, scale: float | None, points: list[Point]
+) -> None:
+    """Displays stand where they are among the blocks; where these have no places, below them."""
+    if not displays:
+        return
+    left, top = (min(display.position[axis] for display in displays) for axis in (0, 1))
+    below = scale is None and bool(drawing.boxes)
+    spread = scale or 1.0
+    shift = (min(x for x, _ in points) - left, max(y for _, y in points) + 24 - top) if below else (0.0, 0.0)
+    for display in displays:
+        x, y = display.position[0] * spread + shift[0], display.position[1] * spread + shift[1]
+        marks = [mark.moved(x, y, spread) for mark in draw_display(display, readings)]
+        (drawing.under if display.kind.name == "frame" else drawing.over).extend(marks)
+        points += [(x, y), (x + display.size[0] * spread, y + display.size[1] * spread)]
+
+
+def _finish(drawing: Drawing, points: list[Point]) -> None:
+    """Move everything into view and set the size of the picture."""
     left = min((x for x, _ in points), default=0.0) - MARGIN
     top = min((y for _, y in points), default=0.0) - MARGIN - 24
     _shift(drawing, -left, -top)
@@ -371,3 +457,5 @@ def _shift(drawing: Drawing, dx: float, dy: float) -> None:
         for a, b, c, d in [line.points]
     ]
     drawing.notes = [(moved(point), text) for point, text in drawing.notes]
+    drawing.under = [mark.moved(dx, dy) for mark in drawing.under]
+    drawing.over = [mark.moved(dx, dy) for mark in drawing.over]

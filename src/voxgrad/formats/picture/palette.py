@@ -62,6 +62,16 @@ LIGHT = Palette(
 THEMES = {"dark": DARK, "light": LIGHT}
 
 
+def style_colour(palette: Palette, style: str) -> str:
+    """The colour of a mark's style (`marks.STYLES`)."""
+    named = {
+        "text": palette.text, "heavy": palette.text, "muted": palette.muted, "frame": palette.frame,
+        "panel": palette.block, "track": palette.head, "lit": palette.types["bool"], "wrong": palette.wrong,
+    }  # fmt: skip
+    curves = {f"curve{at}": colour for at, colour in enumerate(palette.types.values())}
+    return (named | curves).get(style, style)
+
+
 def type_class(dtype: DType | None) -> str:
     """The key in `types` for an element type."""
     if dtype is None:

@@ -5,25 +5,32 @@ from __future__ import annotations
 
 import struct
 import zlib
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from voxgrad.errors import Faults
 from voxgrad.formats.picture import font
-from voxgrad.formats.picture.embed import PNG_SIGNATURE, png_text
+from voxgrad.formats.picture.embed import PNG_SIGNATURE, png_chunk, png_text
 from voxgrad.formats.picture.layout import ADVANCE, HEAD, PAD, ROW, Box, Drawing, Line, PinMark, Point, lay_out
-from voxgrad.formats.picture.palette import THEMES, Palette
+from voxgrad.formats.picture.marks import LETTERS, WIDE, Mark
+from voxgrad.formats.picture.palette import THEMES, Palette, style_colour
 from voxgrad.graph.page import Page
+from voxgrad.graph.readings import Readings
 
 Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 
 MAX_PIXELS = 100_000_000
+_PLAIN = str.maketrans({"…": "~", "—": "-"})
+"""Signs of displays that the font does not have."""
 
 
-def draw_png(page: Page, theme: str = "light", scale: int = 2, embed: bool = True) -> bytes:
+def draw_png(
+    page: Page, theme: str = "light", scale: int = 2, embed: bool = True, readings: Readings | None = None
+) -> bytes:
     """The page as a PNG file; `scale` pixels per unit of the drawing, fewer where the picture would be huge."""
-    drawing = lay_out(page)
+    drawing = lay_out(page, readings)
     while scale > 1 and drawing.width * drawing.height * scale**2 > MAX_PIXELS:
         scale -= 1
     if drawing.width * drawing.height * scale**2 > MAX_PIXELS:
@@ -33,7 +40,7 @@ def draw_png(page: Page, theme: str = "light", scale: int = 2, embed: bool = Tru
         raise faults.error()
     painter = _Painter(drawing, THEMES[theme], scale)
     painter.paint(drawing)
-    chunks = [_chunk(b"iTXt", png_text(page))] if embed else []
+    chunks = [png_chunk(b"iTXt", png_text(page))] if embed else []
     return _png(painter.pixels, chunks)
 
 
@@ -41,13 +48,9 @@ def _png(pixels: Pixels, chunks: list[bytes]) -> bytes:
     height, width, _ = pixels.shape
     # Every row is led by the number of its filter; 0 is none.
     rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1)
-    head = _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
-    body = _chunk(b"IDAT", zlib.compress(rows.tobytes(), 6))
-    return b"".join([PNG_SIGNATURE, head, *chunks, body, _chunk(b"IEND", b"")])
-
-
-def _chunk(kind: bytes, body: bytes) -> bytes:
-    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+    head = png_chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+    body = png_chunk(b"IDAT", zlib.compress(rows.tobytes(), 6))
+    return b"".join([PNG_SIGNATURE, head, *chunks, body, png_chunk(b"IEND", b"")])
 
 
 def _rgb(colour: str) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -67,10 +70,14 @@ class _Painter:
     def paint(self, drawing: Drawing) -> None:
         """Paint everything, wires first."""
         self.text((PAD, 12), drawing.title, self.palette.text)
+        for mark in drawing.under:
+            self.mark(mark)
         for line in drawing.lines:
             self.line(line)
         for box in drawing.boxes:
             self.box(box)
+        for mark in drawing.over:
+            self.mark(mark)
         for (x, y), text in drawing.notes:
             for index, row in enumerate(text.splitlines()):
                 self.text((x, y - 8 + ROW * index), row, self.palette.note)
@@ -90,6 +97,72 @@ class _Painter:
             top, left = round(at[1] * s), round((x + index * ADVANCE) * s)
             target = self.pixels[max(top, 0) : top + shape.shape[0], max(left, 0) : left + shape.shape[1]]
             target[shape[: target.shape[0], : target.shape[1]]] = _rgb(colour)
+
+    def mark(self, mark: Mark) -> None:
+        """A part of a display."""
+        colour = style_colour(self.palette, mark.style)
+        points = np.array(mark.points)
+        if mark.form == "rect":
+            (x, y), (right, bottom) = mark.points
+            self.rect(x, y, right - x, bottom - y, colour)
+        elif mark.form == "line":
+            for start, end in pairwise(points):
+                self._stroke(start, end, mark.size, colour)
+        elif mark.form == "area":
+            self._area(points, colour)
+        elif mark.form in ("circle", "ring"):
+            turn = np.linspace(0, 2 * np.pi, 33)
+            rim = points[0] + mark.size * np.stack([np.cos(turn), np.sin(turn)], axis=1)
+            if mark.form == "circle":
+                self._area(rim, colour)
+            for start, end in pairwise(rim):
+                self._stroke(start, end, 1.0, colour)
+        elif mark.form == "image":
+            self._image(mark)
+        else:
+            self._letters(mark, colour)
+
+    def _stroke(self, start: Any, end: Any, width: float, colour: str) -> None:
+        """A straight line, as many small squares."""
+        count = max(2, int(np.abs(end - start).max() * self.scale) + 1)
+        where = np.round((start + np.linspace(0, 1, count)[:, None] * (end - start)) * self.scale).astype(int)
+        thick = max(1, round(width * self.scale))
+        for dx in range(thick):
+            for dy in range(thick):
+                self._dots(where[:, 0] + dx - thick // 2, where[:, 1] + dy - thick // 2, colour)
+
+    def _area(self, points: Any, colour: str) -> None:
+        """A polygon: the pixels that an odd number of its edges lies right of."""
+        edges = points * self.scale
+        left, top = np.floor(edges.min(axis=0)).astype(int)
+        right, bottom = np.ceil(edges.max(axis=0)).astype(int)
+        y, x = np.mgrid[top : bottom + 1, left : right + 1]
+        inside = np.zeros(x.shape, bool)
+        for (x0, y0), (x1, y1) in zip(edges, np.roll(edges, -1, axis=0), strict=True):
+            if y0 != y1:
+                crosses = (y0 > y) != (y1 > y)
+                inside ^= crosses & (x < (x1 - x0) * (y - y0) / (y1 - y0) + x0)
+        self._dots(x[inside], y[inside], colour)
+
+    def _image(self, mark: Mark) -> None:
+        """Pixels, each as large as the place allows."""
+        assert mark.pixels is not None
+        (left, top), (right, bottom) = (np.round(np.array(one) * self.scale).astype(int) for one in mark.points)
+        height, width = self.pixels.shape[:2]
+        y, x = np.mgrid[max(top, 0) : min(bottom, height), max(left, 0) : min(right, width)]
+        rows, columns = mark.pixels.shape[:2]
+        row, column = (y - top) * rows // max(1, bottom - top), (x - left) * columns // max(1, right - left)
+        self.pixels[y, x] = mark.pixels[row, column]
+
+    def _letters(self, mark: Mark, colour: str) -> None:
+        """A text in letters of its size, to the nearest pixel."""
+        s = max(1, round(self.scale * mark.size / LETTERS))
+        advance = mark.size * WIDE * self.scale
+        back = {"end": 1.0, "middle": 0.5}.get(mark.anchor, 0.0) * advance * len(mark.text)
+        x, y = mark.points[0][0] * self.scale - back, mark.points[0][1] * self.scale - font.HEIGHT * s
+        for index, char in enumerate(mark.text.translate(_PLAIN)):
+            rows, columns = np.nonzero(np.kron(font.glyph(char), np.ones((s, s), dtype=bool)))
+            self._dots(columns + round(x + index * advance), rows + round(y), colour)
 
     def line(self, line: Line) -> None:
         """A curve, as many small squares."""

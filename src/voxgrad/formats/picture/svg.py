@@ -3,31 +3,46 @@
 
 from __future__ import annotations
 
+import base64
+import re
 from xml.sax.saxutils import escape
 
 from voxgrad.formats.picture.embed import svg_metadata
 from voxgrad.formats.picture.layout import HEAD, PAD, ROW, Box, Drawing, Line, PinMark, lay_out
-from voxgrad.formats.picture.palette import DARK, LIGHT, THEMES, Palette
+from voxgrad.formats.picture.marks import STYLES, Mark
+from voxgrad.formats.picture.palette import DARK, LIGHT, THEMES, Palette, style_colour
 from voxgrad.graph.page import Page
+from voxgrad.graph.readings import Readings
+from voxgrad.kernels.arraywise import png as png_files
 
+_CLASS = re.compile(r"\bv[gd]-\w+")
 _FONT = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;font-size:11px"
 
 
-def draw_svg(page: Page, theme: str = "auto", embed: bool = True) -> str:
+def draw_svg(page: Page, theme: str = "auto", embed: bool = True, readings: Readings | None = None) -> str:
     """The page as SVG text. The theme is "light", "dark", or "auto": whichever the viewer prefers."""
-    drawing = lay_out(page)
+    return svg_of(lay_out(page, readings), theme, svg_metadata(page) if embed else "")
+
+
+def svg_of(drawing: Drawing, theme: str = "auto", metadata: str = "") -> str:
+    """A drawing as SVG text."""
+    body = [
+        f'<text class="vg-title" x="{PAD}" y="22">{escape(drawing.title)}</text>' if drawing.title else "",
+        *map(_mark, drawing.under),
+        *(_line(line) for line in drawing.lines),
+        *(_box(box) for box in drawing.boxes),
+        *map(_mark, drawing.over),
+        *(_note(point, text) for point, text in drawing.notes),
+    ]
     size = f'width="{drawing.width:g}" height="{drawing.height:g}" viewBox="0 0 {drawing.width:g} {drawing.height:g}"'
     label = _quoted(_summary(drawing))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="vg" {size} role="img" aria-label="{label}">',
         f"<title>{escape(drawing.title)}</title>",
-        f"<style>{_style(theme)}</style>",
-        svg_metadata(page) if embed else "",
+        f"<style>{_style(theme, ''.join(body))}</style>",
+        metadata,
         '<rect class="vg-page" width="100%" height="100%"/>',
-        f'<text class="vg-title" x="{PAD}" y="22">{escape(drawing.title)}</text>',
-        *(_line(line) for line in drawing.lines),
-        *(_box(box) for box in drawing.boxes),
-        *(_note(point, text) for point, text in drawing.notes),
+        *body,
         "</svg>",
     ]
     return "\n".join(part for part in parts if part) + "\n"
@@ -41,13 +56,15 @@ def _quoted(text: str) -> str:
     return escape(text, {'"': "&quot;"})
 
 
-def _style(theme: str) -> str:
+def _style(theme: str, body: str) -> str:
+    """The rules for what is drawn."""
+    used = frozenset(_CLASS.findall(body)) | {"vg-page"}
     if theme != "auto":
-        return _rules(THEMES[theme])
-    return f"{_rules(LIGHT)}@media (prefers-color-scheme: dark){{{_rules(DARK)}}}"
+        return _rules(THEMES[theme], used)
+    return f"{_rules(LIGHT, used)}@media (prefers-color-scheme: dark){{{_rules(DARK, used)}}}"
 
 
-def _rules(palette: Palette) -> str:
+def _rules(palette: Palette, used: frozenset[str]) -> str:
     rules = {
         ".vg text": f"{_FONT};fill:{palette.text}",
         ".vg .vg-title": "font-weight:600;font-size:14px",
@@ -62,7 +79,12 @@ def _rules(palette: Palette) -> str:
         ".vg .vg-ring": f"fill:{palette.block};stroke-width:2",
     }
     rules |= {f".vg .vg-{name}": f"--vg:{colour}" for name, colour in palette.types.items()}
-    text = "".join(f"{selector}{{{body}}}" for selector, body in rules.items())
+    rules |= {f".vg .vd-{style}": f"--vd:{style_colour(palette, style)}" for style in STYLES}
+    rules |= {".vg .vd-fill": "fill:var(--vd)", ".vg .vd-line": "fill:none;stroke:var(--vd)"}
+    rules[".vg .vd-heavy"] += ";font-weight:700"
+    text = "".join(
+        f"{selector}{{{body}}}" for selector, body in rules.items() if selector == ".vg text" or selector[5:] in used
+    )
     return text + ".vg .vg-wire,.vg .vg-ring{stroke:var(--vg)}.vg .vg-pin{fill:var(--vg)}"
 
 
@@ -111,6 +133,34 @@ def _pin(pin: PinMark) -> str:
         style = "vg-ring" if pin.form == "ring" else "vg-pin"
         mark = f'<circle class="{style} vg-{pin.type}" cx="{x:.1f}" cy="{y:.1f}" r="4"/>'
     return mark + text
+
+
+def _mark(mark: Mark) -> str:
+    """A part of a display."""
+    (x, y), colour = mark.points[0] if mark.points else (0.0, 0.0), f"vd-{mark.style}"
+    own = f' style="--vd:{mark.style}"' if mark.style.startswith("#") else ""
+    path = " ".join(f"{a:.1f},{b:.1f}" for a, b in mark.points)
+    fill, stroke = f'class="vd-fill {colour}"{own}', f'class="vd-line {colour}"{own}'
+    if mark.form == "rect":
+        (right, bottom) = mark.points[1]
+        return f'<rect {fill} x="{x:.1f}" y="{y:.1f}" width="{right - x:.1f}" height="{bottom - y:.1f}"/>'
+    if mark.form == "line":
+        return f'<polyline {stroke} stroke-width="{mark.size:g}" points="{path}"/>'
+    if mark.form == "area":
+        return f'<polygon {fill} points="{path}"/>'
+    if mark.form in ("circle", "ring"):
+        return f'<circle {fill if mark.form == "circle" else stroke} cx="{x:.1f}" cy="{y:.1f}" r="{mark.size:g}"/>'
+    if mark.form == "image":
+        (right, bottom) = mark.points[1]
+        place = f'x="{x:.1f}" y="{y:.1f}" width="{right - x:.1f}" height="{bottom - y:.1f}"'
+        return f'<image {place} preserveAspectRatio="none" style="image-rendering:pixelated" href="{data_uri(mark)}"/>'
+    size = f'style="font-size:{mark.size:g}px" text-anchor="{mark.anchor}" xml:space="preserve"'
+    return f'<text class="vd-fill {colour}" x="{x:.1f}" y="{y:.1f}" {size}>{escape(mark.text)}</text>'
+
+
+def data_uri(mark: Mark) -> str:
+    """The pixels of an image mark as a PNG inside a text."""
+    return "data:image/png;base64," + base64.b64encode(png_files.write(mark.pixels, 6)).decode()
 
 
 def _note(point: tuple[float, float], text: str) -> str:

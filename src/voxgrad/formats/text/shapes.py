@@ -127,7 +127,7 @@ def _nearest_type(name: str) -> str:
     plain = name.removesuffix("_REF")
     if plain != name and dtypes.named(plain):
         return f"Write {plain}: a variable holds values of a type, not references."
-    names = [one for dtype in dtypes.ALL for one in (dtype.enum_name, dtype.name)]
+    names = [one for dtype in (*dtypes.ALL, *dtypes.QUANTISED) for one in (dtype.enum_name, dtype.name)]
     folded = {one.lower(): one for one in names}
     near = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
     return f"Did you mean {folded[near[0]]}?" if near else ""

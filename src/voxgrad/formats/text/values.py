@@ -16,14 +16,14 @@ from voxgrad.arrays.kinds import numpy_type
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.dtypes import DType
 from voxgrad.formats.text.lists import CLOSING
-from voxgrad.formats.text.numbers import BOOLEANS, NUMBER
+from voxgrad.formats.text.numbers import BOOLEANS, NUMBER, decimal
 from voxgrad.formats.text.reader import Reader
 
 Array = np.ndarray[Any, Any]
 MAX_DEPTH = 16
 
 _REAL = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-_COMPLEX = re.compile(rf"(?P<real>[+-]?{_REAL}(?=[+-]))?(?P<imaginary>[+-]?{_REAL})j(?![0-9A-Za-z_.])")
+_COMPLEX = re.compile(rf"(?P<real>[+-]?{_REAL}(?=[+-]))?(?P<imaginary>[+-]?{_REAL})[jJ](?![0-9A-Za-z_.])")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _BARE = re.compile(r"[^\s,;{}\[\]\"](?:[^,;{}\[\]\"]*[^\s,;{}\[\]\"])?")
 _RANGE = re.compile(r"range\s*\(([^()]*)\)")
@@ -122,9 +122,9 @@ def _read_rows(reader: Reader, dtype: DType | None) -> tuple[tuple[int, ...], li
 
 def _counted(reader: Reader, found: re.Match[str], dtype: DType | None) -> Array:
     """`range(stop)`, `range(start, stop)` or `range(start, stop, step)`, as Python counts; parts may be fractions."""
-    parts = [part.strip() for part in found[1].split(",")]
-    numbers = [NUMBER.fullmatch(part) for part in parts]
-    if not 1 <= len(parts) <= 3 or not all(numbers):
+    texts = found[1].split(",")
+    parts = [decimal(number) for number in map(NUMBER.fullmatch, map(str.strip, texts)) if number is not None]
+    if not 1 <= len(parts) <= 3 or len(parts) < len(texts):
         reader.fail("be range(stop), range(start, stop) or range(start, stop, step), of numbers", at=found.start())
     reader.end("the value")
     start, stop, step = (0.0, float(parts[0]), 1.0) if len(parts) == 1 else (*map(float, parts), 1.0)[:3]
@@ -223,7 +223,7 @@ def _read_leaf(reader: Reader, dtype: DType | None) -> _Leaf:
         return _Leaf("complex", complex_[0], start)
     number = reader.match(NUMBER)
     if number is not None:
-        return _Leaf(_number_form(number), number["special"] or number["digits"], start)
+        return _Leaf(_number_form(number), decimal(number), start)
     word = reader.match(_BARE)
     if word is not None and word[0] in BOOLEANS:
         return _Leaf("bool", word[0], start)
@@ -238,6 +238,8 @@ def _no_leaf(reader: Reader, word: re.Match[str] | None) -> NoReturn:
 
 
 def _number_form(number: re.Match[str]) -> str:
+    if number["hex"]:
+        return "int"
     if number["special"]:
         return "double"
     if number["suffix"]:
@@ -312,18 +314,23 @@ def _to_float(reader: Reader, leaf: _Leaf, dtype: DType) -> float:
     if leaf.form not in ("int", "float", "double"):
         reader.fail(f"hold numbers, {dtype}, here", at=leaf.at)
     value = float(leaf.text)
-    written_infinite = leaf.text.lstrip("+-") == "inf"
-    with np.errstate(over="ignore"):
-        held = np.asarray(value).astype(numpy_type(dtype))
-    if not written_infinite and bool(np.isinf(held)):
-        reader.fail(f"hold numbers within the range of {dtype}", "Write inf for infinity.", at=leaf.at)
+    _check_range(reader, leaf, value, dtype)
     return value
 
 
 def _to_complex(reader: Reader, leaf: _Leaf, dtype: DType) -> complex:
     if leaf.form not in ("int", "float", "double", "complex"):
         reader.fail(f"hold numbers, {dtype}, here", at=leaf.at)
-    return complex(leaf.text)
+    value = complex(leaf.text)
+    _check_range(reader, leaf, value, dtype)
+    return value
+
+
+def _check_range(reader: Reader, leaf: _Leaf, value: complex, dtype: DType) -> None:
+    with np.errstate(over="ignore"):
+        held = np.asarray(value).astype(numpy_type(dtype))
+    if leaf.text.lstrip("+-") != "inf" and bool(np.isinf(held)):
+        reader.fail(f"hold numbers within the range of {dtype}", "Write inf for infinity.", at=leaf.at)
 
 
 _CONVERTERS: dict[str, Callable[[Reader, _Leaf, DType], Any]] = {
