@@ -73,6 +73,13 @@ def _constant_infer(number: int) -> Infer:
 
 
 def _reshape_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+    shape = reshape_rule(call, faults)
+    value = None if elements(call.inputs["shape"]) is None else call.inputs["tensor"].value
+    return None if faults else specs(call, shape, value=value)
+
+
+def reshape_rule(call: Call, faults: Faults) -> Shape | None:
+    """The shape that is stated, with its -1 worked out."""
     spec, source = call.inputs["shape"], call.inputs["tensor"]
     if spec.shape is not None and len(spec.shape) > 1:
         faults.add("VG014", "shape", wanted="be a vector of sizes", got=f"shape {text(spec.shape)}")
@@ -80,9 +87,8 @@ def _reshape_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
     wanted = elements(spec)
     if wanted is None:
         rank = 1 if spec.shape == () else length(spec)
-        return specs(call, None if rank is None else unknowns(call, rank, "size"))
-    shape = _resolved(call, wanted, source.shape, faults)
-    return None if faults else specs(call, shape, value=source.value)
+        return None if rank is None else unknowns(call, rank, "size")
+    return _resolved(call, wanted, source.shape, faults)
 
 
 def _resolved(call: Call, wanted: tuple[Any, ...], source: Shape | None, faults: Faults) -> Shape | None:

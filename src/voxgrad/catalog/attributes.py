@@ -147,6 +147,10 @@ def settled(attr: Attr, value: Any) -> tuple[Any, Unmet | None]:
     """A value of an attribute's kind as the ops take it, and why they do not: choices, length, range."""
     if attr.also is not None and value not in attr.choices and (other := attr.also(value)) is not None:
         return other, None
+    if attr.kind == "type":
+        # Quantised integers and the plain ones that hold them stand for each other.
+        held = dtypes.plain(value)
+        value = next((one for one in attr.choices if one is value or dtypes.plain(one) is held), value)
     if attr.choices and value not in attr.choices:
         listed = " or ".join(repr(choice) for choice in attr.choices)
         near = next((choice for choice in attr.choices if str(choice).lower() == str(value).lower().strip()), None)

@@ -96,7 +96,7 @@ def _through_outputs(part: _Channels, node: Node, dys: list[Any]) -> tuple[list[
     if not training:
         return [], blended[0] + used[0], blended[1] + used[1]
     x, scale, mean = (part.data(value) for value in (node.inputs[0], node.inputs[1], node.outputs[3]))
-    count = build.Cast(build.FloorDiv(build.Size(x), build.Maximum(build.Size(scale), 1)), DstT=dtypes.FLOAT32)
+    count = part.count(x, scale)
     shares = share, build.Mul(build.RealDiv(count, build.Maximum(build.Sub(count, 1), 1)), share)
     for parts, one, factor in zip(used, dys[:2], shares, strict=True):
         parts += [] if one is None else [build.Mul(one, factor)]
@@ -137,11 +137,62 @@ class _Channels:
         """The sum of every channel."""
         return self.build.Sum(data, self.axes)
 
+    def count(self, data: Any, vector: Any) -> Any:
+        """The cells of a channel."""
+        build = self.build
+        return build.Cast(build.FloorDiv(build.Size(data), build.Maximum(build.Size(vector), 1)), DstT=dtypes.FLOAT32)
+
     def centred(self, data: Any, hat: Any) -> Any:
         """The data without their mean and without what goes along with the normalised x."""
         build = self.build
         along = self.mean(build.Mul(data, hat))
         return build.Sub(build.Sub(data, self.spread(self.mean(data))), build.Mul(hat, self.spread(along)))
+
+
+def _forward_made_of(build: Any, node: Node) -> Sequence[Any]:
+    """The op by means over the batch, and arithmetic per channel."""
+    part = _Channels(build, node.attrs["data_format"])
+    x, scale, offset, mean, variance = (part.data(value) for value in node.inputs)
+    used, blended = [mean, variance], [mean, variance]
+    if node.attrs["is_training"]:
+        used = [part.mean(x)]
+        used.append(part.mean(build.SquaredDifference(x, part.spread(used[0]))))
+        count = part.count(x, scale)
+        unbiased = build.RealDiv(count, build.Maximum(build.Sub(count, 1), 1))
+        blended = [used[0], build.Mul(used[1], unbiased)]
+        share = node.attrs["exponential_avg_factor"]
+        if share != 1:
+            olds = (mean, variance)
+            blended = [
+                build.AddV2(build.Mul(old, 1 - share), build.Mul(new, share))
+                for old, new in zip(olds, blended, strict=True)
+            ]
+    factor = build.RealDiv(scale, build.Sqrt(build.AddV2(used[1], node.attrs["epsilon"])))
+    centred = build.Sub(x, part.spread(used[0]))
+    y = build.AddV2(build.Mul(centred, part.spread(factor)), part.spread(offset))
+    kinds = [getattr(value, "dtype", dtypes.FLOAT32) for value in node.inputs[:2]]
+    found = [build.Cast(y, DstT=kinds[0]), *(build.Cast(one, DstT=kinds[1]) for one in (*blended, *used))]
+    return [*found, *[build.Cast(0, DstT=kinds[1])] * (len(node.outputs) - 5)]
+
+
+def _backward_made_of(build: Any, node: Node) -> Sequence[Any]:
+    """The op by sums over the batch, and arithmetic per channel."""
+    part = _Channels(build, node.attrs["data_format"])
+    dy, x, scale, mean, variance = (part.data(value) for value in node.inputs[:5])
+    inverse = build.Rsqrt(build.AddV2(variance, node.attrs["epsilon"]))
+    centred = build.Sub(x, part.spread(mean))
+    total, weighted = part.total(dy), part.total(build.Mul(dy, centred))
+    dx = dy
+    if node.attrs["is_training"]:
+        count = part.count(x, scale)
+        slope = build.Mul(build.RealDiv(weighted, count), build.Square(inverse))
+        level = build.Sub(dy, part.spread(build.RealDiv(total, count)))
+        dx = build.Sub(level, build.Mul(centred, part.spread(slope)))
+    dx = build.Mul(dx, part.spread(build.Mul(scale, inverse)))
+    kinds = [getattr(value, "dtype", dtypes.FLOAT32) for value in (node.inputs[1], node.inputs[3])]
+    sums = (build.Cast(one, DstT=kinds[1]) for one in (build.Mul(weighted, inverse), total))
+    empty = build.Cast(build.Fill([0], 0.0), DstT=kinds[1])
+    return [build.Cast(dx, DstT=kinds[0]), *sums, empty, empty]
 
 
 def _second_gradient(build: Any, node: Node, dys: Sequence[Any]) -> Sequence[Any]:
@@ -210,7 +261,7 @@ def _forward(name: str, types: dict[str, tuple[DType, ...]], stat: str, gradient
          *(Output(f"reserve_space_{index}", stat, doc, "[channels]" if index < 3 else "[]")
            for index in range(1, reserves + 1))),
         types, infer=_forward_infer, kernel="batch_norm.forward", gradient=_gradient(gradient), laws=_LAWS,
-        lies=kept("x"),
+        lies=kept("x"), made_of=_forward_made_of,
     )  # fmt: skip
 
 
@@ -232,7 +283,7 @@ def _backward(name: str, types: dict[str, tuple[DType, ...]], stat: str, *, wide
          Output(f"reserve_space_{first}", stat, "Empty.", "[0]"),
          Output(f"reserve_space_{first + 1}", stat, "Empty.", "[0]")),
         types, infer=_gradient_infer, kernel="batch_norm.backward", laws=_LAWS, linear_in=("y_backprop",),
-        gradient=_second_gradient, lies=kept("y_backprop", "x"),
+        gradient=_second_gradient, lies=kept("y_backprop", "x"), made_of=_backward_made_of,
     )  # fmt: skip
 
 

@@ -87,9 +87,11 @@ def _bounds(shape: str) -> tuple[Input, ...]:
 def _steps_rule(call: Call, faults: Faults) -> Shape | None:
     shape: Shape | None = call.inputs["input"].shape
     bits, axis = call.attrs.get("num_bits", 8), call.attrs.get("axis", -1)
-    least = 2 if call.attrs.get("signed_input", True) else 1
-    if not least <= bits <= 63 - (least == 1):
-        faults.add("VG003", "num_bits", wanted=f"be from {least} to {63 - (least == 1)}", got=bits)
+    most = 61 if call.attrs.get("signed_input", True) else 62
+    if not 1 <= bits <= most:
+        faults.add("VG003", "num_bits", wanted=f"be from 1 to {most}", got=bits)
+    if bits == 1 and most == 61 and call.attrs.get("narrow_range"):
+        faults.add("VG003", "narrow_range", wanted="leave a step: one bit with a sign has two", got=True)
     if axis < -1:
         faults.add("VG003", "axis", wanted="be -1 or more", got=axis)
     if faults or shape is None:

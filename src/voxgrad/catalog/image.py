@@ -10,6 +10,7 @@ from voxgrad.catalog import dtypes
 from voxgrad.catalog.dims import differ, known
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.gradients import nothing
+from voxgrad.catalog.locality import images
 from voxgrad.catalog.model import Attr, Call, Gradient, Input, Law, Node, Op, Output, Shape, Spec
 from voxgrad.catalog.shapes import (
     Infer,
@@ -33,8 +34,8 @@ _PIXELS = (
 _CROPPED = tuple(one for one in _PIXELS if one is not dtypes.BFLOAT16)
 _DIFFERENTIABLE = (dtypes.FLOAT32, dtypes.HALF, dtypes.FLOAT64)
 SIZE = Input("size", dtypes.INT32, "The new height and width.", "[2]", host=True)
-_CORNERS = Attr("align_corners", "bool", "Corner cells of both images have the same centres.", False)
-_CENTERS = Attr("half_pixel_centers", "bool", "Cells have their centres at halves; not with align_corners.", False)
+CORNERS = Attr("align_corners", "bool", "Corner cells of both images have the same centres.", False)
+CENTERS = Attr("half_pixel_centers", "bool", "Cells have their centres at halves; not with align_corners.", False)
 _ORIGIN = Law("origin", "Without align_corners and half_pixel_centers, cell 0 of both images has the same centre.")
 _PILLOW = Law("library", "Needs Pillow: pip install 'voxgrad[images]'.")
 _BOXES = Input("boxes", dtypes.FLOAT32, "Corners y1, x1, y2, x2; 0 and 1 are the centres of the outermost cells.",
@@ -42,13 +43,13 @@ _BOXES = Input("boxes", dtypes.FLOAT32, "Corners y1, x1, y2, x2; 0 and 1 are the
 _BOX_OF = Input("box_ind", dtypes.INT32, "The image of each box.", "[boxes]")
 
 
-def two_sizes(call: Call, name: str, faults: Faults) -> Shape | None:
-    """Height and width that a vector states, 1 or more each."""
+def two_sizes(call: Call, name: str, faults: Faults, least: int = 1) -> Shape | None:
+    """Height and width that a vector states, so much or more each."""
     sizes = stated_shape(call, name, faults)
     if sizes is not None and len(sizes) != 2:
         faults.add("VG014", name, wanted="hold a height and a width", got=text(sizes))
-    elif sizes is not None and any(known(size) and size < 1 for size in sizes):
-        faults.add("VG014", name, wanted="hold sizes of 1 or more", got=text(sizes))
+    elif sizes is not None and any(known(size) and size < least for size in sizes):
+        faults.add("VG014", name, wanted=f"hold sizes of {least} or more", got=text(sizes))
     return None if faults else sizes
 
 
@@ -58,23 +59,33 @@ def check_centers(call: Call, faults: Faults) -> None:
         faults.add("VG003", "half_pixel_centers", wanted="be False beside align_corners", got=True)
 
 
-def _cells(call: Call, name: str, faults: Faults) -> Shape | None:
-    """The shape of images; each has a cell at least."""
+def _cells(call: Call, name: str, faults: Faults, channels: int = 0) -> Shape | None:
+    """The shape of images; each has a cell at least, and so many channels."""
     if not has_rank(call, name, 4, faults):
         return None
     shape: Shape = call.inputs[name].shape
-    if any(known(size) and size < 1 for size in shape[1:]):
-        faults.add("VG017", name, wanted="have a cell and a channel at least", got=text(shape))
+    if any(known(size) and size < least for size, least in zip(shape[1:], (1, 1, channels), strict=True)):
+        wanted = "have a cell and a channel at least" if channels else "have a cell at least"
+        faults.add("VG017", name, wanted=wanted, got=text(shape))
     return shape
 
 
 def resized(call: Call, name: str, faults: Faults) -> Shape | None:
     """The shape of images in another size."""
+    return _in_size(call, _cells(call, name, faults, channels=1), faults)
+
+
+def _in_size(call: Call, images: Shape | None, faults: Faults) -> Shape | None:
     check_centers(call, faults)
-    images, sizes = _cells(call, name, faults), two_sizes(call, "size", faults)
+    sizes = two_sizes(call, "size", faults)
     if faults or images is None:
         return None
     return images[0], *(sizes or (unknown(call, "height"), unknown(call, "width"))), images[3]
+
+
+def _nearest_grad(call: Call, faults: Faults) -> Shape | None:
+    """Of a gradient without cells nothing flows: the result is zeros."""
+    return _in_size(call, call.inputs["grads"].shape if has_rank(call, "grads", 4, faults) else None, faults)
 
 
 def _resize_grad(call: Call, faults: Faults) -> Shape | None:
@@ -117,7 +128,7 @@ def _resize(name: str, how: str, kernel: str, attrs: tuple[Attr, ...], gradient:
         (Input("images", "T", "The images.", _IMAGES), SIZE), attrs,
         (Output("resized_images", "T" if same else dtypes.FLOAT32, "The images in the new size.", _IMAGES),),
         {"T": _PIXELS}, infer=shaped(lambda call, faults: resized(call, "images", faults)),
-        kernel=f"resampling.{kernel}", gradient=gradient, laws=(_ORIGIN,), **more,
+        kernel=f"resampling.{kernel}", gradient=gradient, laws=(_ORIGIN,), follows=images, **more,
     )  # fmt: skip
 
 
@@ -125,9 +136,9 @@ def _resize_grad_op(of: str, kernel: str, types: tuple[DType, ...]) -> Op:
     return Op(
         f"{of}Grad", "image", f"Gradient of {of} with respect to its input.",
         (Input("grads", dtypes.FLOAT32, "The gradient with respect to the output.", _IMAGES),
-         Input("original_image", "T", "The images that were resized.", _IMAGES)), (_CORNERS, _CENTERS),
+         Input("original_image", "T", "The images that were resized.", _IMAGES)), (CORNERS, CENTERS),
         (Output("output", "T", "The gradient.", "shape of original_image"),), {"T": types}, infer=shaped(_resize_grad),
-        kernel=f"resampling.{kernel}_grad", gradient=_resize_again(of), linear_in=("grads",),
+        kernel=f"resampling.{kernel}_grad", gradient=_resize_again(of), linear_in=("grads",), follows=images,
     )  # fmt: skip
 
 
@@ -263,7 +274,7 @@ def _draw_rule(call: Call, faults: Faults) -> Shape | None:
 
 
 def _glimpse_rule(call: Call, faults: Faults) -> Shape | None:
-    images, sizes, offsets = (call.inputs["input"].shape, two_sizes(call, "size", faults),
+    images, sizes, offsets = (call.inputs["input"].shape, two_sizes(call, "size", faults, least=0),
                               call.inputs["offsets"].shape)  # fmt: skip
     fine = has_rank(call, "input", 4, faults), has_rank(call, "offsets", 2, faults)
     noise = call.attrs.get("noise")
@@ -348,23 +359,23 @@ def _encoded(call: Call, channels: tuple[int, ...], faults: Faults) -> Shape | N
 
 
 _RESIZE = (
-    _resize("ResizeBilinear", "each cell from its four neighbours by distance", "bilinear", (_CORNERS, _CENTERS),
+    _resize("ResizeBilinear", "each cell from its four neighbours by distance", "bilinear", (CORNERS, CENTERS),
             _resize_gradient("ResizeBilinearGrad")),
     _resize_grad_op("ResizeBilinear", "bilinear",
                     (dtypes.FLOAT32, dtypes.BFLOAT16, dtypes.HALF, dtypes.FLOAT64)),
-    _resize("ResizeBicubic", "each cell from sixteen neighbours by cubic curves", "bicubic", (_CORNERS, _CENTERS),
+    _resize("ResizeBicubic", "each cell from sixteen neighbours by cubic curves", "bicubic", (CORNERS, CENTERS),
             _resize_gradient("ResizeBicubicGrad")),
     _resize_grad_op("ResizeBicubic", "bicubic", (dtypes.FLOAT32, dtypes.FLOAT64)),
-    _resize("ResizeNearestNeighbor", "each cell from its nearest neighbour", "nearest", (_CORNERS, _CENTERS),
+    _resize("ResizeNearestNeighbor", "each cell from its nearest neighbour", "nearest", (CORNERS, CENTERS),
             _nearest_gradient, same=True),
     Op("ResizeNearestNeighborGrad", "image", "Gradient of ResizeNearestNeighbor with respect to its input.",
        (Input("grads", "T", "The gradient with respect to the output.", _IMAGES),
         Input("size", dtypes.INT32, "Height and width of the images that were resized.", "[2]", host=True)),
-       (_CORNERS, _CENTERS), (Output("output", "T", "The gradient.", _IMAGES),),
+       (CORNERS, CENTERS), (Output("output", "T", "The gradient.", _IMAGES),),
        {"T": (dtypes.UINT8, dtypes.INT8, dtypes.INT32, dtypes.HALF, dtypes.FLOAT32, dtypes.FLOAT64, dtypes.BFLOAT16)},
-       infer=shaped(lambda call, faults: resized(call, "grads", faults)), kernel="resampling.nearest_grad",
-       gradient=_resize_again("ResizeNearestNeighbor"), linear_in=("grads",)),
-    _resize("ResizeArea", "each cell the mean of what it covers", "area", (_CORNERS,), None),
+       infer=shaped(_nearest_grad), kernel="resampling.nearest_grad",
+       gradient=_resize_again("ResizeNearestNeighbor"), linear_in=("grads",), follows=images),
+    _resize("ResizeArea", "each cell the mean of what it covers", "area", (CORNERS,), None),
 )  # fmt: skip
 
 _COVERED = Attr("min_object_covered", "float", "Of one box, the part that must be covered.", 0.1)
@@ -456,7 +467,7 @@ _COLOURS = (
        outputs=(Output("output", dtypes.FLOAT32, "The changed images.", "shape of images"),),
        types={"T": (dtypes.UINT8, dtypes.INT8, dtypes.INT16, dtypes.INT32, dtypes.INT64, dtypes.FLOAT32,
                     dtypes.FLOAT64)}, infer=shaped(_contrast_rule), kernel="image.adjust_contrast",
-       laws=(Law("deprecated", "TensorFlow 2 runs it only in graphs of old versions."),)),
+       deprecated="Use AdjustContrastv2 instead"),
     Op("AdjustContrastv2", "image", "Each channel of an image spread around its mean.",
        (Input("images", "T", "The images.", "[..., H, W, C]"),
         Input("contrast_factor", dtypes.FLOAT32, "The factor.", "[]")),

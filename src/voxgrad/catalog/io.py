@@ -8,7 +8,7 @@ from typing import Any
 
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.model import Attr, Call, Input, Law, Op, Output, Spec
-from voxgrad.catalog.shapes import fixed, has_rank, scalar, specs, unknown
+from voxgrad.catalog.shapes import fixed, has_rank, scalar, specs, text, unknown
 from voxgrad.errors import Faults, VoxgradError
 
 _INSIDE = Law(
@@ -25,7 +25,8 @@ def _reader(name: str, summary: str, *attrs: Attr, after: tuple[Attr, ...] = ())
     return Op(
         name, "io", summary, (), (*attrs, *_SHARED, *after),
         (Output("reader_handle", dtypes.RESOURCE, "The reader.", "[]"),),
-        infer=fixed(()), kernel="io.reader", aliases=(name.removesuffix("V2"),), stateful=True, laws=(_INSIDE,),
+        infer=fixed(()), kernel="io.reader", aliases=(name[:-2],) if name.endswith("V2") else (), stateful=True,
+        laws=(_INSIDE,),
     )  # fmt: skip
 
 
@@ -57,6 +58,23 @@ def _restore_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
 
 def _restore_many_infer(call: Call, faults: Faults) -> tuple[Any, ...] | None:
     return (tuple(Spec(dtype) for dtype in call.attrs.get("dtypes", ())),)
+
+
+def _records_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+    for name, least in (("batch_size", 1), ("file_buffer_size", 1), ("file_parallelism", 1)):
+        if call.attrs.get(name, least) < least:
+            faults.add("VG003", name, wanted=f"be {least} or more", got=call.attrs[name])
+    if not 0 <= call.attrs.get("file_shuffle_shift_ratio", 0) < 1:
+        wanted, got = "be 0 or more, below 1", call.attrs["file_shuffle_shift_ratio"]
+        faults.add("VG003", "file_shuffle_shift_ratio", wanted=wanted, got=got)
+    return None if faults else specs(call, (call.attrs.get("batch_size"),))
+
+
+def _constant_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
+    shape = call.attrs.get("shape")
+    if shape is None or not all(isinstance(size, int) and size >= 0 for size in shape):
+        faults.add("VG014", "shape", wanted="state every size", got=text(shape))
+    return None if faults else specs(call, tuple(shape or ()))
 
 
 def _written(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
@@ -101,7 +119,10 @@ def box_sizes(box: Sequence[int], sizes: Sequence[Any], faults: Faults) -> list[
 _SHARD = Attr("preferred_shard", "int", "Without effect here.", -1)
 _NPZ = Law("format", "Tensors are kept in a NumPy .npz archive under the name of the file as given.")
 _NAMES = Input("tensor_names", dtypes.STRING, "The names of the tensors.", "[n]")
-_SLICES = Input("shape_and_slices", dtypes.STRING, "Empty texts: slices are not kept apart here.", "[n]")
+_SLICE_DOC = "The sizes of the whole and the part of it, as in '4 10 0,2:-'; empty for the whole."
+_SLICES = Input("shape_and_slices", dtypes.STRING, _SLICE_DOC, "[n]")
+_IN_BYTES = tuple(one for one in dtypes.ALL if one.itemsize)
+_ONE_RECORD = Law("readers", "Only of WholeFileReader and IdentityReader, as in TensorFlow.")
 _FILENAME = Output("filename", dtypes.STRING, "The name.", "[]")
 
 OPS = (
@@ -115,6 +136,7 @@ OPS = (
             Attr("skip_header_lines", "int", "Lines to skip at the front.", 0)),
     _reader("WholeFileReaderV2", "Reads whole files."),
     _reader("IdentityReaderV2", "Gives the names of the queue as records."),
+    _reader("LMDBReader", "Reads the entries of LMDB databases, by their keys."),
     _reader("TFRecordReaderV2", "Reads the records of TFRecord files.",
             after=(Attr("compression_type", "string", "How files are packed.", "", choices=("", "ZLIB", "GZIP")),)),
     Op("ReaderReadV2", "io", "The next record, from the next file of the queue where one ends.", (_READER, _QUEUE),
@@ -131,6 +153,29 @@ OPS = (
              "units_completed"),
     Op("ReaderResetV2", "io", "A reader as it was at first.", (_READER,), infer=_written, kernel="io.reset",
        aliases=("ReaderReset",), stateful=True),
+    Op("ReaderSerializeStateV2", "io", "Where a reader stands, as bytes.", (_READER,),
+       outputs=(Output("state", dtypes.STRING, "The bytes.", "[]"),), infer=fixed(()), kernel="io.serialize_state",
+       aliases=("ReaderSerializeState",), stateful=True, laws=(_ONE_RECORD,)),
+    Op("ReaderRestoreStateV2", "io", "A reader as it stood before.",
+       (_READER, Input("state", dtypes.STRING, "What ReaderSerializeState gave.", "[]")), infer=_written,
+       kernel="io.restore_state", aliases=("ReaderRestoreState",), stateful=True, laws=(_ONE_RECORD,)),
+    Op("RecordInput", "data_flow", "Records of TFRecord files in random order, over and over.", (),
+       (Attr("file_pattern", "string", "The files: patterns with commas between."),
+        Attr("file_random_seed", "int", "The order of the files and records follows from it.", 301),
+        Attr("file_shuffle_shift_ratio", "float", "The part of the shuffled files that comes last.", 0.0),
+        Attr("file_buffer_size", "int", "Records to choose from.", 10000),
+        Attr("file_parallelism", "int", "Without effect here.", 16),
+        Attr("batch_size", "int", "How many records come at a time.", 32),
+        Attr("compression_type", "string", "How files are packed.", "", choices=("", "ZLIB", "GZIP"))),
+       (Output("records", dtypes.STRING, "The records.", "[batch_size]"),), infer=_records_infer,
+       kernel="io.record_input", stateful=True,
+       laws=(_INSIDE, Law("order", "The order is the same for a seed; TensorFlow's depends on its threads, too."))),
+    Op("ImmutableConst", "array", "A tensor from the bytes of a file.", (),
+       (Attr("dtype", "type", "The type of the elements.", choices=_IN_BYTES),
+        Attr("shape", "shape", "The shape of the tensor."), Attr("memory_region_name", "string", "The file.")),
+       (Output("tensor", "dtype", "The tensor.", "shape"),), {"dtype": _IN_BYTES}, infer=_constant_infer,
+       kernel="io.immutable_const", stateful=True, laws=(_INSIDE, Law("bytes", "Elements as they lie in memory, row by "
+                                                                      "row, the lowest byte first."))),
     Op("ReadFile", "io", "The bytes of a file.", (_NAME,),
        outputs=(Output("contents", dtypes.STRING, "Its bytes.", "[]"),),
        infer=fixed(()), kernel="io.read_file", stateful=True, laws=(_INSIDE,)),
@@ -170,6 +215,22 @@ OPS = (
        (Input("prefix", dtypes.STRING, "The file.", "[]"), _NAMES, _SLICES), (Attr("dtypes", "types", "Their types."),),
        (Output("tensors", "dtypes", "The tensors.", many=True, mixed=True, count="dtypes"),), {"dtypes": dtypes.ALL},
        infer=_restore_many_infer, kernel="io.restore_v2", stateful=True, laws=(_INSIDE, _NPZ)),
+    Op("SaveSlices", "io", "Write tensors, or parts of larger ones, to a file.",
+       (_NAME, _NAMES, Input("shapes_and_slices", dtypes.STRING, _SLICE_DOC, "[n]"),
+        Input("data", "T", "The tensors.", many=True, mixed=True)), types={"T": dtypes.ALL}, infer=_save_infer,
+       kernel="io.save_slices", stateful=True, laws=(_INSIDE, _NPZ)),
+    Op("RestoreSlice", "io", "Read a tensor, or a part of it, from a file.",
+       (Input("file_pattern", dtypes.STRING, "The file.", "[]"),
+        Input("tensor_name", dtypes.STRING, "The name of the tensor.", "[]"),
+        Input("shape_and_slice", dtypes.STRING, _SLICE_DOC, "[]")),
+       (Attr("dt", "type", "Its type."), _SHARD), (Output("tensor", "dt", "The tensor."),), {"dt": dtypes.ALL},
+       infer=_restore_infer, kernel="io.restore_slice", stateful=True, laws=(_INSIDE, _NPZ)),
+    Op("MergeV2Checkpoints", "io", "Put the tensors of several files into one, in place of them.",
+       (Input("checkpoint_prefixes", dtypes.STRING, "The files.", "[n]"),
+        Input("destination_prefix", dtypes.STRING, "The new file.", "[]")),
+       (Attr("delete_old_dirs", "bool", "Delete the folders of the files where they are empty then.", True),
+        Attr("allow_missing_files", "bool", "Leave out files that are not there.", False)), infer=_written,
+       kernel="io.merge_checkpoints", stateful=True, laws=(_INSIDE, _NPZ)),
     Op("ShardedFilename", "io", "The name of one file of several: name-00001-of-00004.",
        (Input("basename", dtypes.STRING, "The name.", "[]"), Input("shard", dtypes.INT32, "Which one.", "[]"),
         Input("num_shards", dtypes.INT32, "Of how many.", "[]")), outputs=(_FILENAME,), infer=fixed(()),

@@ -9,6 +9,7 @@ of the result, so that a part of the result is made by stating the shape of the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -127,13 +128,22 @@ def tiled(call: Call, result: Shape) -> list[Any]:
 
 
 def reshaped(call: Call, result: Shape) -> list[Any]:
-    """Reshape and its kin: followed where only dimensions of size 1 come or go."""
+    """Reshape and its kin: followed where a dimension stays whole; what is split, or goes into one, is not."""
     shape = tensors_of(call)[0].shape or ()
     inner, outer = ([at for at, size in enumerate(sizes) if size != 1] for sizes in (shape, result))
-    same = [shape[at] for at in inner] == [result[at] for at in outer]
-    places = dict(zip(inner, outer, strict=True)) if same else {}
+    places: dict[int, int] = {}
+    while inner and outer and 0 not in (*shape, *result):
+        ours, theirs = [inner.pop(0)], [outer.pop(0)]
+        while (held := _count(shape, ours)) != (made := _count(result, theirs)):
+            ours += [inner.pop(0)] if held < made else []
+            theirs += [outer.pop(0)] if made < held else []
+        places |= {ours[0]: theirs[0]} if len(ours) == len(theirs) == 1 else {}
     hosts = [STATED if item.name == "shape" else None for item in call.op.inputs[1:]]
     return [tuple(places.get(at) for at in range(len(shape))), *hosts]
+
+
+def _count(shape: Shape, dims: Sequence[int]) -> int:
+    return math.prod(shape[at] for at in dims)
 
 
 def squeezed(call: Call, result: Shape) -> list[Any]:
@@ -150,13 +160,35 @@ def transposed(call: Call, result: Shape) -> list[Any]:
     return [places, None]
 
 
+def images(call: Call, result: Shape) -> list[Any]:
+    """Resizing and its kin: images of a batch, and their channels, are worked on one by one."""
+    return [None if item.host else (0, None, None, 3) for item in call.op.inputs]
+
+
+def unpadded(call: Call, result: Shape) -> list[Any]:
+    """MirrorPad and its gradient: dimensions that get nothing are followed."""
+    amounts = elements(call.inputs["paddings"])
+    return [
+        tuple(None if amounts is None or any(amounts[2 * at : 2 * at + 2]) else at for at in range(len(result))),
+        None,
+    ]
+
+
+def packed(call: Call, result: Shape) -> list[Any]:
+    """Pack: all dimensions but the new one."""
+    return packed_along(call, result, 0)
+
+
 # Where cells of the result lie in the inputs, where an op moves them, or needs more than it follows.
 
 
 class Shift(NamedTuple):
-    """Cell i along dimension `place` of the result lies at cell `start + i * step` of the input, if there is one."""
+    """Cell i along dimension `place` of the result lies at cell `start + i * step` of the input, if there is one.
 
-    place: int
+    Without a place, all of the result lies at cell `start`.
+    """
+
+    place: int | None
     start: int
     step: int = 1
 
@@ -257,9 +289,9 @@ def packed_along(call: Call, result: Shape, at: int) -> list[Any]:
 
 
 def unpacked_along(call: Call, result: Shape, at: int) -> list[Any]:
-    """Unpack: the axis goes."""
+    """Unpack: the axis goes, and each result is one cell of it."""
     gone = call.attrs["axis"] % (len(result) + 1)
-    return [tuple(None if i == gone else i - (i > gone) for i in range(len(result) + 1))]
+    return [tuple(Shift(None, at) if i == gone else i - (i > gone) for i in range(len(result) + 1))]
 
 
 def one_hot(call: Call, result: Shape, at: int) -> list[Any]:
@@ -277,14 +309,15 @@ def _strides(call: Call, shape: Shape | None) -> list[Cut] | None:
 
 
 def strided(call: Call, result: Shape, at: int) -> list[Any]:
-    """StridedSlice: every dimension from its first cell on, in its step; single cells and new dimensions apart."""
+    """StridedSlice: every dimension from its first cell on, in its step; of some, a single cell."""
     shape = call.inputs["input"].shape
     made = _strides(call, shape)
     if shape is None or made is None:
         return _only(call)
     stay = [cut for cut in made if not cut.shrink]
-    places = {cut.axis: Shift(i, cut.start, cut.step) for i, cut in enumerate(stay) if cut.axis is not None}
-    return _only(call, input=tuple(places.get(i) for i in range(len(shape))))
+    places = {cut.axis: Shift(i, cut.start, cut.step) for i, cut in enumerate(stay)}
+    places |= {cut.axis: Shift(None, cut.start) for cut in made if cut.shrink}
+    return _only(call, input=tuple(places[i] for i in range(len(shape))))
 
 
 def strided_back(call: Call, result: Shape, at: int) -> list[Any]:

@@ -37,7 +37,8 @@ def _inner(call: Call, names: tuple[str, str], flips: tuple[Any, Any], faults: F
     return rows, columns
 
 
-def _matmul_rule(call: Call, faults: Faults) -> Shape | None:
+def matmul_rule(call: Call, faults: Faults) -> Shape | None:
+    """The shape of a product of two matrices, a and b."""
     fine = [has_rank(call, name, 2, faults) for name in ("a", "b")]
     flips = call.attrs.get("transpose_a"), call.attrs.get("transpose_b")
     return _inner(call, ("a", "b"), flips, faults) if all(fine) else None
@@ -142,7 +143,7 @@ OPS = (
        (_flag("transpose_a", "Take the transpose of a."), _flag("transpose_b", "Take the transpose of b."),
         _flag("grad_a", _MARKS), _flag("grad_b", _MARKS)),
        (Output("product", "T", "a times b.", "[m, n]"),),
-       {"T": (*dtypes.FLOATING, *_INTS, *_UNSIGNED, *dtypes.COMPLEX)}, infer=shaped(_matmul_rule),
+       {"T": (*dtypes.FLOATING, *_INTS, *_UNSIGNED, *dtypes.COMPLEX)}, infer=shaped(matmul_rule),
        kernel="matrix.matmul", gradient=_matmul_gradient, laws=_LAWS, linear_in=("a", "b"), example="""\
 a, b = np.array([[3, 2], [-1, 0]], np.float32), np.array([[3, 5]], np.float32)
 print(vg.raw_ops.MatMul(a=a, b=b, transpose_b=True))  # [[19.] [-3.]]"""),
@@ -151,7 +152,7 @@ print(vg.raw_ops.MatMul(a=a, b=b, transpose_b=True))  # [[19.] [-3.]]"""),
        (_flag("transpose_a", "Take the transpose of a."), _flag("transpose_b", "Take the transpose of b."),
         _flag("a_is_sparse", "Without effect here."), _flag("b_is_sparse", "Without effect here.")),
        (Output("product", dtypes.FLOAT32, "a times b.", "[m, n]"),), {"Ta": _SINGLE, "Tb": _SINGLE},
-       {"Ta": dtypes.FLOAT32, "Tb": dtypes.FLOAT32}, infer=shaped(_matmul_rule), kernel="matrix.sparse_matmul",
+       {"Ta": dtypes.FLOAT32, "Tb": dtypes.FLOAT32}, infer=shaped(matmul_rule), kernel="matrix.sparse_matmul",
        gradient=_sparse_matmul_gradient, laws=_LAWS[1:]),
     _batch_op("BatchMatMul", "Products of matrices, one by one over equal batch dimensions.",
               (*dtypes.FLOATING, *_INTS, *dtypes.COMPLEX), _batch_gradient),

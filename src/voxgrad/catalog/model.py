@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
-from voxgrad.catalog.dtypes import DType
+from voxgrad.catalog.dtypes import DType, plain
 from voxgrad.catalog.once import once
 from voxgrad.errors import Faults
 
@@ -44,10 +44,11 @@ class Input:
     """A tensor argument.
 
     `type` names one of the op's type variables, or is a fixed element type. A `host` input is a small vector of
-    integers whose values decide shapes. `many` marks a list of tensors, `least` or more, of one type unless `mixed`. A
-    `ref` input needs the variable itself, not its value. `layout` says how the dimensions of a tensor are ordered:
-    "data" follows data_format, "filter" never changes, "" has no order. In windowed ops that follows from the `side`
-    on which the tensor lies; a host input states the shape of a tensor on its side.
+    integers whose values decide shapes. `many` marks a list of tensors, `least` or more, of one type unless `mixed`;
+    TensorFlow counts those of one type in an attribute of the name `number`. A `ref` input needs the variable itself,
+    not its value. `layout` says how the dimensions of a tensor are ordered: "data" follows data_format, "filter" never
+    changes, "" has no order. In windowed ops that follows from the `side` on which the tensor lies; a host input states
+    the shape of a tensor on its side.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Input:
     mixed: bool = False
     ref: bool = False
     least: int = 1
+    number: str = "N"
     side: Side | None = None
 
     def __post_init__(self) -> None:
@@ -218,13 +220,19 @@ class Op:
     `of` and `selects` say with the sides of inputs and output what a windowed op does (see Map); a forward op is
     of itself.
 
-    Three facts say how an ordinary op runs on parts of a volume. `follows` tells which dimensions of the result the
+    These facts say how an ordinary op runs on parts of a volume. `follows` tells which dimensions of the result the
     dimensions of the inputs follow cell by cell (`catalog/locality`); without it the op needs its inputs whole.
-    `adds_up` is "sum" where the result over a whole is the sum of the results over its parts, "mean" where it is their
-    mean, weighted by their sizes. `of_shape` marks an op that looks only at the shapes of its inputs.
+    `adds_up` names how the result over a whole is made of the results over its parts: their "sum", "prod", "max",
+    "min", "all" or "any", or their "mean", weighted by their sizes. `of_shape` marks an op that looks only at the
+    shapes of its inputs. `made_of(build, node)` returns the outputs as other ops make them, where these can do on parts
+    what one kernel for all of it cannot.
 
     `lies` says where the cells of a result lie in the inputs, in space: it is given where an op moves cells, or keeps
     their places though it does not follow them. Windowed ops say it by their windows; others lie where they follow.
+    An op that only `moves` cells has in each cell of its result what lies there, and where nothing does, 0 or what the
+    input named by `fill` holds.
+
+    `deprecated` is what TensorFlow says of an op that it would rather not have any more: what to use in its place.
     """
 
     name: str
@@ -249,9 +257,13 @@ class Op:
     lies: Callable[[Call, Shape, int], list[Any]] | None = None
     adds_up: str = ""
     of_shape: bool = False
+    made_of: Callable[[Any, Node], Sequence[Any]] | None = None
+    moves: bool = False
+    fill: str = ""
     own: bool = False
     of: str = ""
     selects: bool = False
+    deprecated: str = ""
 
     def input(self, name: str) -> Input:
         """The input with this name."""
@@ -283,6 +295,11 @@ class Op:
     def allowed(self, type_: str | DType) -> tuple[DType, ...]:
         """The element types behind a type variable or a fixed type."""
         return self.types[type_] if isinstance(type_, str) else (type_,)
+
+    def taken(self, type_: str | DType, dtype: DType) -> DType:
+        """As which of them elements of a type are taken: quantised integers and plain ones stand for each other."""
+        allowed = self.allowed(type_)
+        return dtype if dtype in allowed else next((one for one in allowed if plain(one) is plain(dtype)), dtype)
 
     def __repr__(self) -> str:
         return f"<Op {self.name}>"

@@ -148,7 +148,7 @@ def check_types(op: Op, specs: Mapping[str, Any], faults: Faults) -> None:
     bound: dict[str, tuple[str, DType]] = {}
     for item in op.inputs:
         for name, dtype in _named_types(item, specs[item.name]):
-            allowed = op.allowed(item.type)
+            allowed, dtype = op.allowed(item.type), op.taken(item.type, dtype)
             if dtype not in allowed:
                 listed = ", ".join(one.name for one in allowed)
                 faults.add("VG011", name, wanted=f"be of type {listed}", got=dtype.name)

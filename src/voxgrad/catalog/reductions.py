@@ -10,7 +10,7 @@ from voxgrad.catalog import dtypes
 from voxgrad.catalog.dims import all_known, differ
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.gradients import conj, nothing
-from voxgrad.catalog.locality import kept, reduced
+from voxgrad.catalog.locality import kept, reduced, without
 from voxgrad.catalog.model import Attr, Call, Gradient, Input, Law, Node, Op, Output, Shape, Spec
 from voxgrad.catalog.shapes import (
     axis_in,
@@ -133,7 +133,7 @@ def _logical_reduction(name: str, summary: str, kernel: str, empty: str) -> Op:
         name, "math", summary, (Input("input", dtypes.BOOL, "Truth values."), _AXES), (_KEEP,),
         (Output("output", dtypes.BOOL, "The reduced tensor.", "the sizes of the other axes"),), _TIDX,
         {"Tidx": dtypes.INT32}, infer=shaped(_reduced), kernel=f"reductions.{kernel}",
-        laws=(Law("empty", f"Over nothing the result is {empty}."),), follows=reduced,
+        laws=(Law("empty", f"Over nothing the result is {empty}."),), follows=reduced, adds_up=kernel,
     )  # fmt: skip
 
 
@@ -194,7 +194,7 @@ def _running(name: str, summary: str, kernel: str, gradient: Gradient, *laws: La
          Attr("reverse", "bool", "Run from the last element to the first.", False)),
         (Output("out", "T", "The running results.", "shape of x"),), {"T": dtypes.NUMBER, **_TIDX},
         {"Tidx": dtypes.INT32}, infer=shaped(_running_rule), kernel=f"reductions.{kernel}", gradient=gradient,
-        laws=laws, lies=kept("x"),
+        laws=laws, follows=without("axis"), lies=kept("x"),
     )  # fmt: skip
 
 
@@ -434,17 +434,17 @@ OPS = (
                Law("empty", "The sum of nothing is 0."), linear_in=("input",), adds_up="sum",
                example="print(vg.raw_ops.Sum(input=np.array([[1, 2], [3, 4]]), axis=[0]))  # [4 6]"),
     _reduction("Prod", "The product over axes.", "prod", dtypes.NUMBER, _prod_gradient,
-               Law("empty", "The product of nothing is 1."), infer=_product_infer),
+               Law("empty", "The product of nothing is 1."), infer=_product_infer, adds_up="prod"),
     _reduction("Mean", "The mean over axes.", "mean", dtypes.NUMBER, _mean_gradient, _SUMMED,
                Law("empty", "The mean of nothing is NaN; of integers and complex numbers, 0."),
                Law("integers", "Integers are summed in 64 bits and divided towards zero."),
                linear_in=("input",), adds_up="mean"),
     _reduction("Max", "The largest element over axes.", "max", dtypes.REAL, _extreme_gradient, _NAN_LAW,
                Law("ties", "Equal largest elements share the gradient evenly."),
-               Law("empty", "The maximum of nothing is the lowest value of the type.")),
+               Law("empty", "The maximum of nothing is the lowest value of the type."), adds_up="max"),
     _reduction("Min", "The smallest element over axes.", "min", dtypes.REAL, _extreme_gradient, _NAN_LAW,
                Law("ties", "Equal smallest elements share the gradient evenly."),
-               Law("empty", "The minimum of nothing is the highest value of the type.")),
+               Law("empty", "The minimum of nothing is the highest value of the type."), adds_up="min"),
     _logical_reduction("All", "Whether all are true.", "all", "True"),
     _logical_reduction("Any", "Whether one is true.", "any", "False"),
     _arg("ArgMax", "The position of the largest element along an axis.", "arg_max", True),

@@ -25,7 +25,9 @@ from voxgrad.catalog import (
     matrix,
     max_pool3d,
     nn,
+    parsing,
     patches,
+    quantised,
     random,
     reductions,
     slicing,
@@ -51,7 +53,7 @@ ORDINARY: tuple[Op, ...] = tuple(
     for module in (
         core, array, slicing, spaces, math, special, matrix, reductions, nn, batch_norm, windows2d, sparse,
         sparse_algebra, state, training, random, control_flow, data_flow, staging, io, string, logging,
-        image, patches, fake_quant, candidate_sampling,
+        image, patches, fake_quant, quantised, candidate_sampling, parsing,
     )
     for op in module.OPS
 )  # fmt: skip

@@ -36,7 +36,7 @@ def type_of(call: Call, type_: str | DType) -> DType | None:
             known_types = (spec.dtype for spec in (given if item.many else (given,)) if spec.dtype is not None)
             found: DType | None = next(known_types, None)
             if found is not None:
-                return found
+                return call.op.taken(type_, found)
     return None
 
 

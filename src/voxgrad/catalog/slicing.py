@@ -15,6 +15,7 @@ from voxgrad.catalog.locality import (
     joined_along,
     kept,
     one_hot,
+    packed,
     packed_along,
     padded,
     reversed_along,
@@ -24,6 +25,7 @@ from voxgrad.catalog.locality import (
     strided_back,
     tiled,
     unpacked_along,
+    unpadded,
     without,
 )
 from voxgrad.catalog.model import Attr, Call, Gradient, Input, Law, Node, Op, Output, Shape, Spec
@@ -111,12 +113,14 @@ def _strided_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
 
 
 def _cut_value(source: Spec, made: Sequence[Any]) -> Any:
-    """The values of a slice of a known vector: how a page takes one size out of a shape."""
-    values = elements(source)
-    if values is None or source.shape is None or len(source.shape) != 1 or len(made) != 1 or not known(made[0].count):
+    """The values of a slice of a known tensor: how a page takes one size out of a shape, a column out of paddings."""
+    values, own = elements(source), [cut for cut in made if cut.axis is not None]
+    if values is None or source.shape is None or not all(known(cut.count) and known(cut.start) for cut in own):
         return None
-    cut = made[0]
-    return tuple(values[cut.start + index * cut.step] for index in range(cut.count)) if known(cut.start) else None
+    places = [0]
+    for cut, size in zip(own, source.shape, strict=True):
+        places = [at * size + cut.start + index * cut.step for at in places for index in range(cut.count)]
+    return tuple(values[at] for at in places)
 
 
 def _strided_grad_rule(call: Call, faults: Faults) -> Shape | None:
@@ -214,7 +218,8 @@ def _unpad_rule(call: Call, faults: Faults) -> Shape | None:
     return tuple(size - before - after for (before, after), size in zip(amounts, shape, strict=True))
 
 
-def _joined(call: Call, values: Sequence[Spec], axis: Any, names: tuple[str, str], faults: Faults) -> Shape | None:
+def joined(call: Call, values: Sequence[Spec], axis: Any, names: tuple[str, str], faults: Faults) -> Shape | None:
+    """The shape of tensors that are put behind each other along an axis."""
     shapes = [spec.shape for spec in values]
     ranks = {len(shape) for shape in shapes if shape is not None}
     if len(ranks) > 1:
@@ -245,7 +250,7 @@ def _concat_infer(axis_name: str) -> Any:
         if len(values) < 2:
             faults.add("VG004", "values", wanted="hold two tensors or more", got=len(values))
         has_rank(call, axis_name, 0, faults)
-        shape = _joined(call, values, axis, ("values", axis_name), faults)
+        shape = joined(call, values, axis, ("values", axis_name), faults)
         if faults:
             return None
         parts = [elements(spec) for spec in values]
@@ -376,8 +381,11 @@ def _pack_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
     at = axis_in(call, "axis", axis, len(shape) + 1, faults)
     if at is None:
         return None
-    scalars = [scalar_value(spec) for spec in values]
-    value = tuple(scalars) if shape == () and None not in scalars else None
+    parts = [elements(spec) for spec in values]
+    value: Any = None
+    if len(shape) < 2 and None not in parts:
+        told = [part or () for part in parts]
+        value = tuple(one for row in (told if at == 0 else zip(*told, strict=True)) for one in row)
     return specs(call, (*shape[:at], len(values), *shape[at:]), value=value)
 
 
@@ -749,11 +757,11 @@ CUT = (
         Input("size", "Index", "Cells of each dimension; -1 for all that follow.", "[rank]", host=True)),
        outputs=(Output("output", "T", "The box.", "size"),), types={"T": dtypes.ALL, "Index": dtypes.INDEX},
        infer=shaped(_slice_rule), kernel="slicing.slice", gradient=_slice_gradient, linear_in=("input",),
-       follows=sliced, lies=boxed, laws=(Law("range", "The box lies inside the tensor."),)),
+       follows=sliced, lies=boxed, moves=True, laws=(Law("range", "The box lies inside the tensor."),)),
     Op("StridedSlice", "array", "Python's x[begin:end:stride, ..., None, i], written as numbers and bit masks.",
        (Input("input", "T", "The tensor."), *_bounds("Index")), _MASK_ATTRS, (Output("output", "T", "The slice."),),
        {"T": dtypes.ALL, "Index": (dtypes.INT16, *dtypes.INDEX)}, infer=_strided_infer, kernel="slicing.strided_slice",
-       gradient=_strided_gradient, linear_in=("input",), lies=strided,
+       gradient=_strided_gradient, linear_in=("input",), lies=strided, moves=True,
        laws=(Law("range", "Bounds outside are moved to the edge, as in Python; a shrunk index must exist."),)),
     Op("StridedSliceGrad", "array", "Gradient of StridedSlice: dy at the cells of the slice, zeros elsewhere.",
        (Input("shape", "Index", "The shape of the sliced tensor.", "[rank]", host=True), *_bounds("Index"),
@@ -776,7 +784,7 @@ CUT = (
        (Attr("num_split", "int", "How many parts."),),
        (Output("output", "T", "The parts.", many=True, count="num_split"),), ANY, infer=_split_infer,
        kernel="slicing.split", gradient=_split_gradient, linear_in=("value",), follows=without("axis"),
-       lies=split_along),
+       lies=split_along, moves=True),
     Op("SplitV", "array", "A tensor in parts of stated sizes.",
        (Input("value", "T", "The tensor."), Input("size_splits", "Tlen", "The sizes; one may be -1.", "[parts]",
                                                   host=True),
@@ -785,13 +793,13 @@ CUT = (
        (Output("output", "T", "The parts.", many=True, count="num_split"),),
        {"T": dtypes.ALL, "Tlen": (dtypes.INT8, *dtypes.INDEX)}, {"Tlen": dtypes.INT64}, infer=_split_v_infer,
        kernel="slicing.split_v", gradient=_split_v_gradient, linear_in=("value",), follows=without("axis"),
-       lies=split_along),
+       lies=split_along, moves=True),
     Op("Unpack", "array", "The slices of a tensor along an axis, each without it.",
        (Input("value", "T", "The tensor."),),
        (Attr("num", "int", "How many slices."), Attr("axis", "int", "The axis.", 0)),
        (Output("output", "T", "The slices.", many=True, count="num"),), ANY, infer=_unpack_infer,
        kernel="slicing.unpack", gradient=_unpack_gradient, aliases=("Unstack",), linear_in=("value",),
-       lies=unpacked_along),
+       lies=unpacked_along, moves=True),
 )  # fmt: skip
 
 JOINED = (
@@ -799,12 +807,12 @@ JOINED = (
        (Input("concat_dim", dtypes.INT32, "The axis.", "[]", host=True), _LIST),
        outputs=(Output("output", "T", "The joined tensor."),), types=ANY, infer=_concat_infer("concat_dim"),
        kernel="slicing.concat", gradient=_concat_gradient, follows=without("concat_dim"),
-       lies=joined_along("concat_dim")),
+       lies=joined_along("concat_dim"), moves=True),
     Op("ConcatV2", "array", "Tensors one behind the other along an axis.",
        (_LIST, Input("axis", "Tidx", "The axis, in [-rank, rank).", "[]", host=True)),
        outputs=(Output("output", "T", "The joined tensor."),), types={"T": dtypes.ALL, "Tidx": dtypes.INDEX},
        type_defaults={"Tidx": dtypes.INT32}, infer=_concat_infer("axis"), kernel="slicing.concat_v2",
-       gradient=_concat_v2_gradient, follows=without("axis"), lies=joined_along("axis")),
+       gradient=_concat_v2_gradient, follows=without("axis"), lies=joined_along("axis"), moves=True),
     Op("ConcatOffset", "array", "Where each part of a joined tensor begins.",
        (Input("concat_dim", dtypes.INT32, "The axis.", "[]", host=True),
         Input("shape", "shape_type", "The shapes of the parts.", "[rank]", host=True, many=True)),
@@ -813,7 +821,8 @@ JOINED = (
        kernel="slicing.concat_offset", gradient=nothing),
     Op("Pack", "array", "Tensors of one shape, side by side along a new axis.", (_LIST,),
        (Attr("axis", "int", "Where the new axis goes.", 0),), (Output("output", "T", "The packed tensor."),), ANY,
-       infer=_pack_infer, kernel="slicing.pack", gradient=_pack_gradient, aliases=("Stack",), lies=packed_along),
+       infer=_pack_infer, kernel="slicing.pack", gradient=_pack_gradient, aliases=("Stack",),
+       follows=packed, lies=packed_along),
     Op("Tile", "array", "A tensor repeated along its dimensions.",
        (Input("input", "T", "The tensor."), Input("multiples", "Tmultiples", "Copies along each dimension.", "[rank]",
                                                   host=True)),
@@ -823,28 +832,29 @@ JOINED = (
     Op("Pad", "array", "A tensor with zeros around it.", (Input("input", "T", "The tensor."), _PADDINGS),
        outputs=(Output("output", "T", "The padded tensor."),), types=_PAD_TYPES, type_defaults=_PAD_DEFAULT,
        infer=shaped(_pad_rule), kernel="slicing.pad", gradient=_pad_gradient, linear_in=("input",),
-       lies=padded(1)),
+       lies=padded(1), moves=True),
     Op("PadV2", "array", "A tensor with one value around it.",
        (Input("input", "T", "The tensor."), _PADDINGS, Input("constant_values", "T", "The value.", "[]")),
        outputs=(Output("output", "T", "The padded tensor."),), types=_PAD_TYPES, type_defaults=_PAD_DEFAULT,
-       infer=shaped(_pad_rule), kernel="slicing.pad", gradient=_pad_gradient, lies=padded(1)),
+       infer=shaped(_pad_rule), kernel="slicing.pad", gradient=_pad_gradient, lies=padded(1), moves=True,
+       fill="constant_values"),
     Op("MirrorPad", "array", "A tensor with its mirror image around it.",
        (Input("input", "T", "The tensor."), _PADDINGS),
        (MODE,), (Output("output", "T", "The padded tensor."),), _PAD_TYPES, _PAD_DEFAULT, infer=shaped(_pad_rule),
        kernel="slicing.mirror_pad", gradient=_mirror_gradient("MirrorPadGrad"), linear_in=("input",),
-       lies=padded(1)),
+       follows=unpadded, lies=padded(1)),
     Op("MirrorPadGrad", "array", "Gradient of MirrorPad: every mirrored cell added back.",
        (Input("input", "T", "The gradient with respect to the padded tensor."), _PADDINGS), (MODE,),
        (Output("output", "T", "The gradient with respect to the tensor."),), _PAD_TYPES, _PAD_DEFAULT,
        infer=shaped(_unpad_rule), kernel="slicing.mirror_pad_grad", gradient=_mirror_gradient("MirrorPad"),
-       linear_in=("input",), lies=padded(-1)),
+       linear_in=("input",), follows=unpadded, lies=padded(-1)),
     Op("ReverseV2", "array", "A tensor turned round along axes.",
        (Input("tensor", "T", "The tensor."), Input("axis", "Tidx", "The axes.", "[axes]", host=True)),
        outputs=(Output("output", "T", "The turned tensor.", "shape of tensor"),),
        types={"T": _REVERSIBLE, "Tidx": dtypes.INDEX}, type_defaults={"Tidx": dtypes.INT32},
        infer=shaped(_reverse_rule), kernel="slicing.reverse",
        gradient=lambda build, node, dys: (build.ReverseV2(dys[0], node.inputs[1]), None), aliases=("Reverse",),
-       linear_in=("tensor",), lies=reversed_along),
+       linear_in=("tensor",), lies=reversed_along, moves=True),
     Op("ReverseSequence", "array", "The first cells of each sequence, turned round.",
        (Input("input", "T", "The sequences."), Input("seq_lengths", "Tlen", "How many cells of each to turn.",
                                                      "[batch]")),

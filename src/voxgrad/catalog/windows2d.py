@@ -24,8 +24,8 @@ _LAWS = (
     Law("padding", "SAME puts the odd cell of padding behind the data; padding is skipped."),
     Law("3-D", "Computed by the 3-D op at depth 1, with its precision, ties and NaN rules."),
 )
-_STRIDES = Attr("strides", "ints", "Step of the window in every dimension; 1 for batch and channels.", length=4)
-_KSIZE = Attr("ksize", "ints", "Size of the window in every dimension; 1 for batch and channels.", length=4)
+STRIDES = Attr("strides", "ints", "Step of the window in every dimension; 1 for batch and channels.", length=4)
+KSIZE = Attr("ksize", "ints", "Size of the window in every dimension; 1 for batch and channels.", length=4)
 _PADDING = Attr("padding", "string", "SAME gives out = ceil(size / stride), VALID does not pad, EXPLICIT pads as told.",
                 choices=(*geometry.PADDINGS, EXPLICIT))  # fmt: skip
 PLAIN_PADDING = Attr(
@@ -33,13 +33,13 @@ PLAIN_PADDING = Attr(
 )
 _EXPLICIT = Attr("explicit_paddings", "ints", "For EXPLICIT: cells before and after every dimension, 8 numbers.", ())
 _FORMAT = Attr("data_format", "string", "Order of the dimensions of the data.", "NHWC", choices=_FORMATS)
-_DILATIONS = Attr("dilations", "ints", "Distance of neighbouring taps in every dimension; 1 for batch and channels.",
+DILATIONS = Attr("dilations", "ints", "Distance of neighbouring taps in every dimension; 1 for batch and channels.",
                   (1, 1, 1, 1), length=4)  # fmt: skip
 _OTHER_NAMES = {"ksize": "ksizes", "dilations": "rates"}
 """How some ops call the same attributes."""
 _CUDNN = Attr("use_cudnn_on_gpu", "bool", "Without effect here.", True)
-_CONV_ATTRS = (_STRIDES, _PADDING, _CUDNN, _EXPLICIT, _FORMAT, _DILATIONS)
-_DEPTHWISE_ATTRS = (_STRIDES, _PADDING, _EXPLICIT, _FORMAT, _DILATIONS)
+_CONV_ATTRS = (STRIDES, _PADDING, _CUDNN, _EXPLICIT, _FORMAT, DILATIONS)
+_DEPTHWISE_ATTRS = (STRIDES, _PADDING, _EXPLICIT, _FORMAT, DILATIONS)
 
 
 def spatial_axes(data_format: str) -> tuple[int, int]:
@@ -128,7 +128,8 @@ def _convolved(call: Call, data: Shape, taps: Shape, faults: Faults) -> Shape | 
     return pooled(call, data, (taps[0], taps[1]), taps[3], faults)
 
 
-def _conv_rule(call: Call, faults: Faults) -> Shape | None:
+def conv_rule(call: Call, faults: Faults) -> Shape | None:
+    """The shape of a convolution of images."""
     fine = [has_rank(call, name, 4, faults) for name in ("input", "filter")]
     if not all(fine):
         return None
@@ -194,7 +195,9 @@ def _conv_filter_rule(call: Call, faults: Faults) -> Shape | None:
     return taps
 
 
-def _pool_rule(name: str) -> Any:
+def pool_rule(name: str) -> Any:
+    """The shape of a pool of images."""
+
     def rule(call: Call, faults: Faults) -> Shape | None:
         if not has_rank(call, name, 4, faults):
             return None
@@ -304,7 +307,7 @@ def _conv_family(
     return (
         Op(prefix, "nn", f"{words} of images with a filter.", (data, filter_), attrs,
            (Output("output", "T", "The convolved images.", _DATA, side=Side.WINDOWS),), {"T": types}, laws=_LAWS,
-           infer=shaped(_conv_rule), kernel=f"windows2d.{kernel}", gradient=_conv_gradient(prefix),
+           infer=shaped(conv_rule), kernel=f"windows2d.{kernel}", gradient=_conv_gradient(prefix),
            linear_in=("input", "filter")),
         Op(f"{prefix}BackpropInput", "nn", f"Gradient of {prefix} with respect to its input.",
            (_stated("input_sizes", "input", Side.CELLS), filter_, dy), attrs,
@@ -330,14 +333,14 @@ def _fused(name: str, summary: str, kernel: str, types: tuple[DType, ...], sizes
         name, "nn", summary,
         (Input("input", "T", "The images.", "[N, H, W, C]"), *sizes, paddings,
          Input("filter", "T", "The filter.", _FILTER)),
-        (MODE, _STRIDES, PLAIN_PADDING, *attrs), (Output("output", "T", "The convolved images.", "[N, H, W, C]"),),
+        (MODE, STRIDES, PLAIN_PADDING, *attrs), (Output("output", "T", "The convolved images.", "[N, H, W, C]"),),
         {"T": types}, infer=shaped(_fused_rule), kernel=f"windows2d.{kernel}",
         laws=(*_LAWS, Law("steps", "With SAME, windows smaller than their steps leave out cells on both sides.")),
     )  # fmt: skip
 
 
-_MAX_ATTRS = (_KSIZE, _STRIDES, _PADDING, _EXPLICIT, _FORMAT)
-_AVG_ATTRS = (_KSIZE, _STRIDES, PLAIN_PADDING, _FORMAT)
+_MAX_ATTRS = (KSIZE, STRIDES, _PADDING, _EXPLICIT, _FORMAT)
+_AVG_ATTRS = (KSIZE, STRIDES, PLAIN_PADDING, _FORMAT)
 _MAX_TYPES = (*dtypes.FLOATING, dtypes.INT32, dtypes.INT64, dtypes.UINT8, dtypes.INT16, dtypes.INT8, dtypes.UINT16)
 _ORIGINAL = (Input("orig_input", "T", "The input of the pool.", _DATA, side=Side.CELLS),
              Input("orig_output", "T", "The output of the pool.", _DATA, side=Side.WINDOWS))  # fmt: skip
@@ -356,7 +359,7 @@ OPS = (
     Op("MaxPool", "nn", "Maximum over 2-D windows.", (Input("input", "T", "The images.", _DATA, side=Side.CELLS),),
        _MAX_ATTRS,
        (Output("output", "T", "The maximum of every window.", _DATA, side=Side.WINDOWS),), {"T": _MAX_TYPES},
-       {"T": dtypes.FLOAT32}, infer=shaped(_pool_rule("input")), kernel="windows2d.max_pool", gradient=_max_gradient,
+       {"T": dtypes.FLOAT32}, infer=shaped(pool_rule("input")), kernel="windows2d.max_pool", gradient=_max_gradient,
        laws=_LAWS, selects=True),
     Op("MaxPoolGrad", "nn", "Gradient of MaxPool with respect to its input.",
        (*_ORIGINAL, Input("grad", "T", "The gradient with respect to the output.", _DATA, side=Side.WINDOWS)),
@@ -367,14 +370,14 @@ OPS = (
     Op("MaxPoolGradGrad", "nn",
        "Second-order gradient of MaxPool: takes, per window, the gradient at the cell that won.",
        (*_ORIGINAL, Input("grad", "T", "A tensor like orig_input.", _DATA, side=Side.CELLS)),
-       (_KSIZE, _STRIDES, PLAIN_PADDING, _FORMAT),
+       (KSIZE, STRIDES, PLAIN_PADDING, _FORMAT),
        (Output("output", "T", "The values of grad at the winners.", "shape of orig_output", side=Side.WINDOWS),),
        {"T": dtypes.REAL}, infer=shaped(_max_grad_rule(True)), kernel="windows2d.max_pool_grad_grad",
        gradient=_max_again("MaxPoolGrad"), laws=_LAWS, linear_in=("grad",), of="MaxPool", selects=True),
     Op("AvgPool", "nn", "Average over 2-D windows.", (Input("value", "T", "The images.", _DATA, side=Side.CELLS),),
        _AVG_ATTRS,
        (Output("output", "T", "The mean of every window.", _DATA, side=Side.WINDOWS),), {"T": dtypes.FLOATING},
-       infer=shaped(_pool_rule("value")), kernel="windows2d.avg_pool", gradient=_avg_gradient, laws=_LAWS,
+       infer=shaped(pool_rule("value")), kernel="windows2d.avg_pool", gradient=_avg_gradient, laws=_LAWS,
        linear_in=("value",)),
     Op("AvgPoolGrad", "nn", "Gradient of AvgPool with respect to its input.",
        (_stated("orig_input_shape", "input of the pool", Side.CELLS),

@@ -11,6 +11,7 @@ import numpy as np
 from voxgrad.catalog.dtypes import DType
 from voxgrad.errors import Faults, InvalidArgumentError
 from voxgrad.graph.block import Block, Output, Source, Value
+from voxgrad.graph.displays import Display, Shown
 from voxgrad.graph.page import Page
 
 MAX_DEPTH = 16
@@ -19,8 +20,13 @@ MAX_DEPTH = 16
 MOST_FAULTS = 100
 """A person reads fewer; a file can have millions."""
 
-_PAGE_KEYS = {"name", "semantics", "blocks", "inputs", "outputs", "targets", "initializers", "pages", "notes"}
+_PAGE_KEYS = {
+    "name", "semantics", "blocks", "inputs", "outputs", "targets", "initializers", "pages", "displays", "groups",
+    "notes",
+}  # fmt: skip
+_GROUP_KEYS = {"title", "blocks", "colour", "collapsed"}
 _BLOCK_KEYS = {"name", "op", "page", "attrs", "inputs", "control", "position"}
+_DISPLAY_KEYS = {"name", "kind", "of", "attrs", "position", "size"}
 
 
 def to_dict(page: Page) -> dict[str, Any]:
@@ -41,9 +47,29 @@ def to_dict(page: Page) -> dict[str, Any]:
         data["initializers"] = [block.name for block in store.initializers]
     if store.pages:
         data["pages"] = {name: to_dict(inner) for name, inner in store.pages.items()}
+    if len(store.displays):
+        data["displays"] = [_display_to_dict(display) for display in store.displays]
+    if store.groups:
+        data["groups"] = [group.as_dict() for group in store.groups]
     if store.notes:
         data["notes"] = list(store.notes)
     return data
+
+
+def _display_to_dict(display: Display) -> dict[str, Any]:
+    data: dict[str, Any] = {"name": display.name, "kind": display.kind.name}
+    if display.of:
+        data["of"] = [_shown_to_dict(one) for one in display.of]
+    if display.attrs:
+        data["attrs"] = dict(display.attrs)
+    return data | {"position": list(display.position), "size": list(display.size)}
+
+
+def _shown_to_dict(shown: Shown) -> dict[str, Any]:
+    data: dict[str, Any] = {"from": shown.output.path}
+    if shown.at:
+        data["at"] = list(shown.at)
+    return data | {"label": shown.label} if shown.label else data
 
 
 def _block_to_dict(block: Block) -> dict[str, Any]:
@@ -86,7 +112,10 @@ def same_page(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 def _undrawn(page: Mapping[str, Any]) -> dict[str, Any]:
     blocks = [{key: value for key, value in block.items() if key != "position"} for block in page["blocks"]]
     pages = {name: _undrawn(inner) for name, inner in page.get("pages", {}).items()}
-    return {key: value for key, value in page.items() if key != "notes"} | {"blocks": blocks, "pages": pages}
+    return {key: value for key, value in page.items() if key not in ("groups", "notes")} | {
+        "blocks": blocks,
+        "pages": pages,
+    }
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -137,7 +166,7 @@ class _Reader:
         """The place of an entry."""
         return f"{self.place}.{key}" if self.place else key
 
-    def get(self, key: str, kind: type, default: Any, wanted: str) -> Any:
+    def get(self, key: str, kind: type | tuple[type, ...], default: Any, wanted: str) -> Any:
         """An entry of the right type, or the default."""
         value = self.data.get(key, default)
         if isinstance(value, kind) and not (kind is not bool and isinstance(value, bool)):
@@ -170,8 +199,59 @@ def _page(data: Any, place: str, depth: int, faults: Faults) -> Page | None:
         if block is not None:
             _wires(page, block, entry, reader.at(f"blocks[{index}]"), faults)
     page.notes.extend(reader.get("notes", list, [], "a list"))
+    for index, group in enumerate(reader.get("groups", list, [], "a list")):
+        _group(page, _Reader(group, reader.at(f"groups[{index}]"), _GROUP_KEYS, faults))
     _pins(page, reader, faults, depth)
+    for index, entry in enumerate(reader.get("displays", list, [], "a list")):
+        _display(page, entry, reader.at(f"displays[{index}]"), faults)
     return page
+
+
+def _display(page: Page, entry: Any, place: str, faults: Faults, shift: Sequence[float] = (0.0, 0.0)) -> None:
+    before = len(faults.found)
+    reader = _Reader(entry, place, _DISPLAY_KEYS, faults)
+    name, kind = reader.get("name", str, "", "text"), reader.get("kind", str, "", "text")
+    attrs = reader.get("attrs", Mapping, {}, "an object")
+    if name in page.displays:
+        faults.add("VG060", reader.at("name"), wanted="be one that no other display has", got=repr(name))
+    position, size = (reader.get(key, (list, tuple), [], "two numbers") for key in ("position", "size"))
+    found = reader.get("of", (list, tuple), [], "a list of outputs")
+    of = [_shown(page, one, reader.at(f"of[{index}]"), faults) for index, one in enumerate(found)]
+    if len(faults.found) > before:
+        return
+    try:
+        shown = [one for one in of if one is not None]
+        made = page.displays.add(kind, shown, attrs, name=name, position=position, size=size)
+        page.displays.place(made, [one + float(by) for one, by in zip(made.position, shift, strict=True)])
+    except InvalidArgumentError as error:
+        for one in error.faults:
+            at = one.argument.removeprefix(f"{name}.")
+            faults.add(one.code, reader.at(at), wanted=one.wanted, got=one.got, remedy=one.remedy)
+
+
+def _shown(page: Page, data: Any, place: str, faults: Faults) -> Shown | None:
+    reader = _Reader(data, place, {"from", "at", "label"}, faults)
+    output = _output(page, reader.data.get("from"), reader.at("from"), faults)
+    at = reader.get("at", (list, tuple), [], "a list of indices")
+    if not all(isinstance(one, int) and not isinstance(one, bool) for one in at):
+        faults.add("VG053", reader.at("at"), wanted="be a list of indices", got=_kind(at))
+        return None
+    label = reader.get("label", str, "", "text")
+    return None if output is None else Shown(output, tuple(at), label)
+
+
+def shown_of(page: Page, of: Any) -> list[Shown]:
+    """The outputs that a display is to show, from data; a place of them that is malformed is an error."""
+    faults = Faults("Page")
+    made = [_shown(page, one, f"of[{index}]", faults) for index, one in enumerate(of)]
+    faults.raise_if_any()
+    return [one for one in made if one is not None]
+
+
+def _group(page: Page, reader: _Reader) -> None:
+    blocks = _block_names(page, reader, "blocks")
+    changes = {key: reader.data[key] for key in ("colour", "collapsed") if key in reader.data}
+    _guarded(reader.faults, page.group, reader.get("title", str, "", "text"), blocks=blocks, **changes)
 
 
 def _guarded(faults: Faults, function: Any, *arguments: Any, **named: Any) -> Any:
@@ -287,24 +367,24 @@ def _block_names(page: Page, reader: _Reader, key: str) -> list[str]:
     return [name for name in names if isinstance(name, str) and name in page]
 
 
-def paste(page: Page, entries: Any, pages: Any = None, shift: Sequence[float] = (0.0, 0.0)) -> list[Block]:
-    """Put blocks on a page that are given as data: copies from this page, from another, from a text.
+def paste(page: Page, given: Mapping[str, Any], shift: Sequence[float] = (0.0, 0.0)) -> list[Block]:
+    """Put blocks and displays on a page that are given as data: copies from this page, from another, from a text.
 
     Names that are taken get a number. Wires stay where they come from blocks that are given too, or that are here;
-    others fall away. `pages` are those that the blocks stand for.
+    others fall away, and so do outputs that displays have shown. `pages` are those that the blocks stand for.
     """
     from voxgrad.graph.nesting import available
 
     faults = _Few("Page")
-    reader = _Reader({"blocks": entries, "pages": pages or {}}, "", {"blocks", "pages"}, faults)
+    reader = _Reader(given, "", {"blocks", "pages", "displays"}, faults)
     used = {}
     for name, inner in reader.get("pages", Mapping, {}, "an object").items():
         made = _page(inner, f"pages.{name}", 1, faults)
         used[name] = _guarded(faults, available, page, name, made) if made is not None else name
-    given = [one for one in reader.get("blocks", list, [], "a list") if isinstance(one, Mapping)]
+    entries = [one for one in reader.get("blocks", list, [], "a list") if isinstance(one, Mapping)]
     names = {name: name for name in page.store.blocks}
     blocks = []
-    for index, entry in enumerate(given):
+    for index, entry in enumerate(entries):
         name = str(entry.get("name", ""))
         placed = dict(entry) | {"name": page.unique_name(name)}
         if "page" in entry:
@@ -315,30 +395,45 @@ def paste(page: Page, entries: Any, pages: Any = None, shift: Sequence[float] = 
             x, y = block.position or (0.0, 0.0)
             block.position = (x + float(shift[0]), y + float(shift[1]))
         blocks.append(block)
-    for index, (block, entry) in enumerate(zip(blocks, given, strict=True)):
+    for index, (block, entry) in enumerate(zip(blocks, entries, strict=True)):
         if block is not None:
             _wires(page, block, _reachable(page, entry, names), f"blocks[{index}]", faults)
+    for index, entry in enumerate(reader.get("displays", list, [], "a list")):
+        _display(page, _showable(page, entry, names), f"displays[{index}]", faults, shift)
     faults.raise_if_any()
     return [block for block in blocks if block is not None]
+
+
+def _reached(page: Page, source: Any, names: Mapping[str, str]) -> Any:
+    """A wire as data, from the block that has its name now; None where there is none."""
+    if not isinstance(source, Mapping) or not isinstance(source.get("from"), str):
+        return source
+    name, _, pin = source["from"].rpartition(".")
+    found = names.get(name)
+    try:
+        return None if found is None else {**source, "from": page.block(found).output(pin).path}
+    except InvalidArgumentError:
+        return None
+
+
+def _showable(page: Page, entry: Any, names: Mapping[str, str]) -> Any:
+    """A display as data with a free name and the outputs that can be shown on a page."""
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
+        return entry
+    made = dict(entry) | {"name": page.displays.free_name(entry["name"])}
+    if isinstance(entry.get("of"), list):
+        made["of"] = [one for one in (_reached(page, one, names) for one in entry["of"]) if one is not None]
+    return made
 
 
 def _reachable(page: Page, entry: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """A block as data with the wires that can be drawn on a page; blocks are called there as `names` says."""
 
-    def drawn(source: Any) -> Any:
-        if not isinstance(source, Mapping) or not isinstance(source.get("from"), str):
-            return source
-        name, _, pin = source["from"].rpartition(".")
-        found = names.get(name)
-        try:
-            return None if found is None else {"from": page.block(found).output(pin).path}
-        except InvalidArgumentError:
-            return None
-
     made = dict(entry)
     if isinstance(made.get("inputs"), Mapping):
-        lists = {pin: [drawn(one) for one in given] for pin, given in made["inputs"].items() if isinstance(given, list)}
-        made["inputs"] = {pin: [one for one in given if one is not None] for pin, given in lists.items()}
+        given = {pin: many for pin, many in made["inputs"].items() if isinstance(many, list)}
+        lists = {pin: [_reached(page, one, names) for one in many] for pin, many in given.items()}
+        made["inputs"] = {pin: [one for one in many if one is not None] for pin, many in lists.items()}
     if isinstance(made.get("control"), list):
         made["control"] = [names[one] for one in made["control"] if isinstance(one, str) and one in names]
     return made

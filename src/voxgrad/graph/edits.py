@@ -12,7 +12,18 @@
     {"do": "set_text", "block": "pool", "name": "ksize", "text": "{1,2,2,2,1}"}      (as people type it; "": default)
     {"do": "gradients", "of": ["y"], "with_respect_to": ["x"], "order": 2}           (without: all that the blocks read)
     {"do": "fold", "blocks": ["conv", "relu"], "name": "layer"}      {"do": "inline", "block": "layer"}
-    {"do": "paste", "blocks": [...], "pages": {...}, "shift": [40, 40]}              (blocks as a page file has them)
+    {"do": "expose", "outputs": {"y": "pool.output"}, "inputs": ["x"]}               (of both, what is left out stays)
+    {"do": "execute", "blocks": ["step"]}                  {"do": "start_with", "blocks": ["w/initialize"]}
+    {"do": "group", "title": "loss", "blocks": ["mul", "sum"], "colour": "blue", "collapsed": True, "name": "error"}
+    {"do": "ungroup", "title": "loss"}
+    {"do": "paste", "blocks": [...], "pages": {...}, "displays": [...], "shift": [40, 40]}     (as a page file has them)
+
+    {"do": "add", "display": "trend", "name": "loss", "of": [{"from": "mean.output"}], "attrs": {...},
+     "position": [0, 0], "size": [320, 200]}               (all but the kind may be left out)
+    {"do": "remove", "display": "loss"}                    {"do": "rename", "display": "loss", "name": "cost"}
+    {"do": "move", "display": "loss", "position": [10, 20], "size": [320, 200]}      (one of them, or both)
+    {"do": "set_attr", "display": "loss", "attr": "log", "value": true}
+    {"do": "show", "display": "loss", "of": [{"from": "mean.output", "at": [0], "label": "first"}]}
 
 Edits are carried out whole or not at all. Where the name of an added block is taken it gets a number, and the edits
 behind it mean the new name.
@@ -28,7 +39,7 @@ from voxgrad.doors import through
 from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.graph.block import Output, Source, Value
 from voxgrad.graph.block_gradients import add_gradients
-from voxgrad.graph.data import paste
+from voxgrad.graph.data import paste, shown_of
 from voxgrad.graph.page import Page
 from voxgrad.graph.problems import Fix
 
@@ -55,9 +66,9 @@ def _carry_out(page: Page, edits: Sequence[Edit]) -> None:
     names: _Names = {}
     for edit in edits:
         kind = edit.get("do")
-        action = _ACTIONS.get(str(kind))
+        action = (_DISPLAY_ACTIONS if "display" in edit else _ACTIONS).get(str(kind))
         if action is None:
-            raise _malformed("do", f"be one of {', '.join(_ACTIONS)}", kind)
+            raise _malformed("do", f"be one of {', '.join(NAMES)}", kind)
         try:
             action(page, edit, names)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
@@ -152,8 +163,75 @@ def _inline(page: Page, edit: Edit, names: _Names) -> None:
     page.inline(_named(edit, names))
 
 
+def _expose(page: Page, edit: Edit, names: _Names) -> None:
+    outputs, inputs = page.outputs, page.store.inputs
+    if "outputs" in edit:
+        outputs = {pin: _output(page, path, names) for pin, path in edit["outputs"].items()}
+    page.expose(outputs, _all_named(edit["inputs"], names) if "inputs" in edit else inputs)
+
+
+def _execute(page: Page, edit: Edit, names: _Names) -> None:
+    page.execute(_all_named(edit["blocks"], names))
+
+
+def _start_with(page: Page, edit: Edit, names: _Names) -> None:
+    page.start_with(_all_named(edit["blocks"], names))
+
+
 def _paste(page: Page, edit: Edit, names: _Names) -> None:
-    paste(page, edit["blocks"], edit.get("pages"), edit.get("shift", (0.0, 0.0)))
+    given = {key: edit[key] for key in ("blocks", "pages", "displays") if key in edit}
+    paste(page, given, edit.get("shift", (0.0, 0.0)))
+
+
+def _add_display(page: Page, edit: Edit, names: _Names) -> None:
+    of = _renamed(edit.get("of", ()), names)
+    made = page.displays.add(
+        edit["display"], shown_of(page, of), edit.get("attrs"), name=edit.get("name"),
+        position=edit.get("position", (0.0, 0.0)), size=edit.get("size"),
+    )  # fmt: skip
+    names[f"display:{edit.get('name') or edit['display']}"] = made.name
+
+
+def _renamed(of: Sequence[Mapping[str, Any]], names: _Names) -> list[dict[str, Any]]:
+    """Outputs of blocks that got a number when they were added."""
+    parted = [(one, *one["from"].rpartition(".")) for one in of]
+    return [{**one, "from": f"{names.get(block, block)}.{pin}"} for one, block, _, pin in parted]
+
+
+def _display(edit: Edit, names: _Names) -> str:
+    given: str = edit["display"]
+    return names.get(f"display:{given}", given)
+
+
+def _remove_display(page: Page, edit: Edit, names: _Names) -> None:
+    page.displays.remove(_display(edit, names))
+
+
+def _rename_display(page: Page, edit: Edit, names: _Names) -> None:
+    page.displays.rename(_display(edit, names), edit["name"])
+
+
+def _place_display(page: Page, edit: Edit, names: _Names) -> None:
+    page.displays.place(_display(edit, names), edit.get("position"), edit.get("size"))
+
+
+def _set_display_attr(page: Page, edit: Edit, names: _Names) -> None:
+    page.displays.set_attr(_display(edit, names), edit["attr"], edit["value"])
+
+
+def _show(page: Page, edit: Edit, names: _Names) -> None:
+    page.displays.show(_display(edit, names), shown_of(page, _renamed(edit["of"], names)))
+
+
+def _group(page: Page, edit: Edit, names: _Names) -> None:
+    changes = {key: edit[key] for key in ("colour", "collapsed", "name") if key in edit}
+    if "blocks" in edit:
+        changes["blocks"] = _all_named(edit["blocks"], names)
+    page.group(edit["title"], **changes)
+
+
+def _ungroup(page: Page, edit: Edit, names: _Names) -> None:
+    page.ungroup(edit["title"])
 
 
 def _named(edit: Edit, names: _Names) -> str:
@@ -180,7 +258,23 @@ _ACTIONS: dict[str, Callable[[Page, Edit, _Names], None]] = {
     "gradients": _gradients,
     "fold": _fold,
     "inline": _inline,
+    "expose": _expose,
+    "execute": _execute,
+    "start_with": _start_with,
+    "group": _group,
+    "ungroup": _ungroup,
     "paste": _paste,
 }
+_DISPLAY_ACTIONS: dict[str, Callable[[Page, Edit, _Names], None]] = {
+    "add": _add_display,
+    "remove": _remove_display,
+    "rename": _rename_display,
+    "move": _place_display,
+    "set_attr": _set_display_attr,
+    "show": _show,
+}
+"""Edits that name a display."""
+NAMES = tuple(_ACTIONS | _DISPLAY_ACTIONS)
+"""What can stand behind "do"."""
 _IN_STEPS = ("gradients", "fold", "inline", "paste")
 """Edits that can be refused when they are half done."""

@@ -64,7 +64,7 @@ class _Node:
     attrs: dict[str, Any]
 
 
-class _Builder:
+class Builder:
     """`build.<Op>(*inputs, **attrs)` puts a block into a scope."""
 
     def __init__(self, scope: Page):
@@ -142,9 +142,9 @@ class _Backward:
         rule = block.op.gradient if block.op is not None else None
         if rule is None or block.op is None:
             raise _no_gradient(block)
-        node = _Node(*_operands(block), dict(_attrs(block)))
+        node = node_of(block)
         dys = [_each(outputs, self._total) for outputs in node.outputs]
-        build = _Builder(self.scope.sub(f"{block.name}_grad"))
+        build = Builder(self.scope.sub(f"{block.name}_grad"))
         try:
             dxs = rule(build, node, dys)
         except LookupError as error:
@@ -158,6 +158,11 @@ class _Backward:
             for source, grad in pairs:
                 if isinstance(source, Output) and isinstance(grad, Output) and _carries(source):
                     self._add(source, grad)
+
+
+def node_of(block: Block) -> _Node:
+    """A block as the gradient of its op sees it."""
+    return _Node(*_operands(block), dict(_attrs(block)))
 
 
 def _sources(block: Block) -> list[Output]:

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from voxgrad.catalog.dims import Dim
 from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.graph.block import Block, Output, Source
 from voxgrad.graph.data import same_page
+from voxgrad.graph.displays import Display, Shown
+from voxgrad.graph.groups import carry_over
 from voxgrad.graph.order import downstream
 from voxgrad.graph.page import Page, Store
 
@@ -41,6 +44,7 @@ def _follow(page: Page, block: Block, inputs: Mapping[str, str | None], places: 
     for reader in block.readers:
         sources = {pin: [moved(one) for one in sources] for pin, sources in reader.sources.items()}
         page.set_sources(reader, {pin: [one for one in many if one is not None] for pin, many in sources.items()})
+    page.displays.rebind(moved)
     exposed = {pin: moved(one) for pin, one in page.outputs.items()}
     if exposed != page.outputs:
         page.expose({pin: one for pin, one in exposed.items() if one is not None}, page.store.inputs)
@@ -65,6 +69,7 @@ def _inline(page: Page, block: Block) -> Page:
     name, control, readers = block.name, list(block.control), _readers(block)
     waiting = [one for one in block.readers if block in one.control]
     exposed, targets, started = dict(page.outputs), list(page.targets), list(page.initializers)
+    shown = [(display, display.of) for display in page.displays]
     page.remove(block)
     scope = page.sub(name)
     copies = _copied([one for one in used.blocks if one not in inputs], used, scope, entries)
@@ -80,7 +85,25 @@ def _inline(page: Page, block: Block) -> Page:
     page.expose({pin: _rewired(one, block, exits) for pin, one in exposed.items()}, page.store.inputs)
     page.execute([one for old in targets for one in (copies.values() if old is block else [old])])
     page.start_with([one for old in started for one in (copies.values() if old is block else [old])])
+    _inline_displays(block, shown, exits)
+    for display in used.displays:
+        page.displays.copy(display, lambda one: _live(_moved(one, entries, copies)), f"{name}/{display.name}")
     return scope
+
+
+_Bound = list[tuple[Display, tuple[Shown, ...]]]
+"""Displays with what they were bound to."""
+
+
+def _inline_displays(block: Block, shown: _Bound, exits: list[Source]) -> None:
+    """Displays of the block show what it has become."""
+    for display, of in shown:
+        moved = [(one, _live(_rewired(one.output, block, exits))) for one in of]
+        display.of = tuple(replace(one, output=now) for one, now in moved if now is not None)
+
+
+def _live(source: Any) -> Output | None:
+    return source if isinstance(source, Output) else None
 
 
 def _entry(block: Block, pin: str) -> Source:
@@ -115,6 +138,7 @@ def _copied(blocks: Iterable[Block], origin: Page, scope: Page, entries: Mapping
             for source in sources:
                 scope.attach(copy, pin, _moved(source, entries, copies))
         scope.run_after(copy, *(copies[other] for other in block.control if other in copies))
+    carry_over(origin, scope, copies)
     return copies
 
 
@@ -157,8 +181,18 @@ def fold(page: Page, blocks: Sequence[Block], name: str) -> Block:
     page.run_after(block, *(one for inside in chosen for one in inside.control if one not in chosen))
     _rewire_readers(page, chosen, block, names)
     page.expose({pin: _outside(one, block, names) for pin, one in page.outputs.items()}, page.store.inputs)
+    _fold_displays(page, inner, copies)
+    page.displays.rebind(lambda one: _live(_outside(one, block, names)))
     page.remove(*chosen)
     return block
+
+
+def _fold_displays(page: Page, inner: Page, copies: Mapping[Block, Block]) -> None:
+    """What writes to a block goes with it; what shows its values stays, and shows those that leave the new page."""
+    for display in page.displays:
+        if display.kind.writes and any(one.output.block in copies for one in display.of):
+            inner.displays.copy(display, lambda one: Output(copies[one.block], one.index), display.name)
+            page.displays.remove(display)
 
 
 def _check_fold(page: Page, chosen: dict[Block, None], name: str) -> None:
@@ -190,8 +224,11 @@ def _crossing_out(page: Page, chosen: dict[Block, None]) -> dict[Output, None]:
     """What the rest of the page reads or shows, and loose ends: a result that nobody reads yet must not get lost."""
     read = [one for block in page.blocks if block not in chosen for many in block.sources.values() for one in many]
     loose = [one for block in chosen if not block.readers for one in block.outputs]
+    shown = [one.output for display in page.displays if not display.kind.writes for one in display.of]
     return dict.fromkeys(
-        one for one in [*read, *page.outputs.values(), *loose] if isinstance(one, Output) and one.block in chosen
+        one
+        for one in [*read, *page.outputs.values(), *loose, *shown]
+        if isinstance(one, Output) and one.block in chosen
     )
 
 

@@ -25,6 +25,10 @@ shape; there are no results and no code in it; positions are optional; everythin
      "targets": ["step"],                   # blocks that a run of the page executes besides
      "initializers": ["w/initialize"],      # blocks that a session executes once, before its first run
      "pages": {"residual": {"name": "residual", "semantics": ..., "blocks": [...]}},
+     "displays": [                          # what the drawing shows besides blocks: `voxgrad.graph.displays`
+        {"name": "curve", "kind": "trend", "of": [{"from": "pool.output", "at": [0, 0], "label": "first"}],
+         "attrs": {"log": true}, "position": [10.0, 20.0], "size": [320.0, 200.0]}],
+     "groups": [{"title": "loss", "blocks": ["half", "sum"], "colour": "blue", "collapsed": true}],    # of the drawing
      "notes": [{"text": "...", "position": [10.0, 20.0]}]}    # anything else that belongs to the drawing, kept as it is
 
 Every input pin holds a list, also where it takes one wire. An output is `block.pin`, split at the last dot; a member of
@@ -48,6 +52,9 @@ from voxgrad.catalog.semantics import SEMANTICS
 from voxgrad.doors import through
 from voxgrad.errors import Fault, InvalidArgumentError, show
 from voxgrad.graph.block import Block, Output, Source, Value, Wire
+from voxgrad.graph.displays import Displays
+from voxgrad.graph.groups import Group, leave, put
+from voxgrad.graph.names import checked_part, checked_path, checked_title, free_name
 from voxgrad.graph.values import kept
 from voxgrad.kernels.arraywise.files import Files
 
@@ -55,9 +62,7 @@ if TYPE_CHECKING:
     from voxgrad.graph.estimate import Estimate
     from voxgrad.graph.infer import Inference
     from voxgrad.graph.problems import Fix, PinProblem
-
-
-MOST_LETTERS, MOST_SCOPES = 1000, 32
+    from voxgrad.graph.trace import Traced
 
 
 class Store:
@@ -77,6 +82,8 @@ class Store:
         self.initializers: list[Block] = []
         self.pages: dict[str, Page] = {}
         self.notes: list[Any] = []
+        self.displays = Displays(self)
+        self.groups: list[Group] = []
         self.revision = 0
         self.lock = make_lock()
         """Held while the page is inferred: sessions in several threads may share a page."""
@@ -119,7 +126,7 @@ class Page:
     """
 
     def __init__(self, name: str = "page", semantics: str = "documented"):
-        self.store = Store(self, _title(name), _semantics(semantics))
+        self.store = Store(self, checked_title(name), _semantics(semantics))
         self.prefix = ""
         self._op_name = ""
         self._waits: tuple[Block, ...] = ()
@@ -133,12 +140,12 @@ class Page:
 
     def sub(self, name: str, *, unique: bool = False) -> Page:
         """The scope inside this one with this name; with `unique`, one that nobody has used yet."""
-        full = _checked_path(self.prefix + name)
+        full = checked_path(self.prefix + name)
         return self._view((self.unique_name(full) if unique else full) + "/", "", self._waits)
 
     def with_op_name(self, name: str) -> Page:
         """This scope, with a name for the next block that is made in it."""
-        return self._view(self.prefix, _checked(name), self._waits)
+        return self._view(self.prefix, checked_part(name), self._waits)
 
     def with_control_dependencies(self, blocks: Iterable[Block | Output | str]) -> Page:
         """This scope, where new blocks run after these."""
@@ -147,14 +154,7 @@ class Page:
     def unique_name(self, name: str) -> str:
         """The name, or the name with the first free number behind it: `x`, `x_1`, `x_2`."""
         store = self.store
-        if name not in store.blocks and name not in store.scopes:
-            return name
-        number = store.counters.get(name, 0) + 1
-        while f"{name}_{number}" in store.blocks or f"{name}_{number}" in store.scopes:
-            number += 1
-        # The next search starts here, and finds the number taken if the name was used.
-        store.counters[name] = number - 1
-        return f"{name}_{number}"
+        return free_name(name, lambda one: one in store.blocks or one in store.scopes, store.counters)
 
     def _free(self, name: str) -> None:
         """A name is nobody's any more: the search for numbers starts before it."""
@@ -172,7 +172,7 @@ class Page:
 
     @name.setter
     def name(self, name: str) -> None:
-        self.store.name = _title(name)
+        self.store.name = checked_title(name)
 
     @property
     def semantics(self) -> str:
@@ -215,6 +215,24 @@ class Page:
     def notes(self) -> list[Any]:
         """What belongs to the drawing and to nothing else; kept as it is."""
         return self.store.notes
+
+    @property
+    def displays(self) -> Displays:
+        """What the page shows on its drawing besides its blocks: texts, values, tables, trends, pictures."""
+        return self.store.displays
+
+    @property
+    def groups(self) -> list[Group]:
+        """Blocks that a drawing shows under a common title; `group` and `ungroup` change them."""
+        return self.store.groups
+
+    def group(self, title: str, **changes: Any) -> None:
+        """Make or change a group: its `blocks`, `colour`, whether it is `collapsed`, `name` for another title."""
+        put(self, title, changes)
+
+    def ungroup(self, title: str) -> None:
+        """Take a group away; its blocks stay."""
+        self.store.groups[:] = [one for one in self.groups if one.title != title]
 
     @property
     def pages(self) -> Mapping[str, Page]:
@@ -312,7 +330,7 @@ class Page:
         return block
 
     def _free_name(self, name: str) -> str:
-        _checked_path(self.prefix + name)
+        checked_path(self.prefix + name)
         return self.unique_name(self.prefix + name)
 
     def _place(self, block: Block, position: tuple[float, float] | None) -> Block:
@@ -373,7 +391,9 @@ class Page:
         store.outputs = {name: one for name, one in store.outputs.items() if one.block is not block}
         store.targets = [one for one in store.targets if one is not block]
         store.initializers = [one for one in store.initializers if one is not block]
+        leave(self, [block])
         store.readers.pop(block, None)
+        store.displays.rebind(lambda one: None if one.block is block else one)
         del store.blocks[block.name]
         self._free(block.name)
         self._count_scopes(block.name, -1)
@@ -383,7 +403,7 @@ class Page:
     def rename(self, block: Block | Output | str, name: str) -> Block:
         """Give a block another name in this scope; wires stay. A name that is taken is an error."""
         found = self.block(block)
-        full = _checked_path(self.prefix + name)
+        full = checked_path(self.prefix + name)
         if full == found.name:
             return found
         if full in self.store.blocks:
@@ -509,7 +529,7 @@ class Page:
 
     def expose(self, outputs: Mapping[str, Any], inputs: Sequence[Block | Output | str] = ()) -> None:
         """Say what the pins of the page are where it is used as a block."""
-        exposed = {_checked(name): self.output(one) for name, one in outputs.items()}
+        exposed = {checked_part(name): self.output(one) for name, one in outputs.items()}
         if self.store.owners:
             _check_pins(exposed)
         with self.pins_followed():
@@ -560,7 +580,7 @@ class Page:
         if self.store in inside(page.store):
             raise InvalidArgumentError(Fault("VG062", "Page", "page", "not contain the page itself", repr(name)))
         _check_pins(page.outputs)
-        self.store.pages[_checked(name)] = page.store.root
+        self.store.pages[checked_part(name)] = page.store.root
         page.store.owners.add(self.store)
         self.store.touch(*(block for block in self.store.blocks.values() if block.uses == name))
 
@@ -609,6 +629,18 @@ class Page:
 
         return estimate(self, sizes)
 
+    def trace(
+        self, which: Output | Block | str, index: Sequence[int], depth: int = 1, values: Mapping[str, Any] | None = None
+    ) -> Traced:
+        """Where an element of an output comes from: its window in every input, through `depth` blocks.
+
+        `values` are arrays of a run by the paths of their outputs: with what a max pool reads, its winner is told.
+        """
+        from voxgrad.graph.trace import trace
+
+        known = values or {}
+        return trace(self, self.output(which), index, depth, lambda output: known.get(output.path))
+
     def to_dict(self) -> dict[str, Any]:
         """The page as plain data; the module's documentation shows the structure."""
         from voxgrad.graph.data import to_dict
@@ -646,37 +678,11 @@ def inside(store: Store) -> list[Store]:
     return [store, *(deep for inner in store.pages.values() for deep in inside(inner.store))]
 
 
-def _title(name: Any) -> str:
-    if isinstance(name, str) and 0 < len(name) <= MOST_LETTERS and name.isprintable():
-        return name
-    wanted = f"be printable text of at most {MOST_LETTERS:,} letters"
-    raise InvalidArgumentError(Fault("VG061", "Page", "name", wanted, repr(name)[:60]))
-
-
-def _checked(part: Any) -> str:
-    """A part of a block's name: printable, not empty, without the marks that stand between names."""
-    if isinstance(part, str) and part and part.isprintable() and not set(part) & set(":/^") and part == part.strip():
-        return part
-    wanted = "be printable text without ':', '/', '^' or blanks at its ends"
-    raise InvalidArgumentError(Fault("VG061", "Page", "name", wanted, repr(part)[:60]))
-
-
 def _check_pins(outputs: Mapping[str, Output]) -> None:
     """Where a page is used as a block, its outputs are called `block.pin`, split at the last dot."""
     for name in outputs:
         if "." in name:
             raise InvalidArgumentError(Fault("VG061", "Page", "outputs", "have names without '.'", repr(name)[:60]))
-
-
-def _checked_path(name: str) -> str:
-    """A name with its scopes. Every scope is known by its whole name, so that there cannot be any number of them."""
-    parts = name.split("/", MOST_SCOPES + 1)
-    if len(name) > MOST_LETTERS or len(parts) > MOST_SCOPES:
-        wanted = f"have at most {MOST_LETTERS:,} letters in {MOST_SCOPES} scopes"
-        raise InvalidArgumentError(Fault("VG061", "Page", "name", wanted, repr(name[:60])))
-    for part in parts:
-        _checked(part)
-    return name
 
 
 def _semantics(name: Any) -> str:

@@ -8,6 +8,8 @@ for line in session.report: print(line)      # y: cached (nothing changed since 
 
 from __future__ import annotations
 
+import itertools
+import time
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any
@@ -22,6 +24,7 @@ from voxgrad.arrays.locks import make_lock
 from voxgrad.arrays.positions import Positions
 from voxgrad.catalog.model import Call, Op, Spec
 from voxgrad.catalog.semantics import semantics
+from voxgrad.doors import through
 from voxgrad.errors import Faults
 from voxgrad.graph import report as states
 from voxgrad.graph.block import Block, Output
@@ -31,6 +34,7 @@ from voxgrad.graph.feeds import Feeds, check_feed, collected, feed_arrays, too_l
 from voxgrad.graph.order import order
 from voxgrad.graph.page import Page, inside
 from voxgrad.graph.plan import Plan, make_plan
+from voxgrad.graph.readings import Readings, watched
 from voxgrad.graph.report import BlockReport, Progress
 from voxgrad.graph.run import Event, Host, Memory, Run, flattened
 from voxgrad.graph.values import Array, spec_of, to_array
@@ -40,6 +44,8 @@ from voxgrad.kernels.cpu import CancelFlag
 
 Fetch = Output | Block | str
 _MAX_PLANS = 64
+_GLANCE = 0.05
+"""Seconds between two looks whether a loop that waits was cancelled."""
 
 
 @checked
@@ -85,6 +91,9 @@ class ClientSession:
         self._events: list[Event] = []
         self._positions = Positions()
         self._keeps_positions = False
+        self._cycle = 0
+        self.readings = Readings()
+        """What the displays of the page show."""
 
     # Running
 
@@ -106,6 +115,7 @@ class ClientSession:
                 self._run([], feeds or {}, self.page.initializers)
             self._started = True
             results = self._run(wanted, feeds or {}, targets)
+            self._cycle += 1
         return results[0] if single else results
 
     def assign(self, variable: Fetch, value: Any) -> None:
@@ -138,24 +148,30 @@ class ClientSession:
 
     def loop(
         self,
-        count: int,
+        count: int | None,
         fetches: Fetch | Sequence[Fetch] = (),
         feeds: Feeds | Callable[[int], Feeds] | None = None,
         targets: Sequence[Fetch] = (),
         until: Callable[[Any], bool] | None = None,
         on_cycle: Callable[[int, Any], None] | None = None,
+        period: float = 0.0,
     ) -> Any:
-        """Run again and again: at most `count` times, and not after `until(results)` is true.
+        """Run again and again: at most `count` times, without end for None, and not after `until(results)` is true.
 
-        `feeds` may be a function of the number of the cycle. Returns the results of the last cycle; `cancel` ends the
-        whole loop.
+        `feeds` may be a function of the number of the cycle. Cycles start `period` seconds apart, or one after the
+        other where they take longer. Returns the results of the last cycle; `cancel` ends the whole loop, and a further
+        loop goes on with the variables as they are.
         """
         results: Any = None
+        started = 0.0
         with self._lock:
             self._flag = CancelFlag()
             self._looping = True
             try:
-                for cycle in range(count):
+                for cycle in itertools.count() if count is None else range(count):
+                    if cycle:
+                        self._wait(started + period)
+                    started = time.monotonic()
                     results = self.run(fetches, feeds(cycle) if callable(feeds) else feeds, targets)
                     if on_cycle is not None:
                         on_cycle(cycle, results)
@@ -164,6 +180,11 @@ class ClientSession:
             finally:
                 self._looping = False
         return results
+
+    def _wait(self, moment: float) -> None:
+        """Sleep until then; a loop that is cancelled does not sleep on."""
+        while (left := moment - time.monotonic()) > 0 and not self._flag.is_set():
+            time.sleep(min(left, _GLANCE))
 
     def cancel(self) -> None:
         """Stop the run that is under way, from any thread: between blocks, and inside native kernels."""
@@ -181,11 +202,26 @@ class ClientSession:
         context.open_volume = open_in
         context.passed_limit = passed_limit
         with semantics(self.page.semantics):
-            host = Host(
-                self.device, self.cache, self._memory, self.on_progress, self.on_values, self._events, self._leave
-            )
+            watches = self._started and len(self.page.displays) > 0
+            on_values = self._watching(values) if watches else self.on_values
+            host = Host(self.device, self.cache, self._memory, self.on_progress, on_values, self._events, self._leave)
             slots = Run(host, plan, context).go(values)
         return self._fetched(outputs, plan, slots)
+
+    def _watching(self, feeds: Mapping[Output, Array]) -> Callable[[str, list[Array | None]], None]:
+        """Takes down what displays show, and tells who asked."""
+        shown, cycle, tell = watched(self.page), self._cycle, self.on_values
+        for output, value in feeds.items():
+            self.readings.take(shown.get((output.block.name, output.index), ()), cycle, value)
+
+        def take(name: str, results: list[Array | None]) -> None:
+            for index, value in enumerate(results):
+                if value is not None and (name, index) in shown:
+                    self.readings.take(shown[name, index], cycle, value)
+            if tell is not None:
+                tell(name, results)
+
+        return take
 
     def _leave(self, before: State) -> None:
         """Stop what runs; a block that does not stop writes to variables that nobody reads any more."""
@@ -308,6 +344,11 @@ class ClientSession:
         """Take over what another session of the same page, before an edit, knows: state, results, reasons."""
         self.state, self.cache = earlier.state, earlier.cache
         self._memory, self._started = earlier._memory, earlier._started
+        self._cycle, self.readings = earlier._cycle, earlier.readings
+
+    def _repr_svg_(self) -> str:
+        """In a notebook: the page, whose displays show what its last runs gave."""
+        return str(through("picture").draw_svg(self.page, readings=self.readings))
 
     def forget(self) -> None:
         """Start afresh: variables, random state, queues and kept results are dropped."""
@@ -315,5 +356,6 @@ class ClientSession:
             self.state = State()
             self._started = False
             self._memory = Memory(self._memory.runs)
+            self._cycle, self.readings = 0, Readings()
             if self.cache is not None:
                 self.cache.clear()
