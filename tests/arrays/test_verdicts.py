@@ -186,7 +186,9 @@ def calls() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
         inputs = {item.name: drawn.pop(item.name) for item in op.inputs}
         made[op.name] = inputs, drawn
     two = np.array([1, 2], np.float32)
+    quantised, attrs = made["QuantizedRelu6"]
     made |= {
+        "QuantizedReluX": ({**quantised, "max_value": np.array(3, np.float32)}, attrs),
         "PreventGradient": ({"input": two}, {}), "TopK": ({"input": two}, {"k": 1}),
         "Merge": ({"inputs": [two, two]}, {}), "NextIteration": ({"data": two}, {}),
         "LoopCond": ({"input": np.array(True)}, {}), "CheckNumerics": ({"tensor": two}, {"message": "no"}),
@@ -195,6 +197,11 @@ def calls() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
         "MaxPoolGradGradWithArgmax": (
             {"input": np.ones((1, 1, 2, 1)), "grad": np.ones((1, 1, 2, 1)), "argmax": np.ones((1, 1, 1, 1), np.int64)},
             {"ksize": [1, 1, 2, 1], "strides": [1, 1, 2, 1], "padding": "VALID"}),
+        "ParseExample": (
+            {"serialized": np.array([b""], object), "names": np.array([b"first"], object),
+             "sparse_keys": [np.array(b"a", object)], "dense_keys": [np.array(b"f", object)],
+             "dense_defaults": [two[:1]]},
+            {"sparse_types": ["int64"], "dense_shapes": [[1]]}),
         "DecodeCSV": ({"records": np.array([b"1,2"], object), "record_defaults": [two[:1], two[:1]]}, {}),
     }  # fmt: skip
     return made

@@ -37,6 +37,10 @@ from voxgrad.kernels.element_types import NUMBERS, numpy_type
 LIMIT = 2**26
 """Bytes that a result may have."""
 SECONDS = 2.0
+"""Of processor time, that a call may take besides its results."""
+PER_CELL = 2.5e-7
+"""Seconds for every cell of a result, on a core that another thread shares: a drawn number takes half of it.
+What is refused, or takes its time for few cells, has none of this."""
 ROOM = 2**29
 """Bytes that a call may take in all: its result, copies and tables."""
 HUGE = (300_000, 10**9, 2**31 - 1, 2**62, -(2**31))
@@ -246,11 +250,12 @@ def ways_of(op: Op, every: bool) -> list[str]:
 def tried(op: Op, way: str, call: Arguments) -> str:
     """What is wrong with the outcome of a call; empty where nothing is."""
     before, begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
-    signal.setitimer(signal.ITIMER_PROF, SECONDS)
-    wrong = ""
+    signal.setitimer(signal.ITIMER_PROF, SECONDS + LIMIT * PER_CELL)
+    wrong, cells = "", 0
     try:
         with vg.limits(bytes=LIMIT):
             results = WAYS[way](op, call)
+        cells = min(sum(one.size for one in results if isinstance(one, np.ndarray)), LIMIT)
         sizes = [one.nbytes for one in results if isinstance(one, np.ndarray) and one.base is None]
         if sum(sizes) > LIMIT:
             wrong = f"a result of {sum(sizes):,} bytes"
@@ -267,7 +272,7 @@ def tried(op: Op, way: str, call: Arguments) -> str:
     took, grown = time.process_time() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     if not wrong and grown * 1024 > ROOM:
         wrong = f"{grown * 1024:,} bytes taken"
-    return wrong or (f"{took:.1f} s" if took > SECONDS else "")
+    return wrong or (f"{took:.1f} s" if took > SECONDS + cells * PER_CELL else "")
 
 
 def calls(names: list[str], count: int) -> Iterator[tuple[str, Op, str, Arguments]]:

@@ -19,6 +19,9 @@ FAR = np.concatenate([CHANCE.uniform(-3, 8, 80)])
 POLES = np.concatenate([CHANCE.uniform(-5, 20, 80), -2 - 10.0 ** -CHANCE.uniform(1, 4, 20)])
 FIRST, SECOND, SHARE = CHANCE.uniform(0.1, 20, 60), CHANCE.uniform(0.01, 30, 60), CHANCE.uniform(0.01, 0.99, 60)
 
+BESIDE_POLES = CHANCE.choice([-1, 1], 80) * 10.0 ** -CHANCE.uniform(1, 6, 80) - np.arange(80) // 4
+ABOVE = CHANCE.uniform(1, 169, 80)
+
 
 def upper(a: Any, x: Any) -> Any:
     return mpmath.gammainc(a, x, mpmath.inf, regularized=True)
@@ -39,8 +42,11 @@ def incomplete(a: Any, b: Any, x: Any) -> Any:
         ("Erfinv", {"x": BETWEEN}, "erfinv", (4, 4)),
         ("Erfc", {"x": FAR}, "erfc", (1, 64)),
         ("Digamma", {"x": POLES}, "digamma", (1, 256)),
+        ("Digamma", {"x": BESIDE_POLES}, "digamma", (1, 4)),
+        ("Polygamma", {"a": 0 * BESIDE_POLES, "x": BESIDE_POLES}, lambda a, x: mpmath.digamma(x), (1, 4)),
         ("Igamma", {"a": CHANCE.uniform(0.01, 1, 60), "x": CHANCE.uniform(0.9, 2.2, 60)}, lower, (1, 8)),
         ("Igamma", {"a": 10.0 ** CHANCE.uniform(-5, -1, 60), "x": 10.0 ** CHANCE.uniform(-4, 0, 60)}, lower, (1, 4)),
+        ("Igamma", {"a": ABOVE, "x": ABOVE * CHANCE.uniform(0, 0.6, len(ABOVE))}, lower, (1, 8)),
         ("Zeta", {"x": np.array([1019.76, 2000.0, 1e4]), "q": np.array([1.3386, 1.01, 1.0001])}, "zeta", (1, 4)),
         ("Igammac", {"a": FIRST, "x": SECOND}, upper, (1, 144)),
         ("Betainc", {"a": FIRST, "b": SECOND, "x": SHARE}, incomplete, (1, 64)),

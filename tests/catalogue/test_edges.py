@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import voxgrad as vg
+from voxgrad.kernels.arraywise import png
 
 NAN, INF = float("nan"), float("inf")
 _EMPTY = np.zeros((0, 1), np.int32)
@@ -16,6 +17,10 @@ _EMPTY = np.zeros((0, 1), np.int32)
 
 def _floats(*values: float) -> Any:
     return np.array(values, np.float32)
+
+
+def _images(*shape: int) -> Any:
+    return np.zeros((1, *shape), np.float32)
 
 
 VALUES: tuple[tuple[str, dict[str, Any], Any], ...] = (
@@ -26,6 +31,8 @@ VALUES: tuple[tuple[str, dict[str, Any], Any], ...] = (
     ("BiasAdd", {"value": _floats(1, 2).reshape(1, 2), "bias": _floats(3, 4), "data_format": "NCHW"}, [[4, 6]]),
     ("BiasAddGrad", {"out_backprop": np.ones((3, 2), np.float32), "data_format": "NCHW"}, [3, 3]),
     ("InTopK", {"predictions": np.zeros((2, 0), np.float32), "targets": np.zeros(2, np.int32), "k": 1}, [False, False]),
+    ("QuantizeAndDequantizeV2", {"input": _floats(-1, -0.25, 0.5), "input_min": np.float32(-0.5), "input_max":
+                                 np.float32(2), "num_bits": 1, "range_given": True}, [-0.5, 0, 0]),
     ("AsString", {"input": np.array([5, -5], np.int32), "fill": " "}, [b" 5", b"-5"]),
     ("AsString", {"input": np.array([5], np.int32), "fill": "#", "width": 6}, [b"     5"]),
     ("AsString", {"input": _floats(1.5, NAN, -INF), "fill": "0", "width": 8}, [b"1.500000", b"     nan", b"    -inf"]),
@@ -36,12 +43,24 @@ VALUES: tuple[tuple[str, dict[str, Any], Any], ...] = (
 )  # fmt: skip
 
 _TWICE = np.array([[1.0, 2], [3, 4]])
+_BOX = {"boxes": _floats(0, 0, 1, 1)[None], "box_ind": np.int32([0])}
+_DEEP = np.array([[[47926, 59012, 37122], [5067, 51694, 3873], [24900, 37596, 51570]]], np.uint16)
 _SAME_JUMP = {"ksize": [1, 1, 1, 1], "strides": [1, 1, 3, 1], "padding": "SAME"}
 VALUES += (
     ("Mean", {"input": np.zeros((0, 2), np.complex64), "axis": [0]}, [0, 0]),
     ("ClipByValue", {"t": _floats(1, -5, 5), "clip_value_min": NAN, "clip_value_max": np.float32(2)}, [1, -5, 2]),
     ("ClipByValue", {"t": np.array([1 - 5j, 3 + 1j]), "clip_value_min": np.array(2 - 1j),
                      "clip_value_max": np.array([4 + 4j, 2 - 2j])}, [2 - 1j, 2 - 1j]),
+    *(("DecodePng", {"contents": np.array(png.write(_DEEP, -1), object), "channels": 1, "dtype": kind}, [grey])
+      for kind, grey in (("uint8", [[207], [126], [138]]), ("uint16", [[53201], [32300], [35394]]))),
+    ("ExtractGlimpse", {"input": _images(2, 2, 1), "size": np.int32([1, 0]), "offsets": _floats(0, 0)[None]}, [[[]]]),
+    ("ResizeNearestNeighborGrad", {"grads": _images(2, 0, 1), "size": np.int32([1, 2])}, [[[[0], [0]]]]),
+    *((f"Resize{name}Grad", {"grads": _images(2, 1, 0), "original_image": _images(1, 1, 0)}, [[[[]]]])
+      for name in ("Bilinear", "Bicubic")),
+    ("CropAndResize", {"image": _images(2, 2, 0), **_BOX, "crop_size": np.int32([1, 1])}, [[[[]]]]),
+    ("CropAndResizeGradImage", {"grads": _images(1, 1, 0), **_BOX, "image_size": np.int32([1, 1, 1, 0]), "T": "half"},
+     [[[[]]]]),
+    ("CropAndResizeGradBoxes", {"grads": _images(1, 1, 0), "image": _images(2, 2, 0), **_BOX}, [[0, 0, 0, 0]]),
     ("Zeta", {"x": _floats(2, 3.4e38), "q": _floats(0, 2.15)}, [INF, 0]),
     ("Igamma", {"a": _floats(-1), "x": _floats(0)}, [0]),
     ("IgammaGradA", {"a": _floats(-0.5), "x": _floats(0)}, [0]),
@@ -102,6 +121,12 @@ REFUSED: tuple[tuple[str, dict[str, Any]], ...] = (
     ("SplitV", {"value": np.ones(1), "size_splits": np.array([[1]]), "axis": 0, "num_split": 1}),
     ("SpaceToBatchND", {"input": np.ones((2, 4)), "block_shape": np.array(2), "paddings": np.zeros((1, 2), np.int32)}),
     ("StridedSlice", {"input": np.ones(2), "begin": _EMPTY[:, 0], "end": _EMPTY, "strides": _EMPTY[:, 0]}),
+    *(("SparseReshape", {"input_indices": np.zeros((0, 2), np.int64), "input_shape": np.array(old), "new_shape":
+                         np.array(new)}) for old, new in (([2, 3], [-1, -2]), ([2, 3], [-1, -1, -1]), (
+                             [2, 3], [-2, -3]), ([-2, -3], [6]), ([0, 3], [-1, 0]))),
+    *(("QuantizeAndDequantizeV2", {"input": _floats(1), "input_min": _floats(0)[0], "input_max": _floats(1)[0],
+                                   "signed_input": signed, "num_bits": bits, "range_given": True})
+      for signed, bits in ((True, 0), (True, 62), (False, 0), (False, 63))),
     ("AsString", {"input": np.array([5], np.int32), "precision": 2}),
     ("AsString", {"input": np.array([True]), "scientific": True}),
     ("AsString", {"input": _floats(1.5), "scientific": True, "shortest": True}),
@@ -196,3 +221,25 @@ def test_a_slice_of_a_single_text_is_an_array_of_texts() -> None:
 def test_nothing_is_gathered_from_a_scalar() -> None:
     with pytest.raises(vg.VoxgradError, match="VG010 GatherNd: params"):
         vg.raw_ops.GatherNd(params=np.int8(2), indices=np.zeros((5, 0), np.int32))
+
+
+def test_a_limit_of_quantised_numbers_is_that_of_relu6() -> None:
+    """TensorFlow declares QuantizedReluX and has no kernel: with 6 it is QuantizedRelu6, with more QuantizedRelu."""
+    numbers = np.arange(256, dtype=np.uint8)
+    ends = {"min_features": np.float32(-10), "max_features": np.float32(10)}
+    for most, other in ((6, vg.raw_ops.QuantizedRelu6), (1e9, vg.raw_ops.QuantizedRelu)):
+        found = vg.raw_ops.QuantizedReluX(features=numbers, max_value=np.float32(most), **ends)
+        for one, two in zip(found, other(features=numbers, **ends), strict=True):
+            np.testing.assert_array_equal(one, two)
+    assert found[0].dtype == np.uint8 and found[0].min() == 128
+
+
+def test_quantised_and_plain_integers_stand_for_each_other() -> None:
+    floats = np.linspace(-1, 1, 5, dtype=np.float32)
+    for name in ("quint8", "uint8"):
+        made, low, high = vg.raw_ops.QuantizeV2(input=floats, min_range=-1.0, max_range=1.0, T=name)
+        assert made.dtype == np.uint8 and made.tolist() == [0, 64, 128, 191, 255]
+    with pytest.raises(vg.InvalidArgumentError, match="VG003 QuantizeV2: T must be"):
+        vg.raw_ops.QuantizeV2(input=floats, min_range=-1.0, max_range=1.0, T="int64")
+    with pytest.raises(vg.VoxgradError, match="VG011 Dequantize: input must be of type qint8, quint8"):
+        vg.raw_ops.Dequantize(input=np.arange(3), min_range=low, max_range=high)

@@ -202,6 +202,7 @@ def test_gradients_can_be_differentiated_again() -> None:
     assert without == {
         "LRNGrad",
         "IgammaGradA",
+        "RandomGammaGrad",
         "CropAndResizeGradBoxes",
         "Dilation2DBackpropInput",
         "Dilation2DBackpropFilter",
@@ -210,8 +211,9 @@ def test_gradients_can_be_differentiated_again() -> None:
     }
 
 
-@grouped("op", _cases(), by=lambda op: OPS[op].group)
+@grouped("op", [op for op in _cases() if not OPS[op].stateful], by=lambda op: OPS[op].group)
 def test_against_differences(op: str) -> None:
+    # A random number moves with a parameter so that its distribution does, not as it happened to be drawn.
     # FusedBatchNorm, LRN, SparseMatMul and images know float32 only: a wide step against its roundings.
     kernels = ("resampling", "image.crop", "matrix.sparse_matmul")
     single = op.startswith("FusedBatchNorm") or op == "LRN" or OPS[op].kernel.startswith(kernels)

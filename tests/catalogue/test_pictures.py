@@ -37,6 +37,22 @@ def test_jpeg_files_hold_the_picture() -> None:
     assert np.abs(np.asarray(image).astype(int) - smooth).max() <= 4
 
 
+def test_a_gif_file_that_ends_early_has_the_pictures_before() -> None:
+    """As TensorFlow has them, which reads a picture to the empty block behind it."""
+    first = Image.fromarray(_picture(3))
+    out, one = io.BytesIO(), io.BytesIO()
+    first.save(one, "GIF")
+    first.save(out, "GIF", save_all=True, append_images=[Image.fromarray(_picture(3)[::-1])])
+    data, whole = out.getvalue(), vg.raw_ops.DecodeGif(contents=out.getvalue())
+    second = data.index(b"!\xf9", len(one.getvalue()) - 1)
+    for end, count in ((len(data), 2), (-1, 2), (-2, 1), (-9, 1), (second, 1)):
+        assert (vg.raw_ops.DecodeGif(contents=data[:end]) == whole[:count]).all(), end
+    with pytest.raises(vg.InvalidArgumentError, match=r"channels must be one of \(0, 3\) for a GIF file; got 1"):
+        vg.raw_ops.DecodePng(contents=data, channels=1)
+    with pytest.raises(vg.InvalidArgumentError, match="a file that ends early"):
+        vg.raw_ops.DecodeGif(contents=one.getvalue()[:-2])
+
+
 def test_a_size_that_a_file_claims_is_not_believed() -> None:
     """A few bytes that say they are a picture of a terabyte."""
     head = struct.pack(">IIBBBBB", 10**6, 10**6, 8, 6, 0, 0, 0)

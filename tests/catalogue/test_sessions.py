@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from tests.vectors.catalogue.load import RecordedStep, recorded_steps
 from voxgrad.catalog import attributes
 from voxgrad.catalog.registry import find
 from voxgrad.errors import Faults, InvalidArgumentError, OutOfRangeError, VoxgradError
-from voxgrad.kernels.arraywise import DEAD, Context, State, evaluate, value_of
+from voxgrad.kernels.arraywise import DEAD, Context, State, evaluate, lmdb, value_of
 from voxgrad.kernels.arraywise.files import Files
 
 
@@ -216,7 +218,8 @@ def test_other_queues() -> None:
         drawn.append([int(fresh("QueueDequeueV2", shuffle, component_types=["int32"])[0]) for _ in range(5)])
         with pytest.raises(OutOfRangeError):
             fresh("QueueDequeueV2", shuffle, component_types=["int32"])
-    assert drawn[0] == drawn[1] and len(set(drawn[0])) == 5
+    # TensorFlow's own order.
+    assert drawn[0] == drawn[1] == [1, 3, 2, 4, 5]
 
 
 def test_fixed_length_records(tmp_path: Path) -> None:
@@ -373,6 +376,186 @@ def test_random_numbers_go_on_and_repeat() -> None:
     assert np.abs(cut).max() < 2
 
 
+def test_distributions_have_their_means_in_every_way() -> None:
+    """Every way through a distribution: which one is taken follows from the parameters."""
+    run, many = Session(), np.array([20000], np.int32)
+    for alpha in (0.3, 1.0, 6.0):
+        drawn = run("RandomGamma", many, np.array(alpha), block=f"g{alpha}", seed=1)
+        assert abs(drawn.mean() - alpha) < 0.05 * alpha and abs(drawn.var() - alpha) < 0.1 * alpha
+    for rate in (2.0, 40.0):
+        drawn = run("RandomPoisson", many, np.array(rate), block=f"p{rate}", seed=1)
+        assert abs(drawn.mean() - rate) < 0.03 * rate and (drawn == np.floor(drawn)).all()
+    assert run("RandomPoisson", many[:0], np.array([np.inf, -1.0]), block="e", seed=1).tolist() == [np.inf, 0]
+    for low, high in ((-2.0, 3.0), (2.0, 2.5), (2.5, np.inf), (-np.inf, -3.0)):
+        bounds = (np.array(one) for one in (0.0, 1.0, low, high))
+        drawn = run("ParameterizedTruncatedNormal", many, *bounds, block=f"t{low}", seed=1)
+        assert low <= drawn.min() and drawn.max() <= high and len(np.unique(drawn)) > 19000
+    with pytest.raises(InvalidArgumentError, match="RandomPoisson: rate must hold no NaN"):
+        run("RandomPoisson", many, np.array(np.nan))
+    with pytest.raises(InvalidArgumentError, match="stdevs must have a deviation above 0 and a lower bound below"):
+        run("ParameterizedTruncatedNormal", many, *(np.array(one) for one in (0.0, 1.0, 2.0, 2.0)))
+    with pytest.raises(InvalidArgumentError, match="means must have one entry, or one for each of 20000 rows"):
+        run("ParameterizedTruncatedNormal", many, *(np.array(one) for one in ([0.0, 1.0], 1.0, -2.0, 2.0)))
+
+
+def test_candidates(tmp_path: Path) -> None:
+    run, true = Session(tmp_path), np.array([[5]])
+    attrs = {"num_true": 1, "num_sampled": 6, "unique": True, "range_max": 6, "seed": 2}
+    for op in ("UniformCandidateSampler", "LogUniformCandidateSampler", "LearnedUnigramCandidateSampler"):
+        assert sorted(run(op, true, block=op, **attrs)[0]) == list(range(6))
+    often = attrs | {"num_sampled": 1, "unique": False}
+    drawn = [run("LearnedUnigramCandidateSampler", true, block="l", **often) for _ in range(400)]
+    assert np.mean([one[0][0] == 5 for one in drawn]) > 0.8
+    assert [float(one[1][0, 0]) for one in drawn[:3]] == pytest.approx([1 / 6, 2 / 7, 3 / 8])
+    (tmp_path / "words").write_bytes(b"the,0\nof,3.5\nand,0.5\n")
+    listed = attrs | {"range_max": 3, "num_sampled": 2, "vocab_file": "words"}
+    run("FixedUnigramCandidateSampler", true * 0, block="f", **listed)
+    (tmp_path / "words").unlink()
+    assert sorted(run("FixedUnigramCandidateSampler", true * 0, block="f", **listed)[0]) == [1, 2]
+    for more, message in (
+        ({"num_sampled": 3}, "num_sampled must be at most 2, the weights above 0; got 3"),
+        ({"block": "g"}, "VG051 .*vocab_file must be a file that can be read"),
+        ({"block": "h", "vocab_file": "../words"}, "VG056 .*vocab_file must be the name of a file inside"),
+        (
+            {"block": "i", "unigrams": [1.0, 2, 3]},
+            "unigrams must be given where vocab_file is not, and only there; got both",
+        ),
+        ({"block": "j", "vocab_file": "", "unigrams": [1.0, 2]}, "range_max must be the number of weights, 2; got 3"),
+        ({"block": "k", "vocab_file": "", "unigrams": [1.0, -2, 0]}, "unigrams must be 0 or more, one of them above"),
+    ):
+        with pytest.raises(VoxgradError, match=message):
+            run("FixedUnigramCandidateSampler", true * 0, **({"block": "f"} | listed | more))
+    (tmp_path / "words").write_bytes(b"the,1\nof,x\n")
+    with pytest.raises(VoxgradError, match="vocab_file must end every line with a weight; got line 2: b'of,x'"):
+        run("FixedUnigramCandidateSampler", true * 0, block="m", **listed)
+    rare = attrs | {"range_max": 3, "num_sampled": 3, "unigrams": [1.0, 1.0, 1e-30]}
+    with pytest.raises(InvalidArgumentError, match="be so few that 3 different candidates are found; got 2 after"):
+        run("FixedUnigramCandidateSampler", true * 0, block="r", **rare)
+
+
+LMDB = zlib.decompress(Path(__file__).with_name("lmdb.z").read_bytes())
+"""Written by liblmdb 0.9.24 in two steps: 300 numbered keys, then one that is large, one that is empty, one changed."""
+
+
+def test_entries_of_a_database(tmp_path: Path) -> None:
+    run = Session(tmp_path)
+    (tmp_path / "folder").mkdir()
+    for name in ("folder/data.mdb", "file.mdb"):
+        (tmp_path / name).write_bytes(LMDB)
+    (tmp_path / "cut").write_bytes(LMDB[:9000])
+    (tmp_path / "other").write_bytes(b"\0" * 9000)
+    queue = run("FIFOQueueV2", block="q", component_types=["string"])
+    reader = run("LMDBReader", block="r")
+    run("QueueEnqueueManyV2", queue, [text(b"folder", b"file.mdb", b"cut", b"other")])
+    for _ in range(2):
+        keys, values = run("ReaderReadUpToV2", reader, queue, number(999, np.int64))
+        found = dict(zip(keys, values, strict=True))
+        assert list(found) == sorted(found) and len(found) == 302
+        assert (found[b"0007"], found[b"big"], found[b"empty"]) == (b"changed", b"B" * 9001, b"")
+        assert found[b"0299"] == b"value 299" + b"x" * 19
+    for name in ("cut", "other"):
+        with pytest.raises(VoxgradError, match=f"VG053 .*queue_handle must name LMDB databases; got {name}"):
+            while True:
+                run("ReaderReadV2", reader, queue)
+
+
+@pytest.mark.parametrize("at", range(0, 120, 7))
+def test_damaged_databases_end(at: int) -> None:
+    """Whatever bytes are changed, the walk ends, in entries or in a refusal."""
+    pick, data = np.random.default_rng(at), bytearray(LMDB)
+    for place in (*pick.integers(0, len(data), 40), *pick.integers(0, 200, 2), *pick.integers(8192, 8300, 4)):
+        data[place] = pick.integers(0, 256)
+    with contextlib.suppress(lmdb.Broken):
+        assert sum(1 for _ in lmdb.entries(bytes(data))) < 20_000
+
+
+def test_readers_stand_where_they_stood(tmp_path: Path) -> None:
+    run = Session(tmp_path)
+    queue, reader = run("FIFOQueueV2", block="q", component_types=["string"]), run("IdentityReaderV2", block="r")
+    run("QueueEnqueueManyV2", queue, [text(b"a", b"b", b"c")])
+    run("ReaderReadV2", reader, queue)
+    state = run("ReaderSerializeStateV2", reader)
+    assert state.item() == b'\x08\x01\x10\x01\x18\x01"\x01a'
+    run("ReaderReadV2", reader, queue)
+    run("ReaderRestoreStateV2", reader, state)
+    assert run("ReaderNumRecordsProducedV2", reader) == run("ReaderNumWorkUnitsCompletedV2", reader) == 1
+    assert [value.item() for value in run("ReaderReadV2", reader, queue)] == [b"c", b"c"]
+    for wrong in (b"\xff", b"\x10\x01", b'\x08\x02\x10\x01"\x01z'):
+        with pytest.raises(VoxgradError, match="state must"):
+            run("ReaderRestoreStateV2", reader, one(wrong))
+    with pytest.raises(VoxgradError, match=r"VG032 .*reader_handle must be a reader whose state is a count of files"):
+        run("ReaderSerializeStateV2", run("TextLineReaderV2", block="t"))
+
+
+def test_records_come_in_random_order_all_of_them(tmp_path: Path) -> None:
+    for name, records in (("a.rec", [b"1", b"2", b"3"]), ("b.rec", [b"4", b"5"]), ("none", [])):
+        packed = b"".join(struct.pack("<QI", len(record), 0) + record + b"\0" * 4 for record in records)
+        (tmp_path / name).write_bytes(packed)
+    attrs = {"file_pattern": "a.rec,b.*", "batch_size": 5}
+    drawn = [[run("RecordInput", **attrs).tolist() for _ in range(4)] for run in (Session(tmp_path), Session(tmp_path))]
+    assert drawn[0] == drawn[1] and all(sorted(batch) == [b"1", b"2", b"3", b"4", b"5"] for batch in drawn[0])
+    assert len({tuple(batch) for batch in drawn[0]}) > 1
+    small = Session(tmp_path)("RecordInput", **attrs, file_buffer_size=1).tolist()
+    assert small in ([b"1", b"2", b"3", b"4", b"5"], [b"4", b"5", b"1", b"2", b"3"])
+    for pattern, code in (("none", "VG053"), ("missing*", "VG051"), ("../a.rec", "VG056")):
+        with pytest.raises(VoxgradError, match=f"{code} RecordInput: file_pattern"):
+            Session(tmp_path)("RecordInput", **(attrs | {"file_pattern": pattern}))
+
+
+def test_a_tensor_from_bytes(tmp_path: Path) -> None:
+    run, values = Session(tmp_path), np.arange(6, dtype=np.int16)
+    (tmp_path / "raw").write_bytes(values.astype("<i2").tobytes())
+    found = run("ImmutableConst", dtype="int16", shape=[2, 3], memory_region_name="raw")
+    assert found.dtype == np.int16 and np.array_equal(found, values.reshape(2, 3))
+    with pytest.raises(VoxgradError, match=r"VG053 .*memory_region_name must hold 24 bytes; got 12 in raw"):
+        run("ImmutableConst", dtype="int32", shape=[6], memory_region_name="raw")
+    with pytest.raises(VoxgradError, match="VG056"):
+        run("ImmutableConst", dtype="int16", shape=[1], memory_region_name="/etc/passwd")
+
+
+def test_parts_of_tensors_are_saved_and_merged(tmp_path: Path) -> None:
+    run, whole = Session(tmp_path), np.arange(12, dtype=np.float32).reshape(4, 3)
+    parts = text(b"4 3 0,2:-", b"4 3 2,2:-", b"")
+    run("SaveSlices", one(b"f"), text(b"w", b"w", b"v"), parts, [whole[:2], whole[2:], whole])
+
+    def restored(name: bytes, part: bytes, dt: str = "float32") -> Any:
+        return run("RestoreSlice", one(b"f"), one(name), one(part), dt=dt)
+
+    for name in (b"w", b"v"):
+        assert np.array_equal(restored(name, b""), whole)
+        assert np.array_equal(restored(name, b"4 3 1,2:0,1"), whole[1:3, :1])
+    for name, part, message in (
+        (b"w", b"4 4 -:-", "shape_and_slice must state the shape of the tensor"),
+        (b"v", b"4 4 -:-", "shape_and_slice must state the shape of v"),
+        (b"w", b"4 3 3,2:-", "must state sizes and a slice"),
+        (b"w", b"4 3 x", "must state sizes and a slice"),
+        (b"u", b"", "tensor_name must be one of"),
+    ):
+        with pytest.raises(VoxgradError, match=message):
+            restored(name, part)
+    with pytest.raises(VoxgradError, match="dt must be the type of"):
+        restored(b"w", b"", "int32")
+    run("SaveSlices", one(b"f"), text(b"w"), text(b"4 3 0,2:-"), [whole[:2]])
+    with pytest.raises(VoxgradError, match="lie in the parts that were saved; got 6 cells outside"):
+        restored(b"w", b"")
+    with pytest.raises(VoxgradError, match="state the shape of w"):
+        run("SaveSlices", one(b"f"), text(b"w"), text(b"4 3 0,2:-"), [whole])
+    blank = text(b"")
+    for folder, name in ((b"old/a", b"x"), (b"old/b", b"y")):
+        run("SaveV2", one(folder), text(name), blank, [whole])
+    run("MergeV2Checkpoints", text(b"old/a", b"old/b"), one(b"new"))
+    found = run("RestoreV2", one(b"new"), text(b"x", b"y"), text(b"", b""), dtypes=["float32"] * 2)
+    assert all(np.array_equal(array, whole) for array in found) and not (tmp_path / "old").exists()
+    with pytest.raises(VoxgradError, match="VG051"):
+        run("MergeV2Checkpoints", text(b"old/a"), one(b"newer"))
+    with pytest.raises(VoxgradError, match="checkpoint_prefixes must name files that are there"):
+        run("MergeV2Checkpoints", text(b"old/a"), one(b"newer"), allow_missing_files=True)
+    run("SaveV2", one(b"again"), text(b"x"), blank, [whole])
+    with pytest.raises(VoxgradError, match="checkpoint_prefixes must hold every tensor once; got x twice"):
+        run("MergeV2Checkpoints", text(b"new", b"again"), one(b"newer"))
+    assert (tmp_path / "again").exists()
+
+
 def test_messages() -> None:
     run, x = Session(), np.array([1.5, 2, 3, 4])
     for _ in range(3):
@@ -478,6 +661,23 @@ def test_a_barrier_gives_complete_entries_in_the_order_of_their_keys() -> None:
         run("BarrierReadySize", run("ConditionalAccumulator", block="a", dtype="float32", shape=None))
 
 
+def test_a_closed_barrier_counts_what_is_incomplete_unless_few_will_do() -> None:
+    run, take = Session(), {"component_types": ["int32", "int32"]}
+    barrier = run("Barrier", block="b", component_types=["int32", "int32"], shapes=[[], []])
+    run("BarrierInsertMany", barrier, text(b"x"), np.array([1], np.int32), component_index=0)
+    for small in (False, True):
+        assert len(run("BarrierTakeMany", barrier, number(0), **take, allow_small_batch=small)[0]) == 0
+    run("BarrierClose", barrier)
+    assert len(run("BarrierTakeMany", barrier, number(0), **take, allow_small_batch=False)[0]) == 0
+    with pytest.raises(OutOfRangeError):
+        run("BarrierTakeMany", barrier, number(0), **take, allow_small_batch=True)
+    with pytest.raises(OutOfRangeError):
+        run("BarrierClose", barrier)
+    run("BarrierClose", barrier, cancel_pending_enqueues=True)
+    with pytest.raises(OutOfRangeError):
+        run("BarrierClose", barrier, cancel_pending_enqueues=True)
+
+
 def test_accumulators_drop_what_is_old_and_give_means() -> None:
     run = Session()
     handle = run("ConditionalAccumulator", block="a", dtype="float32", shape=[2])
@@ -521,3 +721,21 @@ def test_kept_sparse_tensors_are_stacked_once() -> None:
     assert [one.tolist() for one in taken] == [[[0, 0], [1, 1]], [6.0, 5.0], [3, 3]]
     with pytest.raises(InvalidArgumentError, match="sparse_handles"):
         run("TakeManySparseFromTensorsMap", np.array([2]), dtype="float64", **shared)
+
+
+def test_newer_checkpoints_save_and_restore_parts(tmp_path: Path) -> None:
+    run, whole = Session(tmp_path), np.arange(12, dtype=np.float32).reshape(4, 3)
+    run(
+        "SaveV2",
+        one(b"f"),
+        text(b"w", b"w", b"v"),
+        text(b"4 3 0,2:-", b"4 3 2,2:-", b""),
+        [whole[:2], whole[2:], whole],
+    )
+    asked = text(b"4 3 1,2:0,2", b"4 3 -:2,1", b"")
+    part, column, all_ = run("RestoreV2", one(b"f"), text(b"w", b"v", b"w"), asked, dtypes=["float32"] * 3)
+    np.testing.assert_array_equal(part, whole[1:3, :2])
+    np.testing.assert_array_equal(column, whole[:, 2:])
+    np.testing.assert_array_equal(all_, whole)
+    with pytest.raises(InvalidArgumentError, match="shape_and_slices must state the shape of v"):
+        run("RestoreV2", one(b"f"), text(b"v"), text(b"5 3 0,2:-"), dtypes=["float32"])

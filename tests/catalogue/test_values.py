@@ -23,8 +23,9 @@ def test_igamma_grad_a_where_a_is_far_from_x() -> None:
     found = vg.raw_ops.IgammaGradA(a=a, x=x)
     # The logarithm of the density loses digits as it grows with a.
     assert (np.abs(found - wanted) <= 2e-15 * np.maximum(100, a) * np.abs(wanted)).all()
-    odd = vg.raw_ops.IgammaGradA(a=[-1.0, 0.0, 1.0, np.nan, 2.0], x=[1.0, 1.0, 0.0, 1.0, np.inf])
-    np.testing.assert_array_equal(odd, np.array([np.nan, np.nan, 0, np.nan, 0], np.float32))
+    odd = vg.raw_ops.IgammaGradA(a=[-1.0, 0.0, 1.0, np.nan, 2.0, 2.5], x=[1.0, 1.0, 0.0, 1.0, np.inf, 1e38])
+    np.testing.assert_array_equal(odd, np.array([np.nan, np.nan, 0, np.nan, 0, 0], np.float32))
+    assert vg.raw_ops.IgammaGradA(a=np.array([2.5]), x=np.array([1e308])) == 0
 
 
 @pytest.mark.parametrize("op", ["Sum", "Mean", "Prod", "Max", "Cumsum"])
@@ -34,3 +35,11 @@ def test_arrays_of_the_other_byte_order(op: str) -> None:
     plain = {name: value.astype("<f4") if name != "axis" else value for name, value in arguments.items()}  # type: ignore[attr-defined]
     found = getattr(vg.raw_ops, op)(**arguments)
     assert found.dtype.isnative and np.array_equal(found, getattr(vg.raw_ops, op)(**plain))
+
+
+def test_the_darkest_colours_have_a_hue() -> None:
+    """Of channels that differ by less than a reciprocal can hold."""
+    dark = np.float32([[1e-45, 0, 0], [0, 1e-45, 0], [0, 0, 1e-45], [1e-44, 1e-44, 0], [0, 0, 0]])
+    hues = vg.raw_ops.RGBToHSV(images=dark)[:, 0]
+    assert np.allclose(hues, [0, 1 / 3, 2 / 3, 1 / 6, 0])
+    assert (vg.raw_ops.AdjustSaturation(images=dark[None], scale=np.float32(1)) == dark).all()

@@ -31,7 +31,7 @@ def test_the_guide_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
                 assert main(arguments) == 0, line
         if language in ran:
             ran[language] += 1
-    assert ran == {"": 3, "python": 10}
+    assert ran == {"": 3, "python": 11}
     printed = capsys.readouterr().out
     assert "y.output: features.zarr" in printed.splitlines()
     assert "((0, 1), (0, 9), (15, 20), (7, 16), (0, 1))" in printed

@@ -498,3 +498,72 @@ def test_a_number_that_is_free_again_is_taken_first() -> None:
     assert scope.name == "x_5/inner"
     page.remove(scope)
     assert page.add("NoOp", name="x").name == "x_5"
+
+
+def test_groups_follow_their_blocks() -> None:
+    page = Page()
+    for name in ("a", "b", "c", "d"):
+        page.add("Const", attrs={"value": np.float32(1)}, name=name)
+    page.apply({"do": "group", "title": "two", "blocks": ["a", "b"], "colour": "blue"})
+    page.apply([{"do": "rename", "block": "a", "name": "z"}, {"do": "group", "title": "two", "collapsed": True}])
+    page.apply({"do": "group", "title": "other", "blocks": ["b", "c"], "name": "three"})
+    wanted = [
+        {"title": "two", "blocks": ["z"], "colour": "blue", "collapsed": True},
+        {"title": "three", "blocks": ["b", "c"]},
+    ]
+    assert page.to_dict()["groups"] == wanted
+    assert Page.from_dict(page.to_dict()).to_dict() == page.to_dict()
+    page.remove("z")
+    assert [group.title for group in page.groups] == ["three"]
+    folded = page.fold(["b", "c"], "inner")
+    assert page.groups == [] and [group.title for group in page.pages["inner"].groups] == ["three"]
+    page.inline(folded)
+    assert [[one.name for one in group.blocks] for group in page.groups] == [["inner/b", "inner/c"]]
+    page.apply({"do": "ungroup", "title": "three"})
+    assert page.groups == [] and len(page) == 3
+    for wrong in (
+        {"title": "", "blocks": ["d"]},
+        {"title": "x"},
+        {"title": "x", "blocks": ["nobody"]},
+        {"title": "x", "blocks": ["d"], "colour": "pink"},
+        {"title": "x", "blocks": ["d"], "collapsed": 1},
+        {"title": "x", "blocks": ["d"], "name": ""},
+    ):
+        with pytest.raises(InvalidArgumentError):
+            page.apply({"do": "group", **wrong})
+    assert page.groups == []
+    data = page.to_dict() | {"groups": [{"title": "x", "blocks": ["d", "nobody"], "color": "blue"}, 3]}
+    with pytest.raises(InvalidArgumentError) as caught:
+        Page.from_dict(data)
+    assert len(caught.value.faults) == 4
+
+
+def test_what_a_page_exposes_and_runs_are_edits() -> None:
+    page = vg.Page()
+    page.apply(
+        [
+            {"do": "add", "op": "Placeholder", "name": "x", "attrs": {"dtype": "float32"}},
+            {"do": "add", "op": "Placeholder", "name": "x", "attrs": {"dtype": "float32"}},
+            {"do": "add", "op": "Neg", "name": "y", "inputs": {"x": [{"from": "x.output"}]}},
+            {"do": "expose", "outputs": {"negative": "y.y"}, "inputs": ["x"]},
+            {"do": "execute", "blocks": ["y"]},
+            {"do": "start_with", "blocks": ["x"]},
+        ]
+    )
+    assert (dict(page.outputs), page.input_names) == ({"negative": page.output("y")}, ("x_1",))
+    page.apply({"do": "expose", "outputs": {}})
+    assert (dict(page.outputs), page.input_names) == ({}, ("x_1",))
+    page.apply({"do": "expose", "inputs": []})
+    assert page.input_names == ("x", "x_1")
+    assert [page.targets, page.initializers] == [[page.block("y")], [page.block("x_1")]]
+    before = page.to_dict()
+    for edit in (
+        {"do": "expose", "outputs": {"y": "y.gone"}},
+        {"do": "expose", "outputs": {"y": "gone.y"}, "inputs": ["x"]},
+        {"do": "expose", "inputs": ["gone"]},
+        {"do": "execute", "blocks": ["y", "gone"]},
+        {"do": "start_with"},
+    ):
+        with pytest.raises(vg.InvalidArgumentError):
+            page.apply(edit)
+    assert page.to_dict() == before

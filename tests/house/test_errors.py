@@ -11,7 +11,6 @@ import voxgrad as vg
 from voxgrad import errors
 from voxgrad.errors import Fault, VoxgradError
 from voxgrad.formats.text import TextError
-from voxgrad.studio.pages import StaleRevision
 
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, VoxgradError)]
 FAULT = Fault("VG012", "MaxPool3D", "grad", "have 2.5 parts", "[2,1.5]", "Do this. Then that.")
@@ -59,7 +58,7 @@ def test_an_error_is_the_same_after_a_copy(kind: type[VoxgradError], carry) -> N
     assert carry(kind("only words")).args == ("only words",)
 
 
-@pytest.mark.parametrize("error", [StaleRevision(3, 2), TextError(FAULT, "1,x", 2), TextError("VG052 words")])
+@pytest.mark.parametrize("error", [TextError(FAULT, "1,x", 2), TextError("VG052 words")])
 def test_errors_that_are_made_from_other_things_travel_too(error: VoxgradError) -> None:
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))

@@ -57,3 +57,26 @@ def test_the_library_has_what_its_header_declares() -> None:
     library = ctypes.CDLL(str(native.PLACE))
     assert len(declared) >= 27
     assert [name for name in declared if not hasattr(library, name)] == []
+
+
+def test_avx512_alone_brings_the_convolutions_of_avx2_that_it_calls() -> None:
+    names = {name for source, name, _ in native.objects(sets=["avx512"]) if source.parent.name == "units"}
+    all_units = {name.removesuffix("-avx512") for name in UNITS if name.endswith("-avx512")}
+    assert {name.removesuffix("-avx2") for name in names if name.endswith("-avx2")} == {
+        unit for unit in all_units if unit.startswith("conv")
+    }
+    assert {name.removesuffix("-avx512") for name in names if name.endswith("-avx512")} == all_units
+    assert not [name for _, name, _ in native.objects(sets=["baseline"]) if "avx" in name]
+
+
+@pytest.mark.parametrize(
+    ("runnable", "soonest"),
+    [(["baseline"], ["baseline"]), (["baseline", "avx2"], ["avx2"]), (["baseline", "avx2", "avx512"], ["avx2"])],
+)
+def test_what_is_there_soonest_borrows_from_no_other_set(
+    runnable: list[str], soonest: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native, "runnable", lambda: runnable)
+    assert native.soonest() == soonest
+    units = [name for source, name, _ in native.objects(sets=soonest) if source.parent.name == "units"]
+    assert {name.rpartition("-")[2] for name in units} == set(soonest)

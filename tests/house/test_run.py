@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import subprocess
 from pathlib import Path
@@ -28,6 +29,7 @@ class Machine:
         for name in ("tests", "web", "pyproject.toml", "setup.py"):
             (folder / name).symlink_to(ROOT / name)
         (folder / ".venv/bin").mkdir(parents=True)
+        (folder / "native").mkdir()
         (folder / ".venv/bin/python").touch()
         monkeypatch.chdir(ROOT)
         monkeypatch.delenv("CHROMIUM", raising=False)
@@ -76,7 +78,9 @@ def test_the_fast_lane_installs_pytest_and_hypothesis_alone(monkeypatch: pytest.
 
 def test_the_machine_is_changed_only_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     machine = Machine(monkeypatch, tmp_path)
-    assert machine.test()[1:] == ["-m", "pytest", "-m", DEFAULT, *machine.script["IN_PARALLEL"]]
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert machine.test()[1:] == ["-m", "pytest", "-m", DEFAULT, "-n", "3", *machine.script["IN_PARALLEL"]]
+    assert machine.test("--fast")[-4] == "2"
     assert machine.extras == {"dev", "studio", "volumes"} and not machine.ran("apt-get")
     machine.test("tests/studio")
     assert not machine.ran("apt-get")
@@ -96,8 +100,8 @@ def test_what_is_installed_already_is_enough(monkeypatch: pytest.MonkeyPatch, tm
     assert machine.extras == {"dev", "studio", "volumes", "parity"}
 
 
-def test_random_calls_are_the_same_in_parity_and_others_every_day_alone(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_random_calls_are_others_every_day(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine, seeds = Machine(monkeypatch, tmp_path), list[str | None]()
     functions = machine.script["test"].__globals__
@@ -105,18 +109,37 @@ def test_random_calls_are_the_same_in_parity_and_others_every_day_alone(
     monkeypatch.setitem(functions, "call", lambda *_, **variables: seeds.append(variables.get("VOXGRAD_SEED")))
     for lane in ("--parity", "--differential"):
         machine.script["test"]([lane])
+    assert int(seeds[0] or 0) > 739_000 and seeds[1] == seeds[0]
+    assert f"VOXGRAD_SEED={seeds[0]} repeats them" in capsys.readouterr().err
     monkeypatch.setenv("VOXGRAD_SEED", "7")
-    machine.script["test"](["--differential"])
-    assert seeds[0] is None and int(seeds[1] or 0) > 739_000 and seeds[2] is None
+    machine.script["test"](["--parity"])
+    assert seeds[2] is None
     assert machine.script["LANES"]["--parity"].marker == "parity and not slow"
     assert "run test --parity" in (ROOT / ".ci/run").read_text()
 
 
 def test_the_library_is_built_beside_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     machine = Machine(monkeypatch, tmp_path)
-    monkeypatch.setattr(machine.script["native"], "needed", lambda: ["avx2"])
+    monkeypatch.setattr(machine.script["native"], "runnable", lambda: ["baseline", "avx2", "avx512"])
     for command in ("demo", "studio"):
         machine.script[command]([])
     machine.test("tests/formats")
     machine.test("--sanitize=thread")
-    assert machine.built == ["avx2", "avx2", "all", "thread"]
+    assert machine.built == ["avx2", "avx512", "all", "thread"]
+
+
+def test_the_tour_takes_the_kernels_that_are_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    machine = Machine(monkeypatch, tmp_path)
+    sources = tmp_path / "native"
+    (sources / "kernel.hpp").write_text("int a;")
+    (tmp_path / "build").mkdir()
+    monkeypatch.setattr(machine.script["native"], "PLACE", tmp_path / "library")
+    monkeypatch.setattr(machine.script["native"], "runnable", lambda: ["baseline", "avx2", "avx512"])
+    made = machine.script["fingerprint"](sources)
+    (tmp_path / "build/kernels.stamp").write_text(f"{made} avx512")
+    machine.script["demo"]([])
+    (tmp_path / "library").touch()
+    machine.script["demo"]([])
+    (sources / "kernel.hpp").write_text("int b;")
+    machine.script["demo"]([])
+    assert machine.built == ["avx2", "avx512", "avx2"]

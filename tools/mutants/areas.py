@@ -70,6 +70,7 @@ AREAS = {
         ("tests/cuda/test_pools.py", "tests/cuda/test_convs.py", "tests/cuda/test_lanes.py"),
         share=15,
         bar=95,
+        more=("tests/cuda/test_sweep.py",),
         by_family=True,
         variables=(("TRITON_INTERPRET", "1"),),
         options=(),

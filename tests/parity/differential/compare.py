@@ -35,6 +35,8 @@ _OFF, _TAKEN_OFF = ("batch_norm", "nn.lrn_grad"), ("mean", "reserve_space_1", "o
 """Kernels that take something off, and what: the terms are those of a sum if it lies on the other side."""
 _TOGETHER = {"image.adjust_contrast": (-3, -2, -1), "image.adjust": (-1,), "resampling.bicubic": (1, 2)}
 """Kernels that take terms off each other, and the axes along which they look: the largest counts for all."""
+_WHERE = {"image.crop": ("boxes",), "fake_quant": ("inputs", "min", "max")}
+"""Kernels with inputs that say where terms lie, and are none."""
 _CELLWISE = ("math.", "special.", "nn.lrn")
 """Kernels that compute each cell from cells, or from a few of its row."""
 _EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52,
@@ -148,23 +150,36 @@ def near_sums(job: dict[str, Any], index: int, ours: Array, theirs: Array) -> An
 
 def _terms(job: dict[str, Any], index: int) -> Any:
     """The size of what a sum adds up: the op on absolute values, in float64 where it takes that."""
+    if job["op"] == "CropAndResizeGradBoxes":
+        return _shifted(**job["call"])
     for wide in (True, False):
-        call = {name: _positive(value, wide) for name, value in job["call"].items()}
+        kept = next((names for kernel, names in _WHERE.items() if OPS[job["op"]].kernel.startswith(kernel)), ())
+        call = {name: value if name in kept else _positive(value, wide) for name, value in job["call"].items()}
         call |= {name: -call[name] for name in _TAKEN_OFF if name in call and OPS[job["op"]].kernel.startswith(_OFF)}
         made = here.answer({**job, "call": call})
         if "error" not in made:
             with np.errstate(all="ignore"):
                 size = np.abs(np.asarray(_flat(made["outputs"])[index]))
             over = next((axes for kernel, axes in _TOGETHER.items() if OPS[job["op"]].kernel.startswith(kernel)), ())
-            return np.broadcast_to(size.max(axis=over, keepdims=True), size.shape) if over and size.size else size
+            if not over:
+                return size
+            largest = np.where(np.isfinite(size), size, 0).max(axis=over, keepdims=True, initial=0)
+            return np.broadcast_to(largest, size.shape)
     return None
+
+
+def _shifted(grads: Array, image: Array, boxes: Array, box_ind: Array, method: str) -> Any:
+    """What moved corners add up, at most: gradients times differences of two cells, times the cells of an axis."""
+    largest = np.abs(image.astype(np.float64)).max(axis=(1, 2), initial=0)[box_ind]
+    size = 2 * (np.abs(grads.astype(np.float64)).sum(axis=(1, 2)) * largest).sum(axis=1)
+    return size[:, None] * (np.array(image.shape)[[1, 2, 1, 2]] - 1)
 
 
 def _positive(value: Any, wide: bool) -> Any:
     if isinstance(value, list):
         return [_positive(one, wide) for one in value]
     if isinstance(value, np.ndarray) and value.dtype.kind == "i" and value.ndim == 4:
-        return np.maximum(np.abs(value), value)  # images; the least integer has no opposite
+        return np.abs(np.maximum(value, -np.iinfo(value.dtype).max))  # images; the least integer has no opposite
     if not isinstance(value, np.ndarray) or value.dtype.name not in _EPSILON:
         return value
     double = np.complex128 if value.dtype.kind == "c" else np.float64

@@ -18,8 +18,10 @@ from voxgrad.catalog.registry import OPS
 from voxgrad.kernels.tensor_proto import tensor_bytes
 
 from .draw import Draw, Shape
+from .examples import EXAMPLES
 from .images import IMAGES
 from .patches import PATCHES
+from .quantised import QUANTISED
 from .rounding import ROUNDING
 from .windows import WINDOWS
 
@@ -378,7 +380,7 @@ for name in ("Div", "RealDiv", "FloorDiv", "TruncateDiv", "FloorMod", "Mod", "Tr
 for name in ("Reciprocal", "Inv"):
     hint(name, x=lambda d: d.array(d.type("T"), d.shape(), "positive" if d.type("T").kind == "int" and
                                    d.chance(0.7) else ""))  # fmt: skip
-for name in ("Igamma", "Igammac", "IgammaGradA", "Polygamma", "Zeta", "Betainc"):
+for name in ("Igamma", "Igammac", "IgammaGradA", "RandomGammaGrad", "Polygamma", "Zeta", "Betainc"):
     for index, item in enumerate(OPS[name].inputs):
         style = "unit" if (name, index) == ("Betainc", 2) else "positive"
         hint(name, **{item.name: lambda d, item=item, style=style: d.array(
@@ -734,7 +736,7 @@ hint("MergeSummary", inputs=lambda d: [d.texts(
                                                                                   else ()), shape=d.shape(0, 1))
                                        for _ in range(d.integer(1, 3))])  # fmt: skip
 hint("TensorSummary", labels=lambda d: [])
-for name, drawn in (WINDOWS | IMAGES | PATCHES | ROUNDING).items():
+for name, drawn in (WINDOWS | IMAGES | PATCHES | ROUNDING | QUANTISED | EXAMPLES).items():
     hint(name, **drawn)
 for name in list(HINTS):
     declared = {item.name for item in OPS[name].parameters}

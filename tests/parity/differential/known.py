@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ml_dtypes
@@ -20,6 +20,7 @@ from voxgrad.kernels.element_types import numpy_type
 
 from . import ours as here
 from .compare import near_sums
+from .session import run_script
 from .slopes import gap, off_quotient
 from .windows import pooled
 
@@ -174,9 +175,29 @@ def empty(job: Job, ours: Any, theirs: Any) -> bool:
     return all(np.size(one) == 0 for one in _flat(theirs.get("outputs", [1])))
 
 
+def empty_images(job: Job, ours: Any, theirs: Any) -> bool:
+    """There are no images."""
+    return not job["call"]["images"].size
+
+
+def out_of_order(places: Any) -> bool:
+    """Rows of a matrix are not sorted by their columns, the first of which counts most."""
+    return places.ndim == 2 and bool((np.lexsort(places.T[::-1]) != np.arange(len(places))).any())
+
+
+def only_zeros(job: Job, ours: Any, theirs: Any) -> bool:
+    """The steps of a script add zeros and nothing else."""
+    return all(not step.inputs["updates"].any() for step in job["steps"] if "updates" in step.inputs)
+
+
+def by_priority(job: Job) -> bool:
+    """The queue of a script gives what comes first by a number."""
+    return any(step.op == "PriorityQueueV2" for step in job["steps"])
+
+
 def equal_priorities(job: Job) -> bool:
     """Two entries of a queue by priority have the same."""
-    if all(step.op != "PriorityQueueV2" for step in job["steps"]):
+    if not by_priority(job):
         return False
     put = [np.ravel(step.inputs["components"][0]) for step in job["steps"] if "components" in step.inputs]
     return any(count > 1 for count in Counter(one for ranks in put for one in ranks.tolist()).values())
@@ -233,11 +254,26 @@ def _without(test: Test) -> Callable[[Job], Job]:
     return lambda job: {name: _flush(value, test) for name, value in job["call"].items()}
 
 
+def _as_script(test: Test) -> Cells:
+    """Cells that are as here where the script is run without the numbers that pass a test."""
+
+    def cells(job: Job, ours: Any, theirs: Any) -> list[Any]:
+        steps = [replace(step, inputs={name: _flush(value, test) for name, value in step.inputs.items()})
+                 for step in job["steps"]]  # fmt: skip
+        made = list(_pairs(run_script({**job, "steps": steps}), theirs))
+        before = [one for one, _ in _pairs(ours, theirs)]
+        alike = [one.shape for one, _ in made] == [one.shape for one in before]
+        return [~_far(*pair) for pair in made] if alike else [np.zeros(one.shape, bool) for one in before]
+
+    return cells
+
+
 def flushed(job: Job, ours: Any, theirs: Any) -> list[Any]:
     """Cells that are as here where numbers around the smallest normal one, or those below it, are taken for 0."""
     tests = (denormal, small) if has(small)(job) else ()
-    masks = [as_with(_without(test))(job, ours, theirs) for test in tests]
-    return [np.any(same, axis=0) for same in zip(*masks, strict=True)] if masks else [
+    alike = _as_script if job["kind"] == "script" else lambda test: as_with(_without(test))
+    masks = [alike(test)(job, ours, theirs) for test in tests]
+    return [np.any(alike, axis=0) for alike in zip(*masks, strict=True)] if masks else [
         np.zeros(one.shape, bool) for one, _ in _pairs(ours, theirs)]  # fmt: skip
 
 
@@ -268,6 +304,14 @@ def unchosen(job: Job, ours: Any, theirs: Any) -> bool:
                 if one.shape != two.shape or bool(_far(one[kept], two[kept]).any()):
                     return False
     return True
+
+
+def repeated_places(job: Job, ours: Any, theirs: Any) -> list[Any]:
+    """Of sorted places and their values, the values at places that repeat; of more than 16."""
+    masks = [np.zeros(one.shape, bool) for one, _ in _pairs(ours, theirs)]
+    _, which, count = np.unique(ours["outputs"][0], axis=0, return_inverse=True, return_counts=True)
+    masks[1] |= (count[which.ravel()] > 1) & (len(which) > 16)
+    return masks
 
 
 def denormal_quotient(job: Job, one: Any, two: Any) -> Any:
@@ -345,10 +389,35 @@ def odd_pixels(job: Job, one: Any, two: Any) -> Any:
     return np.broadcast_to(special(job["call"]["images"]).any(axis=-1, keepdims=True), one.shape)
 
 
+def whole_turns(job: Job, one: Any, two: Any) -> Any:
+    """Colours whose hue is a whole turn, as that of red with hardly less green than blue."""
+    hue = np.asarray(here.answer({**job, "op": "RGBToHSV", "call": {"images": job["call"]["images"]}})["outputs"][0])
+    return np.broadcast_to(hue[..., :1] >= 1, one.shape)
+
+
 def huge_channels(job: Job, one: Any, two: Any) -> Any:
     """Channels of images with a number beside which others are lost."""
     found = ~(np.abs(job["call"]["images"].astype(np.float64)) < 2.0**23)
     return np.broadcast_to(found.any(axis=(-3, -2), keepdims=True), one.shape)
+
+
+def rounded_means(job: Job, one: Any, two: Any) -> Any:
+    """Cells that differ by no more than a sum of float32 may lose, for the mean that they are spread around."""
+    images, factor = (job["call"][name].astype(np.float64) for name in ("images", "contrast_factor"))
+    lost = 2.0**-24 * np.abs(images).sum(axis=(-3, -2), keepdims=True) * np.abs(1 - factor)
+    return np.abs(one.astype(np.float64) - two) <= lost
+
+
+def between_steps(job: Job, one: Any, two: Any) -> Any:
+    """Neighbouring steps of a number that lies between them, to four last places."""
+    call = job["call"]
+    data = call["x"].astype(np.float64) * ((call["x_max"] - call["x_min"]) / 255.0)
+    away = data - data.mean(axis=(1, 2), keepdims=True)
+    made = away / np.sqrt((away**2).mean(axis=(1, 2), keepdims=True) + call["variance_epsilon"])
+    _, low, high = (np.asarray(value, np.float64) for value in here.answer(job)["outputs"])
+    steps = np.abs(made * (255 / (high - low)))
+    near = np.abs(steps - np.floor(steps) - 0.5) <= 4 * 2.0**-23 * np.maximum(steps, 1)
+    return near & (np.abs(one.astype(int) - two) == 1)
 
 
 def noise(job: Job, one: Any, two: Any) -> Any:
@@ -363,10 +432,32 @@ def below_normal(job: Job, one: Any, two: Any) -> Any:
     return np.broadcast_to((denormal(x) | (x == 0)) & (denormal(y) | (y == 0)) & ((x != 0) | (y != 0)), one.shape)
 
 
-def square_beyond(job: Job, one: Any, two: Any) -> Any:
-    """Cells of a y whose square leaves the type."""
-    y = job["call"]["y"]
-    return np.broadcast_to(_of_parts(lambda size, limit: size > float(limit.max) ** 0.5)(y), one.shape)
+def product_beyond(job: Job, one: Any, two: Any) -> Any:
+    """Cells in which a product of two of dy, y and 1 - y leaves the type, and none of them does."""
+    y, dy = job["call"]["y"], job["call"]["dy"]
+    with np.errstate(all="ignore"):
+        inside = np.isfinite(y) & np.isfinite(dy)
+        beyond = ~np.isfinite(np.stack([y * (1 - y), y * dy, (1 - y) * dy]).astype(one.dtype)).all(axis=0)
+    return np.broadcast_to(inside & beyond, one.shape)
+
+
+def no_density(job: Job, one: Any, two: Any) -> Any:
+    """Cells of a gamma distribution whose density lies below the smallest normal number."""
+    import scipy.special
+
+    alpha, sample = (job["call"][name].astype(np.float64) for name in ("alpha", "sample"))
+    with np.errstate(all="ignore"):
+        log = (alpha - 1) * np.log(sample) - sample - scipy.special.gammaln(alpha)
+        return np.broadcast_to((alpha > 0) & (log < np.log(float(_LIMITS[one.dtype.name].tiny))), one.shape)
+
+
+def nothing_beyond(job: Job, one: Any, two: Any) -> Any:
+    """Slices of floats whose least number, or greatest, is no less than the largest finite one, or no more."""
+    data, axis = job["call"]["input"], int(job["call"]["dimension"])
+    if data.dtype.name not in _LIMITS or data.dtype.kind == "c":
+        return np.zeros(one.shape, bool)
+    best = data.astype(np.float64).min(axis) if job["op"] == "ArgMin" else -data.astype(np.float64).max(axis)
+    return np.asarray(best >= float(_LIMITS[data.dtype.name].max))
 
 
 def denormal_base(job: Job, one: Any, two: Any) -> Any:
@@ -471,8 +562,8 @@ KNOWN = (
           condition=lambda job, ours, theirs: job["call"]["value"].dtype != numpy_type(job["call"]["dtype"])),
     Known("BroadcastArgs|BroadcastGradientArgs", "refused", "It takes a negative size for a size.",
           condition=lambda job, ours, theirs: any((job["call"][name] < 0).any() for name in ("s0", "s1"))),
-    Known("SparseReshape|SparseTensorDenseMatMul|SparseReduce.*|SparseSoftmax|SparseConcat|SparseSlice", "refused",
-          "It computes with places outside the tensor.", "inside"),
+    Known("SparseReshape|SparseTensorDenseMatMul|SparseReduce.*|SparseSoftmax|SparseConcat|SparseSlice|SparseCross",
+          "refused", "It computes with places outside the tensor.", "inside"),
     Known("SparseAdd", "type|value", "It reads a thresh of another type as one of the values'.",
           condition=lambda job, ours, theirs: job["call"]["thresh"].dtype != np.abs(job["call"]["a_values"]).dtype),
     Known("SparseAddGrad", "value", "Places that repeat get something, depending on others.",
@@ -486,11 +577,16 @@ KNOWN = (
     Known("(Ordered)?Map.*", r"step \w+ (Ordered)?MapStage", "It takes other numbers of indices than of values.",
           r"VG012 .*indices must name \d+ parts, as values are"),
     Known(".*Accumulator.*", r"step \w+ SparseAccumulatorApplyGradient", "It takes rows with a further axis of size 1.",
-          r"VG012 .*gradient_values must have rows of shape \[\]; got \[1\]"),
-    Known("SparseSlice", "refused", "It does not look at a size behind the end.", "size must hold", empty),
+          r"VG012 .*gradient_values must have rows of shape \[([\d,]*)\]; got \[\1,?1\]"),
+    Known("SparseSlice", "refused", "It takes the least integer for a size: what lies behind it overflows.",
+          "size must hold numbers of 0 or more", when(attribute("size", lambda size: (size == -(2**63)).any()))),
     Known("SparseFillEmptyRows", "refused", "Of the shape it looks at the rows alone.", r"dense_shape\[[1-9]"),
     Known("Scatter(Update|Add|Sub|Mul|Div|NdUpdate|NdAdd|NdSub)", "step s0", "It takes a scalar variable for one row.",
-          "without rows"),
+          "without rows|last size of at most 0"),
+    Known("Scatter(Nd)?(Add|Sub)", "step s0", "It drops a step that adds zeros before it looks at places.", "VG043",
+          only_zeros),
+    Known(".*Queue.*", r"step \w+ QueueDequeueUpTo", "Of a closed queue by priority it gives fewer to nobody.",
+          "is closed and has insufficient elements", when(by_priority)),
     Known(".*Queue.*", r"step \w+ QueueDequeue", "Of entries of one priority it takes any; here the first that came.",
           condition=when(equal_priorities)),
     Known("ScatterNd|ScatterNdNonAliasingAdd|TensorScatter.*", "accepted", "Its shapes take a vector of indices for "
@@ -498,6 +594,10 @@ KNOWN = (
           when(attribute("indices", lambda places: places.ndim == 1))),
     Known("SparseDenseCwise.*", "refused", "Its broadcast takes a size of 0 for 1 where nothing is returned.",
           "VG012 .*dense must broadcast", empty),
+    Known("SparseDenseCwise.*", "accepted", "It refuses to broadcast a size of 1 to none, the smaller.",
+          "broadcasts dense to sparse only", when(attribute("sp_shape", lambda shape: (shape == 0).any()))),
+    Known("SparseConcat|SparseReorder", "value of output 1", "It sorts more than 16 places so that those which repeat "
+          "come in any order.", cells=repeated_places),
     Known("TensorArray.*", "script", "It does not compare the shapes of tensors without elements.", "of one shape"),
     Known("Save|Restore|SaveV2|RestoreV2", "step s ", "Not here: Save keeps numbers, no texts.", "hold numbers"),
     Known("(Resource)?SparseApply.*", "step s0", "It refuses rows without cells, of which nothing changes.",
@@ -506,6 +606,9 @@ KNOWN = (
           "VG012 .*grad must have the shape"),
     Known("(Resource)?SparseApply.*", r"step \w+ \w+: value", "Complex steps at infinities and on the cut, by rows.",
           condition=when(is_complex, has(extreme))),
+    Known("(Resource)?(Sparse)?ApplyCentered.*", r"step \w+ \w+: value", "Where rho is 0 the variance is what two "
+          "squares lose when they are rounded.", condition=lambda job, ours, theirs: any(
+              np.any(step.inputs["rho"] == 0) for step in job["steps"] if "rho" in step.inputs)),
     Known("(Resource)?(Sparse)?Apply.*", r"step \w+ \w+: value", "Sums of complex numbers, and a variance that is a "
           "difference, keep fewer digits; those are equal.", condition=lambda job, ours, theirs: (
               is_complex(job) or "Centered" in job["op"]) and not any(
@@ -513,6 +616,8 @@ KNOWN = (
                   if pair[0].shape == pair[1].shape and pair[0].dtype.itemsize > 2)),
     Known("Resize(Bilinear|Bicubic)Grad", "refused", "It does not compare batch and channels, and gives those of the "
           "gradient.", "have the (batch|channels) of original_image"),
+    Known("CropAndResize.*", "refused", "It looks at no shape of no boxes.", r"VG01[02] \w+: (boxes|box_ind) ",
+          when(attribute("boxes", lambda boxes: boxes.size == 0), attribute("box_ind", lambda which: which.size == 0))),
     Known("CropAndResize", "first of input 1", "It derives by corners as if the crop were bilinear.",
           condition=when(attribute("method", lambda method: method == "nearest"))),
     Known("FractionalMaxPoolGrad", "accepted", "It counts the cells at bounds of windows twice, and finds too many.",
@@ -527,20 +632,44 @@ KNOWN = (
           r"the shape of the slice, \[[^\]]*\b0\b"),
     Known("QuantizeAndDequantizeV2", "accepted|refused", "It documents a range per slice and takes one for all.",
           "must be a scalar|have the shape", when(attribute("axis", lambda axis: axis != -1))),
+    Known("QuantizeAndDequantizeV2", "refused", "Where narrow_range leaves one bit no step, it answers infinities.",
+          "leave a step"),
     Known("Fractional(Max|Avg)PoolGrad", "refused", "It does not compare the bounds with the gradient.",
           "VG01[02]|VG043"),
+    Known("Quantize.*|Requantize", "accepted", "Plain integers stand for the quantised ones that they hold, by name, "
+          "too.", "not in the list of allowed values: qint8"),
+    Known("QuantizedInstanceNorm", "value", "It rounds on the way.", cells=each(between_steps)),
+    Known("QuantizedInstanceNorm", "value", "Of roots of negative numbers it takes the least by how its vectors fall.",
+          condition=when(attribute("variance_epsilon", lambda added: not added >= 0))),
+    Known("QuantizedMul", "accepted", "It refuses products of nothing.", "vector must have at least 1 element"),
+    Known("QuantizeV2", "value", "Of a range without numbers above 0 steps are below the smallest normal number, which "
+          "it takes for 0.", cells=each(lambda job, one, two: (one == 1) & (two == 0))),
+    Known("QuantizedBatchNorm.*", "value", "The root of what is below 0 is any integer there.",
+          condition=when(attribute("variance_epsilon", lambda value: not value >= 0))),
+    Known("QuantizedBatchNorm.*", "refused", "Of a range it takes the first number, whatever its rank.",
+          r"_(min|max) must have rank 0; got rank 1, shape \[1\]"),
+    Known("Quantized(Avg|Max)Pool", "refused", "It does not look at the step along channels.", r"VG007.*strides\[3\]"),
+    Known("FixedUnigramCandidateSampler", r"step \w+ Fixed", "Where a shard has no weight its chances are NaN.",
+          r"unigrams must be 0 or more, one of them above.*\n.*nan"),
+    Known("QuantizedResizeBilinear", "type", "Of no images it gives no range.", condition=empty_images),
+    Known("QuantizeV2|Dequantize", "value", "The highest qint32 are floats above all integers on their way, and come "
+          "out as the lowest.", cells=each(lambda job, one, two: (one > 0) & (two < 0))),
+    Known("QuantizedConcat", "value", "Behind an empty tensor it takes the range of the one before.",
+          condition=when(lambda job: any(not one.size for one in job["call"]["values"]))),
+    Known("QuantizedMatMul|QuantizedConv2D", "value", "A sum of nothing is what its memory held.",
+          condition=when(lambda job: not job["call"].get("a", job["call"].get("filter")).size)),
     # Numbers
     Known("Round", "value", "It rounds integers to 0.",
           condition=when(attribute("x", lambda value: np.asarray(value).dtype.kind == "i"))),
     Known("Erf", "value", "Erf of an infinite or huge float64 is NaN there.", cells=from_cells(special)),
-    Known("Polygamma|Zeta|Digamma|Lgamma|Igamma|Igammac|IgammaGradA|Betainc", "value",
+    Known("Polygamma|Zeta|Digamma|Lgamma|Igamma|Igammac|IgammaGradA|RandomGammaGrad|Betainc", "value",
           "Series of special functions at the ends of the range.",
           cells=from_cells(lambda array: special(array) | small(array))),
     Known("Cast", "value", "Floats that do not fit an integer: each of its vector paths gives something else.",
           cells=each(unfit)),
     Known(".*", _VALUE, "Complex arithmetic at infinities and beyond the square root of the range: Eigen's formulas "
           "overflow where C's do not.", condition=when(is_complex), cells=each(extreme_cells)),
-    Known(".*", "value", "It takes numbers below the smallest normal one for 0 where a vector unit computes.",
+    Known(".*", _VALUE, "It takes numbers below the smallest normal one for 0 where a vector unit computes.",
           cells=flushed),
     Known(".*", "type", "It takes numbers below the smallest normal one for 0, and then finds fewer.",
           condition=other_shape),
@@ -548,7 +677,15 @@ KNOWN = (
           "multiply padding too.", condition=when(has(special)), cells=each(unbounded)),
     Known("Rsqrt", "value", "On the cut it does not look at the sign of a zero.", cells=from_cells(below_cut)),
     Known("SigmoidGrad", "value", "Its vector unit multiplies in another order than the rest: one of them overflows.",
-          cells=each(square_beyond)),
+          cells=each(product_beyond)),
+    Known("RandomGammaGrad", "value", "Where the density is no number above 0 it gives 0.", cells=each(no_density)),
+    Known("ArgMin|ArgMax", "value", "It begins with the largest finite number, and finds none beyond that.",
+          cells=each(nothing_beyond)),
+    Known("Fractional(Max|Avg)Pool", "value|type", "With two seeds of 0 its windows are others in every process.",
+          condition=lambda job, ours, theirs: job["call"]["seed"] == job["call"]["seed2"] == 0),
+    Known("EditDistance", "value", "It takes places of a sequence that come later for another sequence.",
+          condition=when(lambda job: any(out_of_order(job["call"][f"{name}_indices"])
+                                         for name in ("hypothesis", "truth")))),
     Known("SqrtGrad", "value", "Its vector unit multiplies by the reciprocal of y, and takes one below the smallest "
           "normal number for 0.", cells=each(reciprocal_below_normal)),
     Known("Atan2", "value", "Of two numbers below the smallest normal one it takes the diagonal.",
@@ -578,14 +715,21 @@ KNOWN = (
           condition=unchosen),
     Known("ArgMax", "accepted", "It reads four bytes of a dimension of two.", "Expected dimension",
           lambda job, ours, theirs: np.asarray(job["call"]["dimension"]).dtype.itemsize == 2),
+    Known("MaxPoolGradWithArgmax", "refused", "It takes a place before an image, or behind it, for one in the next "
+          "image.", "VG043", lambda job, ours, theirs: not job["call"]["include_batch_in_index"]),
+    Known("SparseDenseCwiseDiv", "accepted", "It takes numbers below the smallest normal one for 0, and refuses that.",
+          "cannot divide by zero", when(attribute("dense", lambda x: (x != 0).all() and denormal(x).any()))),
     Known("FusedPadConv2D|FusedResizeAndPadConv2D", "refused", "Of a filter without cells it gives what is in memory.",
           "filter must have a cell", when(attribute("filter", lambda taps: taps.size == 0))),
     Known("ShardedFilename|ShardedFilespec", "value", "Its text ends at a zero byte.",
           condition=lambda job, ours, theirs: b"\0" in job["call"]["basename"].item()),
     Known("RGBToHSV|HSVToRGB|AdjustHue|AdjustSaturation", "value", "Colours that are no numbers: no order of channels.",
           cells=each(odd_pixels)),
+    Known("AdjustSaturation", "value", "A hue just below a whole turn is rounded to one, for which it has no colour.",
+          cells=each(whole_turns)),
     Known("AdjustContrast(v2)?", "value", "Its means lose digits, or overflow, beside huge numbers.",
           cells=each(huge_channels)),
+    Known("AdjustContrast(v2)?", "value", "Its means are sums of float32.", cells=each(rounded_means)),
     Known("DecodePng", "value", "Full opacity of a picture of less than 8 bits is that of its bits.",
           condition=lambda job, ours, theirs: job["call"]["channels"] == 4 and job["call"]["contents"].item()[24] < 8),
     Known("DecodeJpeg", "value", "It takes a quicker and less exact transform unless told otherwise.",

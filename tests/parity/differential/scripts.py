@@ -18,6 +18,7 @@ import numpy as np
 import voxgrad as vg
 from voxgrad.catalog import dtypes, staging
 from voxgrad.catalog.registry import OPS
+from voxgrad.kernels.element_types import numpy_type
 
 from .draw import Draw
 from .hints import HINTS, _bounds
@@ -35,13 +36,14 @@ class Wire:
 
 @dataclass(frozen=True)
 class Step:
-    """A use of an op. `shown`: its results are compared."""
+    """A use of an op. `shown`: its results are compared, those of the last of so many `times` that it runs."""
 
     op: str
     name: str
     inputs: dict[str, Any] = field(default_factory=dict)
     attrs: dict[str, Any] = field(default_factory=dict)
     shown: bool = True
+    times: int = 1
 
 
 Script = list[Step]
@@ -155,8 +157,7 @@ def queues(d: Draw) -> Script:
     if kind == "PriorityQueueV2":
         full = [dtypes.INT64, *types]
     if kind == "RandomShuffleQueueV2":
-        # One entry at a time leaves no choice.
-        attrs |= {"capacity": 1, "min_after_dequeue": 0, "seed": d.integer(0, 3), "seed2": 0}
+        attrs |= {"min_after_dequeue": 0, "seed": d.integer(1, 3), "seed2": d.integer(0, 3)}
     if kind == "PaddingFIFOQueueV2" and shape and d.chance(0.5):
         attrs["shapes"] = [[None] for _ in types]
     if kind == "FIFOQueueV2" and d.chance(0.2):
@@ -182,9 +183,8 @@ def queues(d: Draw) -> Script:
 def _queue_step(
     d: Draw, index: int, types: list[Any], shape: list[Any], stated: list[Any], kind: str, op: str = ""
 ) -> tuple[Step, int]:
-    many = kind != "RandomShuffleQueueV2"
     op = op or d.pick("QueueEnqueueV2", "QueueEnqueueV2", "QueueDequeueV2", "QueueSizeV2", "QueueIsClosedV2",
-                      *(("QueueEnqueueManyV2", "QueueDequeueManyV2", "QueueDequeueUpToV2") if many else ()),
+                      "QueueEnqueueManyV2", "QueueDequeueManyV2", "QueueDequeueUpToV2",
                       *(("QueueCloseV2",) if d.chance(0.3) else ()))  # fmt: skip
     handle, name = {"handle": Wire("q")}, f"s{index}"
     inner = [d.integer(0, 3)] if stated and stated[0] == [None] else shape
@@ -459,6 +459,8 @@ def _crc32c(data: bytes) -> int:
 FILES = {
     "a.txt": b"head\nx\r\n\nlast", "b.txt": b"one\ntwo\n", "empty": b"", "a.bin": b"HHaabbccF", "b.bin": b"HHddF",
     "r.tfrecord": _tfrecord(b"data", b"", b"more"), "z.tfrecord": zlib.compress(_tfrecord(b"packed")),
+    "vocabulary": b"the,9.5\nof,4\nand,0.5\nso,2e0\n",
+    "one.tfrecord": _tfrecord(b"only"), "raw": bytes(range(40)),
     "g.bin": gzip.compress(b"HHaabbF", mtime=0), "cut.tfrecord": _tfrecord(b"data")[:-2],
 }  # fmt: skip
 """The files that scripts find in their folder."""
@@ -490,11 +492,16 @@ def readers(d: Draw) -> Script:
     ]  # fmt: skip
     for index in range(d.integer(2, 5)):
         op = d.pick("ReaderReadV2", "ReaderReadUpToV2", "ReaderReadV2", "ReaderNumRecordsProducedV2",
-                    "ReaderNumWorkUnitsCompletedV2", *(("ReaderResetV2",) if d.chance(0.3) else ()))  # fmt: skip
+                    "ReaderNumWorkUnitsCompletedV2", *(("ReaderResetV2",) if d.chance(0.3) else ()),
+                    *(("ReaderSerializeStateV2",) if d.chance(0.3) else ()))  # fmt: skip
         given: dict[str, Any] = dict(wires) if "Read" in op[6:] else {"reader_handle": Wire("r")}
         if op == "ReaderReadUpToV2":
             given["num_records"] = d.number(d.integer(0, 4) if d.chance(0.9) else -1, dtypes.INT64)
         steps.append(Step(op, f"s{index}", given))
+    if d.op.name == "ReaderRestoreStateV2":
+        state = _one(d.pick(b'\x08\x02\x10\x02\x18\x05"\x05a.txt', b"\x08\x01\x10\x02", b"\xff", b""))
+        steps.append(Step(d.op.name, "set", {"reader_handle": Wire("r"), "state": state}))
+        steps.append(Step("ReaderReadV2", "after", dict(wires)))
     for op in ("ReaderNumRecordsProducedV2", "ReaderNumWorkUnitsCompletedV2"):
         steps.append(Step(op, op, {"reader_handle": Wire("r")}))
     return steps
@@ -534,6 +541,51 @@ def saved(d: Draw) -> Script:
     ]  # fmt: skip
 
 
+def sliced(d: Draw) -> Script:
+    """Parts of a tensor saved and others restored."""
+    whole, kind = d.array(dtypes.FLOAT32, (4, 3), "normal"), d.pick(dtypes.FLOAT32, dtypes.FLOAT32, dtypes.INT32)
+    texts = d.pick([b"4 3 0,2:-", b"4 3 2,2:-"], [b"4 3 -:0,1", b"4 3 -:1,2"], [b"4 3 0,1:-", b"4 3 2,2:-"])
+    cut = {b"4 3 0,2:-": np.s_[:2], b"4 3 2,2:-": np.s_[2:], b"4 3 -:0,1": np.s_[:, :1], b"4 3 -:1,2": np.s_[:, 1:],
+           b"4 3 0,1:-": np.s_[:1]}  # fmt: skip
+    ask = d.pick(b"", b"4 3 1,2:-", b"4 3 -:2,1", b"4 3 3,1:0,2", b"4 3 -:-", b"4 4 -:-", b"4 3 3,2:-", b"x")
+    data = [np.ascontiguousarray(whole[cut[text]]) for text in texts]
+    names = text_array([b"w", b"w", b"v"], (3,))
+    given = {"filename": _one(b"kept"), "tensor_names": names, "data": [*data, whole[0]],
+             "shapes_and_slices": text_array([*texts, d.pick(b"", b"", b"3 0,3")], (3,))}  # fmt: skip
+    return [
+        Step("SaveSlices", "s", given),
+        *(Step("RestoreSlice", f"r{name.decode()}",
+               {"file_pattern": _one(b"kept"), "tensor_name": _one(name), "shape_and_slice": _one(part)},
+               {"dt": kind, "preferred_shard": -1})
+          for name, part in ((b"w", ask), (b"v", d.pick(b"", b"3 1,2"))))]  # fmt: skip
+
+
+def merged(d: Draw) -> Script:
+    """Two files of tensors put into one."""
+    tensors, blank = [d.array(dtypes.FLOAT32, d.shape(0, 2), "normal") for _ in range(2)], text_array([b""], (1,))
+    steps = [Step("SaveV2", f"s{at}", {"prefix": _one(f"part{at}".encode()), "tensor_names": text_array([name], (1,)),
+                                       "shape_and_slices": blank, "tensors": [tensors[at]]})
+             for at, name in enumerate((b"a", b"b"))]  # fmt: skip
+    files = d.pick([b"part0", b"part1"], [b"part0", b"part1"], [b"part0"], [b"part0", b"none"])
+    attrs = {"delete_old_dirs": False, "allow_missing_files": d.chance(0.3)}
+    steps.append(Step("MergeV2Checkpoints", "m", {"checkpoint_prefixes": text_array(files, (len(files),)),
+                                                  "destination_prefix": _one(b"all")}, attrs))  # fmt: skip
+    ask = {"prefix": _one(b"all"), "tensor_names": text_array([d.pick(b"a", b"b")], (1,)), "shape_and_slices": blank}
+    return [*steps, Step("RestoreV2", "r", ask, {"dtypes": [dtypes.FLOAT32]})]
+
+
+def in_bytes(d: Draw) -> Script:
+    """A tensor from a file, or the one record of another."""
+    if d.op.name == "RecordInput":
+        attrs = {attr.name: attr.default for attr in d.op.attrs if not attr.required}
+        attrs |= {"file_pattern": d.pick("one.tfrecord", "one.tfr*", "none"), "batch_size": d.integer(1, 3)}
+        return [Step("RecordInput", "x", {}, attrs, times=d.integer(1, 2))]
+    kind = d.pick(dtypes.UINT8, dtypes.INT32, dtypes.FLOAT64, dtypes.BFLOAT16)
+    attrs = {"dtype": kind, "shape": d.pick([2, 2], [5], [], [0], [41]),
+             "memory_region_name": d.pick("raw", "raw", "none")}  # fmt: skip
+    return [Step("ImmutableConst", "x", {}, attrs)]
+
+
 def messages(d: Draw) -> Script:
     """Print, Assert and Abort."""
     data = [d.array(d.pick(dtypes.FLOAT32, dtypes.STRING, dtypes.BOOL), d.shape(0, 2)) for _ in range(d.integer(0, 2))]
@@ -550,15 +602,68 @@ def numbers(d: Draw) -> Script:
     """Random numbers: the same ones, by their seeds."""
     inputs: dict[str, Any] = {}
     for item in d.op.inputs:
-        if item.name == "shape":
-            inputs[item.name] = d.vector(d.shape(0, 3) if d.chance(0.6) else (40, 50), "T")
+        if item.name in _PARAMETERS:
+            inputs[item.name] = _PARAMETERS[item.name](d)
+        elif item.name == "shape":
+            inputs[item.name] = d.vector(d.shape(0, 3) if d.chance(0.6) else (40, 50), item.type)
         elif item.name == "value":
             inputs[item.name] = d.array(d.type(item), d.shape(0, 3), "normal")
         else:
             low = d.integer(-5, 5)
             inputs |= {"minval": d.number(low, "Tout"), "maxval": d.number(low + d.pick(1, 7, 1, 0), "Tout")}
     attrs = _attrs(d) | {"seed": d.integer(1, 9), "seed2": d.integer(1, 9)}
-    return [Step(d.op.name, "x", inputs, attrs)]
+    return [Step(d.op.name, "x", inputs, attrs, times=d.integer(1, 2))]
+
+
+def _of(d: Draw, variable: str, low: float, high: float, shape: tuple[int, ...] | None = None) -> Any:
+    size = d.shape(0, 2) if shape is None else shape
+    made = d.rng.uniform(low, high, size) if np.isfinite(low) else np.full(size, low)
+    return np.asarray(made).astype(numpy_type(d.type(variable)))
+
+
+def _bound(low: float, high: float) -> Callable[[Draw], Any]:
+    """A parameter for all rows or one for each of them: the numbers of rows are few, and some parameters do not fit."""
+    return lambda d: _of(d, "dtype", low, high, d.pick((), (), (1,), (2,), (3,)))
+
+
+_PARAMETERS: dict[str, Callable[[Draw], Any]] = {
+    "logits": lambda d: d.array(d.type("T"), (d.integer(0, 3), d.integer(1, 5)) if d.chance(0.95) else d.shape()),
+    "num_samples": lambda d: d.number(d.integer(0, 9) if d.chance(0.95) else -1),
+    "alpha": lambda d: d.pick(_of(d, "T", 0.05, 1), _of(d, "T", 0.5, 20), _of(d, "T", 0.02, 0.1), _of(d, "T", 1, 1)),
+    "rate": lambda d: d.pick(_of(d, "dtype", -1, 9.9), _of(d, "dtype", 10, 60), _of(d, "dtype", 50, 2000)),
+    "means": _bound(-1, 1), "stdevs": lambda d: _bound(0.1 if d.chance(0.95) else -0.5, 2)(d),
+    "minvals": lambda d: d.pick(_bound(-4, 0), _bound(0, 4), _bound(-np.inf, -np.inf))(d),
+    "maxvals": lambda d: d.pick(_bound(0, 4), _bound(1, 9), _bound(np.inf, np.inf))(d),
+}  # fmt: skip
+"""What distributions take."""
+
+
+def candidates(d: Draw) -> Script:
+    """Candidates: the same ones, by their seeds; the second time after the first."""
+    classes, count = d.integer(1, 60), d.integer(1, 8)
+    sampled = d.integer(1, classes) if d.chance(0.9) else d.integer(1, 80)
+    attrs = {"num_true": count, "num_sampled": sampled, "unique": d.chance(0.6), "range_max": classes,
+             "seed": d.integer(1, 9), "seed2": d.integer(1, 9)}  # fmt: skip
+    if d.op.name.startswith("All"):
+        classes = attrs["num_sampled"]
+        del attrs["range_max"]
+    if d.op.name.startswith("Fixed"):
+        shards, reserved = d.pick(1, 1, 2, 3), d.integer(0, 2)
+        shard = d.integer(0, shards - 1)
+        weights = [float(one) for one in d.rng.integers(1, 50, classes)]
+        own = len(range(shard, reserved, shards))
+        attrs |= {"unigrams": weights, "distortion": d.pick(1.0, 0.75), "vocab_file": "", "num_shards": shards,
+                  "shard": shard, "num_reserved_ids": reserved,
+                  "range_max": own + len(weights[(shard - own) % shards :: shards]) + (not d.chance(0.95))}  # fmt: skip
+        classes = attrs["range_max"]
+        attrs["num_sampled"] = d.integer(1, max(1, classes - own))
+        if d.chance(0.3):
+            attrs |= {"unigrams": [], "vocab_file": "vocabulary"}
+            attrs |= {"range_max": 4, "num_shards": 1, "shard": 0, "num_reserved_ids": 0, "num_sampled": 3}
+            classes = 4
+    true = d.ints(0, classes - 1, (d.integer(0, 3), count if d.chance(0.95) else count + 1), dtypes.INT64)
+    true = true if d.chance(0.95) else true + 1
+    return [Step(d.op.name, "x", {"true_classes": true}, attrs, times=d.integer(1, 3))]
 
 
 def assigned_slices(d: Draw) -> Script:
@@ -612,8 +717,10 @@ for _name, _op in OPS.items():
         FAMILIES[_name] = assigned_slices
     elif _name.startswith("SampleDistorted"):
         FAMILIES[_name] = parts_of_images
-    elif _op.group == "random":
+    elif _op.group == "random" and _op.stateful:
         FAMILIES[_name] = numbers
+    elif _name.endswith("CandidateSampler"):
+        FAMILIES[_name] = candidates
 FAMILIES |= {op.name: family for ops, family in ((staging.STAGES, stages), (staging.MAPS, maps),
              (staging.BARRIERS, barriers), (staging.ACCUMULATORS, accumulators)) for op in ops}  # fmt: skip
 FAMILIES |= {name: kept_sparse for name in OPS if name.endswith("TensorsMap")}
@@ -621,12 +728,14 @@ FAMILIES |= {"RefSelect": chosen_variables, "RefNextIteration": chosen_variables
 FAMILIES |= {"TemporaryVariable": temporary, "DestroyTemporaryVariable": temporary, "ReadFile": whole_files,
              "WriteFile": whole_files, "MatchingFiles": whole_files, "Save": saved, "Restore": saved,
              "VarHandleOp": variables, "ReadVariableOp": variables, "AssignVariableOp": variables,
-             "SaveV2": saved, "RestoreV2": saved, "Print": messages, "Assert": messages, "Abort": messages,
+             "SaveSlices": sliced, "RestoreSlice": sliced, "MergeV2Checkpoints": merged,
+             "RecordInput": in_bytes, "ImmutableConst": in_bytes, "SaveV2": saved, "RestoreV2": saved,
+             "Print": messages, "Assert": messages, "Abort": messages,
              "Placeholder": lambda d: [Step("Placeholder", "p", {}, {"dtype": dtypes.FLOAT32, "shape": None})],
              }  # fmt: skip
 ONE_RUN = (tensor_arrays, temporary)
 """Families whose resources live as long as a run: all steps are asked for at once."""
-WITH_FILES = (readers, whole_files)
+WITH_FILES = (readers, whole_files, candidates, in_bytes)
 """Families that find FILES in their folder."""
 
 

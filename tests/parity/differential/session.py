@@ -51,7 +51,7 @@ def run_script(job: Job) -> Job:
         if step.shown:
             shown.append(block)
         if step.shown and not job["one_run"]:
-            answers.append(_ran(session, [block]))
+            answers.append([_ran(session, [block]) for _ in range(step.times)][-1])
     if job["one_run"]:
         whole = _ran(session, shown)
         if "error" in whole:

@@ -21,15 +21,14 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import kernels as registered
 
-from tests.vectors.catalogue.tensorflow_run import OLD, _numpy, run_old, weighted
+from tests.vectors.catalogue.tensorflow_run import OLD, _numpy, plain, raw_op, run_old, tensor, weighted
 from voxgrad.catalog.dtypes import COMPLEX128, FLOAT32, FLOAT64, INT32, DType
-from voxgrad.catalog.model import Input, Side
+from voxgrad.catalog.model import Input, Op, Side
 from voxgrad.catalog.registry import OPS
 
 from .scripts import Step, Wire
 from .session import write_files
 
-tf.config.threading.set_intra_op_parallelism_threads(1)
 tf.config.threading.set_inter_op_parallelism_threads(2)
 
 _SINGLE = {"float16": FLOAT32, "bfloat16": FLOAT32}
@@ -58,12 +57,6 @@ def _attr(value: Any) -> Any:
     return [_attr(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
-def _tensor(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_tensor(one) for one in value]
-    return tf.constant(value.tolist(), tf.string, shape=value.shape) if value.dtype == object else tf.constant(value)
-
-
 GRAPH_ONLY = ("Const", "NoOp", "ControlTrigger", "Switch", "Merge", "NextIteration", "LoopCond", "ParallelConcat")
 """Ops that TensorFlow does not run at once."""
 
@@ -71,15 +64,16 @@ GRAPH_ONLY = ("Const", "NoOp", "ControlTrigger", "Switch", "Merge", "NextIterati
 def arguments(op: str, call: dict[str, Any]) -> dict[str, Any]:
     """Tensors and attributes as tf.raw_ops takes them."""
     inputs = {item.name: item for item in OPS[op].inputs}
-    return {name: _input(inputs[name], value) if name in inputs else _attr(value) for name, value in call.items()}
+    return {name: _input(OPS[op], inputs[name], value) if name in inputs else _attr(value)
+            for name, value in call.items()}  # fmt: skip
 
 
-def _input(item: Input, value: Any) -> Any:
+def _input(op: Op, item: Input, value: Any) -> Any:
     """A tensor; NumPy's int64 where sizes are int32 is what tf.raw_ops makes of such an array, an int32."""
     if isinstance(value, list):
-        return [_input(item, one) for one in value]
+        return [_input(op, item, one) for one in value]
     wide = item.host and item.type is INT32 and value.dtype == np.int64
-    return tf.constant(value, tf.int32) if wide else _tensor(value)
+    return tf.constant(value, tf.int32) if wide else tensor(value, item, op)
 
 
 def _listed(outputs: Any) -> list[Any]:
@@ -103,7 +97,7 @@ def _run(job: dict[str, Any]) -> dict[str, Any]:
     if job["op"] in ONE_IMAGE and job["call"]["input"].ndim == 4 and len(job["call"]["input"]) > 1:
         return _image_by_image(job)
     try:
-        made = getattr(tf.raw_ops, job["op"])(**arguments(job["op"], job["call"]))
+        made = raw_op(job["op"])(**arguments(job["op"], job["call"]))
     except tf.errors.OpError as error:
         if re.search(ONE_LAYOUT, str(error)) and job["call"].get("data_format") in _CHANNELS_LAST:
             return _channels_last(job)
@@ -182,7 +176,7 @@ def _graph(job: dict[str, Any]) -> dict[str, Any]:
         given = arguments(job["op"], job["call"])
         if job["op"] == "Const":
             given["value"] = tf.make_tensor_proto(job["call"]["value"], given["dtype"])
-        made = getattr(tf.raw_ops, job["op"])(**given)
+        made = raw_op(job["op"])(**given)
         if isinstance(made, tf.Operation):
             return {"outputs": session.run([made])[:0]}
         # One by one: what a Switch does not send cannot be fetched.
@@ -191,22 +185,22 @@ def _graph(job: dict[str, Any]) -> dict[str, Any]:
         return {"outputs": found}
 
 
-def _fetched(session: Any, tensor: Any) -> Any:
+def _fetched(session: Any, wanted: Any) -> Any:
     try:
-        value = session.run(tensor)
+        value = session.run(wanted)
     except tf.errors.InvalidArgumentError as error:
         if "Retval[0] does not have value" in str(error):
             return None
         raise
-    return np.asarray(value, object) if tensor.dtype == tf.string else np.asarray(value)
+    return np.asarray(value, object) if wanted.dtype.base_dtype == tf.string else plain(np.asarray(value))
 
 
 def _flat(entries: list[Any]) -> list[Any]:
     return [one for entry in entries for one in (entry if isinstance(entry, list) else [entry])]
 
 
-def _differentiable(tensor: Any) -> bool:
-    return bool(tensor.dtype.is_floating or tensor.dtype.is_complex)
+def _differentiable(one: Any) -> bool:
+    return bool(one.dtype.is_floating or one.dtype.is_complex)
 
 
 def _gradient(job: dict[str, Any]) -> dict[str, Any]:
@@ -235,7 +229,7 @@ def _gradient(job: dict[str, Any]) -> dict[str, Any]:
 def _wired(value: Any, made: dict[str, Any]) -> Any:
     if isinstance(value, Wire):
         return made[value.step][value.index]
-    return [_wired(one, made) for one in value] if isinstance(value, list) else _tensor(value)
+    return [_wired(one, made) for one in value] if isinstance(value, list) else tensor(value)
 
 
 def _script(job: dict[str, Any]) -> dict[str, Any]:
@@ -253,14 +247,15 @@ def _script(job: dict[str, Any]) -> dict[str, Any]:
                 with tf.control_dependencies(before if job["one_run"] else []):
                     inputs = {name: _wired(value, made) for name, value in step.inputs.items()}
                     attrs = {name: _attr(value) for name, value in step.attrs.items()}
-                    outputs = getattr(tf.raw_ops, step.op)(**inputs, **attrs, name=step.name)
+                    outputs = raw_op(step.op)(**inputs, **attrs, name=step.name)
                 flat = _flat(_listed(outputs)) if not isinstance(outputs, tf.Operation) else [outputs]
                 made[step.name] = flat
                 before = [flat[0] if isinstance(flat[0], tf.Operation) else flat[0].op]
                 if step.shown and job["one_run"]:
                     shown.append(flat)
                 elif step.shown:
-                    answers.append({"outputs": _session_run(session, flat, job["patience"])})
+                    ran = [_session_run(session, flat, job["patience"]) for _ in range(step.times)]
+                    answers.append({"outputs": ran[-1]})
             except Exception as error:
                 answers.append({"error": _words(error)})
                 if job["one_run"]:
@@ -279,8 +274,8 @@ def _session_run(session: Any, tensors: list[Any], patience: int) -> list[Any]:
     made = []
     if any(one.op.type == "RefSwitch" for one in tensors):
         return [_fetched(session, one) for one in tensors]
-    for tensor, value in zip(tensors, session.run(tensors, options=options), strict=True):
-        made.append(np.asarray(value, object) if tensor.dtype.base_dtype == tf.string else np.asarray(value))
+    for one, value in zip(tensors, session.run(tensors, options=options), strict=True):
+        made.append(np.asarray(value, object) if one.dtype.base_dtype == tf.string else np.asarray(value))
     if tensors[0].op.type == "MatchingFiles":
         made = [np.array([name.removeprefix(b"./") for name in made[0]], object)]
     return made

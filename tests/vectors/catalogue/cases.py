@@ -7,6 +7,7 @@ inputs whose gradients are recorded too.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -1173,6 +1174,14 @@ def candidates() -> Iterator[Case]:
     for sampled in ([3, 1, 7, 1, -2], [8], []):
         inputs = {**given, "sampled_candidates": np.array(sampled, np.int64)}
         yield Case("ComputeAccidentalHits", inputs, {"num_true": 2})
+    given = {"true_classes": np.array([[1, 2], [3, 1], [8, 0]], np.int64)}
+    for unique, count in ((True, 7), (False, 20)):
+        attrs = {"num_true": 2, "num_sampled": count, "unique": unique, "seed": 3, "seed2": 4}
+        for op in ("UniformCandidateSampler", "LogUniformCandidateSampler", "LearnedUnigramCandidateSampler"):
+            yield Case(op, given, {**attrs, "range_max": 12})
+        weights = {"unigrams": [3.0, 1, 0.5, 9, 2, 2, 7], "distortion": 0.75}
+        yield Case("FixedUnigramCandidateSampler", given, {**attrs, **weights, "range_max": 9, "num_reserved_ids": 2})
+    yield Case("AllCandidateSampler", given, {"num_true": 2, "num_sampled": 9, "unique": True})
 
 
 def fused() -> Iterator[Case]:
@@ -1203,6 +1212,37 @@ def randoms() -> Iterator[Case]:
         yield Case("RandomUniformInt", {"shape": _at(9), **bounds}, {"seed": 1, "seed2": 2})
     yield Case("RandomShuffle", {"value": ramp("int32", 9)}, {"seed": 1, "seed2": 2})
     yield Case("RandomShuffle", {"value": ramp("float32", 5, 2)}, {"seed": 1, "seed2": 2})
+    yield from _distributions()
+
+
+def _distributions() -> Iterator[Case]:
+    places = itertools.count(5)
+
+    def case(op: str, inputs: dict[str, Any], **more: Any) -> Case:
+        """With seeds of its own: TensorFlow's kernel goes on where the last call with the same attributes stopped."""
+        attrs = {"seed": next(places), "seed2": -2} | more.pop("attrs", {})
+        return Case(op, inputs, attrs, **more)
+
+    odd = numbers("float32", [0, -np.inf, 1, np.nan], [3, 2, 1, 0])
+    for output in ("int32", "int64"):
+        given = {"logits": odd, "num_samples": _scalar(9, "int32")}
+        yield case("Multinomial", given, attrs={"output_dtype": output})
+    for dtype in ("half", "bfloat16", "float64"):
+        logits = ramp(dtype, 3, 5, scale=0.25)
+        yield case("Multinomial", {"logits": logits, "num_samples": _scalar(30, "int32")})
+    for dtype in ("half", "float32", "float64"):
+        yield case("RandomGamma", {"shape": _at(2, 9), "alpha": numbers(dtype, 0.25, 1, 7.5)})
+        yield case("RandomPoisson", {"shape": _at(9, dtype=np.int64), "rate": numbers(dtype, [0, 3], [12, 200])})
+        for means, low, high in (([0.0], -1.0, 2.0), ([1.0, -3.0, 0.25], 0.5, np.inf), ([0.5], 3.0, 3.125),
+                                 ([2.0, 0.0, 1.0], -np.inf, -1.0)):  # fmt: skip
+            given = {"means": numbers(dtype, *means), "stdevs": numbers(dtype, 1.5), "minvals": _scalar(low, dtype),
+                     "maxvals": _scalar(high, dtype)}  # fmt: skip
+            yield case("ParameterizedTruncatedNormal", {"shape": _at(3, 5), **given})
+    yield case("RandomGamma", {"shape": _at(4), "alpha": np.array([0.5, 2.0])}, gradient=("alpha",))
+    yield case("RandomGamma", {"shape": _at(0, 2), "alpha": np.array([0.5, 2.0])})
+    a, x = np.meshgrid([0.25, 1.0, 3.0, 8.0], [0.01, 0.5, 2.5, 9.0])
+    for dtype in ("float32", "float64"):
+        yield Case("RandomGammaGrad", {"alpha": a.astype(dtype), "sample": x.astype(dtype)})
 
 
 GROUPS = (
@@ -1217,9 +1257,10 @@ GROUPS = (
 
 def all_cases() -> list[Case]:
     """Every case, in a fixed order."""
-    from . import image_cases
+    from . import example_cases, image_cases, quantised_cases
 
-    return [case for group in (*GROUPS, *image_cases.GROUPS) for case in group()]
+    more = (image_cases, quantised_cases, example_cases)
+    return [case for group in (*GROUPS, *(one for module in more for one in module.GROUPS)) for case in group()]
 
 
 def attribute(value: Any) -> Any:
