@@ -62,9 +62,20 @@ test("Run during a run waits for it, and can be taken back", async () => {
   await page.getByRole("tab", { name: "Runs" }).click();
   await page.getByRole("button", { name: "take back" }).first().click();
   await page.locator(".danger.run", { hasText: "1 waiting" }).waitFor();
+  await page.evaluate(() => {
+    let rested = false;
+    window.rests = 0;
+    const look = () => {
+      const rests = document.querySelector(".danger.run") === null;
+      if (rests && !rested) window.rests += 1;
+      rested = rests;
+    };
+    new MutationObserver(look).observe(document.querySelector(".run-controls"), { childList: true, subtree: true });
+  });
   await page.locator(".bottom .table tr", { hasText: "cycles" }).getByRole("button", { name: "Stop" }).click();
-  // The one that waited runs now, and its results are shown.
+  // The one that waited runs now, and its results are shown; the page says that it rests when both have ended, and only then.
   await page.waitForFunction(() => document.querySelector(".danger.run") === null && document.querySelectorAll(".badge.ok").length === 2);
+  assert.equal(await page.evaluate(() => window.rests), 1);
   const { runs } = await studio.api("GET", "/runs");
   assert.deepEqual(runs.slice(0, 3).map((run) => run.state).sort(), ["cancelled", "cancelled", "done"]);
   // Stop ends what runs and what waits.
@@ -75,6 +86,5 @@ test("Run during a run waits for it, and can be taken back", async () => {
   await page.locator(".danger.run", { hasText: "1 waiting" }).waitFor();
   await page.locator(".danger.run").click();
   await page.getByRole("button", { name: /^Run page/ }).waitFor();
-  await page.waitForTimeout(500);
   assert.deepEqual((await studio.api("GET", "/runs")).runs.slice(0, 2).map((run) => run.state), ["cancelled", "cancelled"]);
 });

@@ -8,7 +8,7 @@ import type { Problem } from "../core/model";
 import { applyFix } from "../state/edits";
 import { attempt } from "../state/pages";
 import { goToBlock, openViewer } from "../state/perform";
-import { cancelRun, checkGradients, compareEngines, compareRuns, isUnderWay, showRun } from "../state/runs";
+import { cancelRun, checkGradients, compareEngines, compareRuns, isBusy, isUnderWay, showRun } from "../state/runs";
 import { prefixOf, setSettings, update, useStudio, type BottomTab, type Tab } from "../state/store";
 import { useWords } from "../state/words";
 import { Icon } from "../ui/Icon";
@@ -145,7 +145,7 @@ function Runs({ tab }: { tab: Tab }) {
                   {words(run.state === "queued" ? "runs.takeBack" : "run.stop")}
                 </button>
               ) : (
-                <button type="button" onClick={() => void attempt(() => showRun(tab.id, run.id))}>
+                <button type="button" disabled={isBusy(tab)} onClick={() => void attempt(() => showRun(tab.id, run.id))}>
                   {words("runs.show")}
                 </button>
               )}{" "}

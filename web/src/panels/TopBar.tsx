@@ -6,7 +6,7 @@ import type { EngineName } from "../core/api";
 import * as format from "../core/format";
 import { activate, closeTab } from "../state/pages";
 import { perform } from "../state/perform";
-import { isUnderWay, runPage } from "../state/runs";
+import { isBusy, runPage } from "../state/runs";
 import { activeTab, setSettings, update, useStudio } from "../state/store";
 import { useWords } from "../state/words";
 import { Icon } from "../ui/Icon";
@@ -80,7 +80,7 @@ function RunControls() {
   const run = useStudio((state) => activeTab(state)?.run ?? null);
   const waiting = useStudio((state) => activeTab(state)?.queue.length ?? 0);
   const [cycles, setCycles] = useState(100);
-  const running = run !== null && isUnderWay(run);
+  const busy = useStudio((state) => isBusy(activeTab(state)));
   return (
     <div className="run-controls">
       <label className="inline">
@@ -98,11 +98,11 @@ function RunControls() {
           <span className="badge warn">{words("run.look", { count: warnings })}</span>
         </button>
       )}
-      {running ? (
+      {busy ? (
         <button type="button" className="danger run" onClick={() => perform("stop")}>
           <Icon name="stop" /> {words("run.stop")}
           {waiting > 0 && <span className="badge">{words("run.waiting", { count: waiting })}</span>}
-          {run.cycle > 0 && <span className="cycle">{format.count(run.cycle + 1)}</span>}
+          {run !== null && run.cycle > 0 && <span className="cycle">{format.count(run.cycle + 1)}</span>}
         </button>
       ) : (
         <>

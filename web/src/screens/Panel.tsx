@@ -6,6 +6,7 @@ import { DisplayBody } from "../editor/displays/DisplayBody";
 import { useDrawnDisplays } from "../state/displays";
 import { closePanel } from "../state/pages";
 import { perform } from "../state/perform";
+import { isBusy } from "../state/runs";
 import { shownPage, type Tab } from "../state/store";
 import { useWords } from "../state/words";
 import { Icon } from "../ui/Icon";
@@ -30,13 +31,12 @@ export function Panel({ tab }: { tab: Tab }) {
   const bottom = Math.max(...displays.map((one) => one.position[1] + one.size[1]));
   const scale = displays.length > 0 ? Math.min((width - 2 * MARGIN) / (right - left), (height - 2 * MARGIN) / (bottom - top), 2) : 1;
   const shift = displays.length > 0 ? Math.max(MARGIN, (width - (right - left) * scale) / 2) : MARGIN;
-  const running = tab.run?.state === "running" || tab.run?.state === "queued";
   return (
     <main className="operator" aria-label={words("action.panel")} onKeyDown={(event) => event.key === "Escape" && closePanel()}>
       <header>
         <h1>{page.name}</h1>
         <span className="grow" />
-        {running ? (
+        {isBusy(tab) ? (
           <button type="button" className="danger" onClick={() => perform("stop")}>
             <Icon name="stop" /> {words("run.stop")} {tab.run && tab.run.cycle > 0 ? tab.run.cycle + 1 : ""}
           </button>

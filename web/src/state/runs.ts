@@ -4,7 +4,7 @@
 import { api, ApiError, type BlockRun, type EngineName, type Fault, type Run } from "../core/api";
 import { same } from "../core/patch";
 import { feedsOf } from "./feeds";
-import { activeTab, prefixOf, say, selectedBlocks, setSettings, shownPage, studio, update, updateTab, type ActiveRun, type WaitingRun } from "./store";
+import { activeTab, prefixOf, say, selectedBlocks, setSettings, shownPage, studio, update, updateTab, type ActiveRun, type Tab, type WaitingRun } from "./store";
 import { word } from "./words";
 
 export interface RunOptions {
@@ -117,15 +117,21 @@ export function isUnderWay(run: { readonly state: Run["state"] } | null | undefi
   return run?.state === "running" || run?.state === "queued";
 }
 
-export function isRunning(): boolean {
-  return isUnderWay(activeTab()?.run);
+/** True while a run of a page is under way or waits for its turn: between two of them the page does not rest. */
+export function isBusy(tab: Tab | null | undefined): boolean {
+  return isUnderWay(tab?.run) || (tab?.queue.length ?? 0) > 0;
 }
 
-/** Stop the run of the page that is under way, and take back those that wait for it. */
+export function isRunning(): boolean {
+  return isBusy(activeTab());
+}
+
+/** Take back the runs of the page that wait, so that none of them begins, then stop the one that is under way. */
 export async function stopRun(): Promise<void> {
   const tab = activeTab();
-  if (!tab?.run || !isRunning()) return;
-  await Promise.all([...tab.queue.map((one) => one.run.id), tab.run.id].map((run) => cancelRun(tab.id, run)));
+  if (!tab?.run || !isBusy(tab)) return;
+  await Promise.all(tab.queue.map(({ run }) => cancelRun(tab.id, run.id)));
+  await cancelRun(tab.id, tab.run.id);
 }
 
 /** Stop a run, or take it back where it still waits. */
