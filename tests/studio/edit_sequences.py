@@ -87,10 +87,11 @@ KINDS = {
     "add": 4, "connect": 6, "disconnect": 3, "insert": 1, "move": 1, "set_attr": 2, "rename": 4, "remove": 2, "copy": 2,
     "paste": 1, "fold": 2, "inline": 2, "set_text": 3, "gradients": 1, "fix": 2, "semantics": 1, "run_after": 1,
     "undo": 2, "redo": 1, "display": 4, "place": 1, "expose": 1, "listed": 1,
+    "group": 2,
 }  # fmt: skip
 GENTLE = {
     "move": 1, "rename": 3, "copy": 2, "fold": 3, "inline": 3, "set_text": 1, "gradients": 2, "fix": 1, "semantics": 1,
-    "remove": 1, "undo": 1, "redo": 1, "display": 3, "place": 1, "expose": 1,
+    "remove": 1, "undo": 1, "redo": 1, "display": 3, "place": 1, "expose": 1, "group": 1,
 }  # fmt: skip
 """Kinds that seldom make a page wrong."""
 OWN = ("add", "connect", "disconnect", "insert", "move", "place", "set_attr", "rename", "paste")
@@ -313,6 +314,17 @@ class Chooser:
         if self.chance.random() < 0.4:
             given["inputs"] = [one.name for one in self.blocks if one.op_name == "Placeholder"][:2] or self._some()
         return {"do": "expose", **given}
+
+    def _group(self) -> Edit:
+        """A group that comes, changes or goes; titles hold anything."""
+        titles = [one.title for one in self.page.groups]
+        title = self.chance.choice([*titles, *titles, *NAMES])
+        if titles and self.chance.random() < 0.2:
+            return {"do": "ungroup", "title": title}
+        changes: Edit = {"colour": self.chance.choice(["blue", "green", "purple", "mauve", 3])}
+        changes |= {"collapsed": self.chance.choice([True, False, None]), "name": self._name(), "blocks": self._some()}
+        kept = self.chance.sample(list(changes), self.chance.randrange(1, 4))
+        return {"do": "group", "title": title, **{key: changes[key] for key in kept}}
 
     def _listed(self) -> Edit:
         return {"do": self.chance.choice(["execute", "start_with"]), "blocks": self._some()[: self.chance.randrange(3)]}
