@@ -15,6 +15,7 @@ from voxgrad.errors import VoxgradError
 
 COMMANDS = {
     "run": "run a page and show what came out",
+    "sweep": "run a page with other values, point by point",
     "check": "say what is wrong with a page, without running it",
     "trace": "say where an element of a result comes from",
     "edit": "change a page: rename, fold, differentiate, set values, ...",

@@ -22,11 +22,11 @@ from voxgrad.graph.lint import left_out
 from voxgrad.graph.page import Page
 from voxgrad.graph.readings import numbers_of, part_of, watched
 from voxgrad.graph.report import Progress
-from voxgrad.graph.session import ClientSession
 from voxgrad.kernels.arraywise.files import Files
 from voxgrad.studio import messages
 from voxgrad.studio.documents import Documents
 from voxgrad.studio.frames import Frame
+from voxgrad.studio.peers import open_session
 from voxgrad.studio.project import Project
 from voxgrad.studio.summaries import brief
 from voxgrad.studio.tensors import Array, TensorStore
@@ -120,11 +120,7 @@ class Jobs:
 
     def _new_session(self, engine: str, page: Page, report: _Report) -> Any:
         hooks: dict[str, Any] = {"on_progress": report.progress, "on_values": report.values, "log": report.log}
-        if engine in ("tensorflow", "torch"):
-            from voxgrad.studio.peers import PeerSession
-
-            return PeerSession(page, engine, **hooks)
-        return ClientSession(page, engine, cache=self._cache, **hooks)
+        return open_session(page, engine, cache=self._cache, **hooks)
 
     def _feeds(self, frame: Frame) -> dict[str, Any]:
         wrong: list[Fault] = []

@@ -12,10 +12,12 @@ import numpy as np
 from voxgrad.catalog.dtypes import DType
 from voxgrad.errors import CancelledError, Fault, InvalidArgumentError, UnimplementedError
 from voxgrad.graph.block import Block, Output
+from voxgrad.graph.cache import Cache
 from voxgrad.graph.infer import Inference
 from voxgrad.graph.page import Page
 from voxgrad.graph.plan import Plan, Step, make_plan
 from voxgrad.graph.report import Progress
+from voxgrad.graph.session import ClientSession
 from voxgrad.graph.values import spec_of, to_array
 from voxgrad.studio.tensors import Array
 
@@ -46,20 +48,26 @@ class PeerSession:
         self._cancelled = True
 
     def loop(
-        self, count: int, fetches: Sequence[Output], feeds: Callable[[int], Mapping[str, Any]], targets: Sequence[Block]
-    ) -> None:
-        """Run the targets as often as asked."""
+        self,
+        count: int,
+        fetches: Sequence[Output],
+        feeds: Mapping[str, Any] | Callable[[int], Mapping[str, Any]],
+        targets: Sequence[Block],
+    ) -> list[Array]:
+        """Run the targets as often as asked; what the last run gave for the fetches."""
         self._cancelled = False
+        results: list[Array] = []
         for cycle in range(count):
-            self._run(feeds(cycle), targets)
+            results = self._run(feeds(cycle) if callable(feeds) else feeds, fetches, targets)
+        return results
 
-    def _run(self, feeds: Mapping[str, Any], targets: Sequence[Block]) -> None:
+    def _run(self, feeds: Mapping[str, Any], fetches: Sequence[Output], targets: Sequence[Block]) -> list[Array]:
         known = {self.page.output(name): to_array(value, self.page.output(name).dtype) for name, value in feeds.items()}
         inference = self.page.infer()
         if known:
             inference = Inference(self.page.store, {output: spec_of(value) for output, value in known.items()})
             inference.update()
-        plan = make_plan(inference, [], targets, list(known), "cpu")
+        plan = make_plan(inference, fetches, targets, list(known), "cpu")
         _refuse_unfed(plan)
         values: list[Any] = [None] * plan.slots
         for output, slot in plan.feeds.items():
@@ -70,6 +78,14 @@ class PeerSession:
             self._tell(plan, index, "queued")
         for index, step in enumerate(plan.steps):
             self._step(plan, index, step, values)
+        return [self._fetched(output, values[slot]) for output, slot in zip(fetches, plan.fetches, strict=True)]
+
+    def _fetched(self, output: Output, value: Any) -> Array:
+        array: Array | None = self.engine.get(value)
+        if array is None:
+            wanted, got = "be fetched as an array", f"what {self.engine.name} does not hand out"
+            raise InvalidArgumentError(Fault("VG067", "studio", output.path, wanted, got))
+        return array
 
     def _step(self, plan: Plan, index: int, step: Step, values: list[Any]) -> None:
         if self._cancelled:
@@ -207,6 +223,21 @@ def _call_of(step: Step, inputs: list[Any]) -> Any:
 
 
 _ENGINES: dict[str, Callable[[], Any]] = {"tensorflow": TensorFlowEngine, "torch": TorchEngine}
+
+
+PEERS = tuple(_ENGINES)
+ENGINE_NAMES = ("cpu", "cuda", *PEERS)
+
+
+def open_session(page: Page, engine: str, *, cache: Cache | None = None, **hooks: Any) -> ClientSession | PeerSession:
+    """A session of an engine: Voxgrad's own on a device, or another framework's."""
+    if engine not in PEERS:
+        return ClientSession(page, engine, cache=cache, **hooks)
+    try:
+        return PeerSession(page, engine, **hooks)
+    except ImportError:
+        remedy = f"pip install {engine}"
+        raise UnimplementedError(Fault("VG032", "studio", "engine", "be installed", engine, remedy)) from None
 
 
 def load(engine: str) -> None:

@@ -5,17 +5,16 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from voxgrad.arrays.kinds import dtype_of
 from voxgrad.errors import Fault, InvalidArgumentError
+from voxgrad.graph.statistics import CHUNK, Statistics, chunks_of, finite_or_none
 from voxgrad.studio import messages
 from voxgrad.studio.tensors import Array, TensorStore, texts
 
-CHUNK = 2**20
 BINS = 48
 PREVIEW = 512
 SMALL = 128
@@ -29,7 +28,7 @@ def brief(array: Array) -> messages.Brief:
     first = texts(array.reshape(-1)[:SMALL].tolist() if array.dtype == object else list(array.reshape(-1)[:SMALL]))
     if array.dtype == object:
         return messages.Brief(count=array.size, values=first)
-    found = _Statistics(array)
+    found = Statistics(array)
     return messages.Brief(
         count=array.size, min=found.low, max=found.high, mean=found.mean, nan=found.nan,
         infinite=found.posinf + found.neginf, values=first,
@@ -38,7 +37,7 @@ def brief(array: Array) -> messages.Brief:
 
 def summary(name: str, array: Array, axes: tuple[int, int] | None = None, at: tuple[int, ...] = ()) -> messages.Summary:
     """Everything that the viewer shows before the values."""
-    found = _Statistics(array)
+    found = Statistics(array)
     dtype = dtype_of(array.dtype)
     return messages.Summary(
         hash=name,
@@ -60,50 +59,7 @@ def summary(name: str, array: Array, axes: tuple[int, int] | None = None, at: tu
     )
 
 
-class _Statistics:
-    """One pass over the finite values and the others, a chunk at a time."""
-
-    def __init__(self, array: Array):
-        self.nan = self.posinf = self.neginf = self.zeros = self.finite = 0
-        lows, highs, mean, spread = [], [], 0.0, 0.0
-        for chunk in _chunks(array):
-            good = np.isfinite(chunk)
-            self.nan += int(np.isnan(chunk).sum())
-            self.posinf += int((chunk == math.inf).sum())
-            self.neginf += int((chunk == -math.inf).sum())
-            self.zeros += int((chunk == 0).sum())
-            values = chunk[good]
-            if not values.size:
-                continue
-            lows.append(float(values.min()))
-            highs.append(float(values.max()))
-            # Chan's update: chunks of any size, without the cancellation of sums of squares.
-            with np.errstate(over="ignore"):
-                here = float(values.mean())
-                total = self.finite + values.size
-                shift = here - mean
-                spread += float(((values - here) ** 2).sum()) + shift * shift * self.finite * values.size / total
-                mean += shift * values.size / total
-            self.finite = total
-        self.low = _number(min(lows)) if lows else None
-        self.high = _number(max(highs)) if highs else None
-        self.mean = _number(mean) if lows else None
-        self.std = _number(math.sqrt(spread / self.finite)) if lows else None
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def _chunks(array: Array) -> Iterator[Array]:
-    """The values as float64, of complex numbers their size, in pieces that fit the cache of a small machine."""
-    flat = array.reshape(-1)
-    for start in range(0, flat.size, CHUNK):
-        piece = flat[start : start + CHUNK]
-        yield (np.abs(piece) if piece.dtype.kind == "c" else piece).astype(np.float64)
-
-
-def _histogram(array: Array, found: _Statistics) -> messages.Histogram | None:
+def _histogram(array: Array, found: Statistics) -> messages.Histogram | None:
     if found.low is None or found.high is None:
         return None
     low, high = found.low, found.high
@@ -113,7 +69,7 @@ def _histogram(array: Array, found: _Statistics) -> messages.Histogram | None:
         low, high = low - 0.5, high + 0.5
     edges = np.linspace(low, high, BINS + 1)
     counts = np.zeros(BINS, np.int64)
-    for chunk in _chunks(array):
+    for chunk in chunks_of(array):
         counts += np.histogram(chunk[np.isfinite(chunk)], BINS, (low, high))[0]
     return messages.Histogram(edges=edges.tolist(), counts=counts.tolist())
 
@@ -131,7 +87,7 @@ def thumbnail(array: Array, axes: tuple[int, int] | None = None, at: tuple[int, 
         slice(None, None, -(-array.shape[axis] // THUMBNAIL)) if axis in chosen else place[axis]
         for axis in range(array.ndim)
     ]
-    piece = next(_chunks(np.ascontiguousarray(array[tuple(index)]))).reshape(array[tuple(index)].shape)
+    piece = next(chunks_of(np.ascontiguousarray(array[tuple(index)]))).reshape(array[tuple(index)].shape)
     if chosen[0] > chosen[1]:
         piece = piece.T
     good = np.isfinite(piece)
@@ -176,8 +132,8 @@ def compare(left: Array, right: Array) -> dict[str, Any]:
     where = [messages.Difference(index=[int(i) for i in np.unravel_index(flat, left.shape)],
                                  left=texts([a[flat]])[0], right=texts([b[flat]])[0]) for _, flat in worst]  # fmt: skip
     return {
-        "max_abs": _number(largest), "max_rel": _number(relative),
-        "mean_abs": _number(total / a.size) if a.size else 0.0, "differing": differing,
+        "max_abs": finite_or_none(largest), "max_rel": finite_or_none(relative),
+        "mean_abs": finite_or_none(total / a.size) if a.size else 0.0, "differing": differing,
         "count": a.size, "max_ulp": _max_ulp(a, b), "where": where,
     }  # fmt: skip
 

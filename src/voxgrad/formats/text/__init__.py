@@ -23,3 +23,4 @@ from voxgrad.formats.text.shapes import parse_type as parse_type
 from voxgrad.formats.text.shapes import parse_types as parse_types
 from voxgrad.formats.text.values import parse_flat as parse_flat
 from voxgrad.formats.text.values import parse_value as parse_value
+from voxgrad.formats.text.variations import split_values as split_values
