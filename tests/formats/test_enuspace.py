@@ -367,6 +367,12 @@ def test_large_constants_come_from_the_dat_file(tmp_path: Path) -> None:
     assert import_page(path).report.lost
 
 
+def test_a_file_of_values_is_no_page(tmp_path: Path) -> None:
+    (tmp_path / "net.dat").write_bytes(bytes(range(256)))
+    with pytest.raises(VoxgradError, match="Import net.svg, which reads it"):
+        import_page(tmp_path / "net.dat")
+
+
 def test_a_variable_without_type_and_shape_has_those_of_its_first_value(tmp_path: Path) -> None:
     """A text, an array, a .dat, a wire: all as the editor leaves a Variable whose table was never filled in."""
     large = np.arange(200, dtype=np.float32).reshape(10, 20)

@@ -32,6 +32,9 @@ def import_page(path: str | PathLike[str], target: str | PathLike[str] | None = 
     `target` is the folder that the page is going to, in whose `files/` it looks for files; without it, that of `path`.
     """
     file = Path(path)
+    if file.suffix.lower() == ".dat":
+        page = file.with_suffix(".svg").name
+        raise bad_file(file, "be a page", "the values of one", remedy=f"Import {page}, which reads it from beside it.")
     report = Report()
     root = parse_xml(_read(file, MAX_BYTES), file.name)
     if is_palette(root):
