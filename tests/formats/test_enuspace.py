@@ -369,7 +369,7 @@ def test_large_constants_come_from_the_dat_file(tmp_path: Path) -> None:
 
 def test_a_file_of_values_is_no_page(tmp_path: Path) -> None:
     (tmp_path / "net.dat").write_bytes(bytes(range(256)))
-    with pytest.raises(VoxgradError, match="Import net.svg, which reads it"):
+    with pytest.raises(VoxgradError, match=r"Import net\.svg, which reads it"):
         import_page(tmp_path / "net.dat")
 
 

@@ -33,17 +33,19 @@ def import_page(path: str | PathLike[str], target: str | PathLike[str] | None = 
     """
     file = Path(path)
     if file.suffix.lower() == ".dat":
-        page = file.with_suffix(".svg").name
-        raise bad_file(file, "be a page", "the values of one", remedy=f"Import {page}, which reads it from beside it.")
+        beside = file.with_suffix(".svg").name
+        raise bad_file(
+            file, "be a page", "the values of one", remedy=f"Import {beside}, which reads it from beside it."
+        )
     report = Report()
     root = parse_xml(_read(file, MAX_BYTES), file.name)
     if is_palette(root):
         return Imported(palette_page(root, file.stem, report), report, {})
     sheet = read_sheet(root, file.name, report)
-    beside = file.with_suffix(".dat")
-    data = _read(beside, MAX_DATA) if beside.is_file() else b""
+    values = file.with_suffix(".dat")
+    data = _read(values, MAX_DATA) if values.is_file() else b""
     if not data and any(pin.binary_at is not None for node in sheet.nodes.values() for pin in node.pins.values()):
-        report.add(NOTED, beside.name, "is not there; arrays that it holds are missing")
+        report.add(NOTED, values.name, "is not there; arrays that it holds are missing")
     tell_scripts(root, sheet, report)
     expected = expected_values(sheet, data, report)
     converter = Converter(sheet, data, file.stem, report)
