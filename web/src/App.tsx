@@ -17,7 +17,7 @@ import { Breadcrumb, StatusBar } from "./panels/StatusBar";
 import { TopBar } from "./panels/TopBar";
 import { Home } from "./screens/Home";
 import { Panel } from "./screens/Panel";
-import { attempt, followAddress, openDropped, openFiles, reopenTabs } from "./state/pages";
+import { attempt, followAddress, openDropped, openFiles, reopenTabs, startAtAddress } from "./state/pages";
 import { activeTab, update, useStudio } from "./state/store";
 import { startSync } from "./state/sync";
 import { useWords } from "./state/words";
@@ -118,7 +118,7 @@ function useStart(): void {
   useEffect(() => {
     void attempt(() => api.ops()).then((found) => found && update({ ops: found.ops, catalogue: new Map(found.ops.map((op) => [op.name, op])) }));
     void attempt(() => api.engines()).then((found) => found && update({ engines: found.engines }));
-    void reopenTabs().then(() => followAddress());
+    void reopenTabs().then(startAtAddress);
     window.addEventListener("hashchange", followAddress);
     const stop = startSync();
     return () => {

@@ -9,7 +9,7 @@ import threading
 from collections import OrderedDict
 from pathlib import Path
 
-from voxgrad.kernels.arraywise.files import Files
+from voxgrad.kernels.arraywise.files import Files, Grant
 from voxgrad.studio import summaries
 from voxgrad.studio.chunked import ChunkedRuns
 from voxgrad.studio.documents import Documents
@@ -28,11 +28,13 @@ KEPT_SUMMARIES = 512
 class Studio:
     """Everything that the routes use."""
 
-    def __init__(self, folder: Path, limits: RunLimits | None = None):
+    def __init__(self, folder: Path, limits: RunLimits | None = None, shown: Path | None = None):
+        """`shown` is a file or a folder elsewhere that its pages may read besides."""
         self.project = Project(folder)
         self.limits = limits if limits is not None else RunLimits.of_this_machine()
         self.grants = Grants(self.project.root)
-        self.documents = Documents(self.project.blobs, Files(self.project.files, apart=True), self.grants)
+        granted = () if shown is None else (Grant(shown, write=False),)
+        self.documents = Documents(self.project.blobs, Files(self.project.files, granted, apart=True), self.grants)
         self.history = History(self.project.state / "studio.sqlite")
         self.tensors = TensorStore(self.project.tensors)
         self.pages = PageStore(self.project, self.documents, self.history)

@@ -9,7 +9,7 @@ import type { Page } from "../core/model";
 import type { PinPlace } from "../core/pins";
 import { connectPins, pasteBlocks, withoutHead } from "./edits";
 import { activeTab, recordDocument, say, shownPage, studio, update, updateTab, useStudio, type Tab } from "./store";
-import { refreshRuns } from "./runs";
+import { refreshRuns, runPage } from "./runs";
 import { savingNow } from "./sync";
 import { word } from "./words";
 
@@ -90,7 +90,7 @@ export async function reopenTabs(): Promise<void> {
   }));
 }
 
-/** Show the page that the address names: at the start, and when somebody goes back. */
+/** Show the page that the address names: when somebody goes back. */
 export function followAddress(): void {
   const [, kind, id] = /^#\/(page|panel)\/(.+)$/.exec(location.hash) ?? [];
   const wanted = id === undefined ? null : decodeURIComponent(id);
@@ -98,6 +98,18 @@ export function followAddress(): void {
   if (wanted === studio().active) return;
   if (wanted === null) activate(null);
   else void openPage(wanted);
+}
+
+/** The same at the start; `?view=PAGE`, of `voxgrad view`, runs a page and opens the values of its first block. */
+export async function startAtAddress(): Promise<void> {
+  const wanted = new URLSearchParams(location.search).get("view");
+  if (wanted === null) return followAddress();
+  history.replaceState(null, "", "/");
+  await openPage(wanted);
+  const [first] = activeTab()?.history.now.blocks ?? [];
+  if (!first) return;
+  void runPage();
+  update({ viewer: { block: first.name, output: "", tab: "slices", against: "" } });
 }
 
 /** The example of an op as a page of the folder. */
