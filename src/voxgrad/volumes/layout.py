@@ -148,6 +148,7 @@ def lay_out(
     needed = order([output.block for output in fetches], fed={**volumes, **feeds}).blocks
     faults = [problem.fault for problem in inference.problems(only=set(needed))]
     faults.extend(unfed(needed, {**volumes, **feeds}))
+    faults.extend(refuse_muted(needed, "volumes"))
     if faults:
         raise InvalidArgumentError(faults)
     plan = graph_plan.make_plan(inference, fetches, [], [*volumes, *feeds], "cpu")

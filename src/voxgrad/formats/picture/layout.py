@@ -99,7 +99,7 @@ def lay_out(page: Page, readings: Readings | None = None) -> Drawing:
     drawing = Drawing(page.name)
     pins: dict[tuple[Block, str, bool], Point] = {}
     for block in blocks:
-        titles = block.name, block.op_name or f"page {block.uses}"
+        titles = block.name, _subtitle(block)
         box = _box(*titles, places[block], sizes[block], _rows(block, inference.spec), block.name in wrong)
         drawing.boxes.append(box)
         names = [*_input_names(block), *block.output_names]
@@ -155,15 +155,15 @@ class _Rows:
 
 
 def _input_names(block: Block) -> list[str]:
-    declared = [item.name for item in block.op.inputs] if block.op else list(block.input_names)
-    return [*declared, *(name for name in block.sources if name not in declared)]
+    declared = list(block.own_input_names)
+    return [*declared, *(name for name in block.own.sources if name not in declared)]
 
 
 def _rows(block: Block, spec_of: Any) -> _Rows:
-    hosts = {item.name for item in block.op.inputs if item.host} if block.op else set()
+    hosts = {item.name for item in block.own.op.inputs if item.host} if block.own.op else set()
     inputs = []
     for name in _input_names(block):
-        sources = block.sources.get(name, [])
+        sources = block.own.sources.get(name, [])
         typed = [one for one in sources if not isinstance(one, Output)]
         label = f"{name} = {_short(typed[0].value)}" if len(sources) == 1 and typed else name
         first = next((spec_of(one) for one in sources if isinstance(one, Output)), Spec())
@@ -174,7 +174,7 @@ def _rows(block: Block, spec_of: Any) -> _Rows:
         spec = spec_of(Output(block, index))
         kind = type_class(spec.dtype)
         outputs.append((_cut(f"{name} {_spec_text(spec)}".strip()), kind, _form(kind)))
-    lines = tuple(_cut(f"{name}: {_short(value)}") for name, value in block.attrs.items())
+    lines = tuple(_cut(f"{name}: {_short(value)}") for name, value in block.own.attrs.items())
     return _Rows(tuple(inputs), tuple(outputs), lines)
 
 
@@ -216,7 +216,13 @@ def _cut(text: str) -> str:
 
 
 def _block_size(block: Block, rows: _Rows) -> tuple[float, float]:
-    return _size(block.name, block.op_name or block.uses, rows)
+    return _size(block.name, _subtitle(block), rows)
+
+
+def _subtitle(block: Block) -> str:
+    """What a block is, and whether it does its work."""
+    own = block.own.op_name or f"page {block.own.uses}"
+    return f"{own}, {block.mode}" if block.mode else own
 
 
 def _size(title: str, subtitle: str, rows: _Rows) -> tuple[float, float]:
@@ -317,7 +323,7 @@ def _wish(block: Block, places: dict[Block, Point]) -> float:
 
 
 def _read_by(block: Block) -> Iterable[Output]:
-    return (one for sources in block.sources.values() for one in sources if isinstance(one, Output))
+    return (one for sources in block.own.sources.values() for one in sources if isinstance(one, Output))
 
 
 def _depths(blocks: Sequence[Block]) -> dict[Block, int]:
@@ -345,7 +351,7 @@ def _before(block: Block) -> list[Block]:
 def _wires(blocks: Sequence[Block], pins: dict[tuple[Block, str, bool], Point], spec_of: Any) -> list[Line]:
     lines = []
     for block in blocks:
-        for name, sources in block.sources.items():
+        for name, sources in block.own.sources.items():
             end = pins[block, name, False]
             for source in sources:
                 start = _start(source, pins)
