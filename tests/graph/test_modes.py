@@ -64,9 +64,9 @@ def test_a_block_without_an_input_of_its_type_cannot_be_bypassed() -> None:
     page = chain()
     vg.ops.Cast(page, page.output("x"), "int32", name="cast")
     for name in ("cast", "x"):
-        with pytest.raises(InvalidArgumentError, match="VG069.*Mute it"):
+        with pytest.raises(InvalidArgumentError, match=r"VG069.*Mute it"):
             page.set_mode(name, "bypassed")
-    with pytest.raises(InvalidArgumentError, match="VG003"):
+    with pytest.raises(InvalidArgumentError, match=r"VG003"):
         page.set_mode("pool", "off")
     data = page.to_dict()
     data["blocks"][3]["mode"] = "bypassed"
@@ -83,7 +83,7 @@ def test_gradients_flow_through_a_bypassed_block_and_not_through_a_muted_one() -
     np.testing.assert_array_equal(vg.ClientSession(page).run(dx), -np.ones_like(X))
     page = chain()
     page.set_mode("pool", "muted")
-    with pytest.raises(InvalidArgumentError, match="VG064.*pool.*muted"):
+    with pytest.raises(InvalidArgumentError, match=r"VG064.*pool.*muted"):
         vg.gradients([page.output("neg")], [page.output("x")])
     assert len(page) == 3
 
@@ -94,7 +94,7 @@ def test_a_muted_block_is_not_run_nor_what_reads_from_it() -> None:
     page.set_mode("pool", "muted")
     assert page.problems() == []
     session = vg.ClientSession(page)
-    with pytest.raises(VoxgradError, match="VG065.*neg.y must need no muted block; got pool"):
+    with pytest.raises(VoxgradError, match=r"VG065.*neg.y must need no muted block; got pool"):
         session.run("neg")
     session.run([], targets=["pool", "neg", "exp"])
     report = {one.block: (one.state, one.reason) for one in session.report}
@@ -149,7 +149,7 @@ def test_pages_as_blocks_are_bypassed_and_muted() -> None:
     with pytest.raises(InvalidArgumentError, match=r"VG050.*set_mode\('layer', ''\)"):
         page.inline("layer")
     page.set_mode("layer", "muted")
-    with pytest.raises(VoxgradError, match="VG065"):
+    with pytest.raises(VoxgradError, match=r"VG065"):
         session.run("exp")
     page.set_mode("layer", "")
     np.testing.assert_array_equal(session.run("exp"), worked)
@@ -161,7 +161,7 @@ def test_blocks_inside_a_page_are_bypassed_and_muted() -> None:
     page.pages["layer"].set_mode("pool", "bypassed")
     np.testing.assert_allclose(session.run("exp"), np.exp(-X), rtol=1e-6)
     page.pages["layer"].set_mode("pool", "muted")
-    with pytest.raises(VoxgradError, match="VG065.*layer/pool"):
+    with pytest.raises(VoxgradError, match=r"VG065.*layer/pool"):
         session.run("exp")
     assert set(silent(page).values()) == {"layer/pool"}
     scope = page.inline("layer")
@@ -210,5 +210,5 @@ def test_exports_pass_on_and_refuse_what_is_muted(tmp_path: Path) -> None:
     assert "ops.Identity(" in export_script(page).text
     page.set_mode("pool", "muted")
     for export in (export_graph, export_script):
-        with pytest.raises(VoxgradError, match="VG054.*pool must not be muted"):
+        with pytest.raises(VoxgradError, match=r"VG054.*pool must not be muted"):
             export(page)

@@ -102,7 +102,7 @@ def _silent(page: Page, given: Mapping[Output, str], prefix: str, entries: Seque
     found = dict(given)
     for block in order(page.blocks).blocks:
         if block.mode == MUTED and block not in entries:
-            found |= {output: prefix + block.name for output in block.outputs}
+            found |= dict.fromkeys(block.outputs, prefix + block.name)
             continue
         read = [one for many in block.sources.values() for one in many if isinstance(one, Output)]
         dead = [found[one] for one in read if one in found]

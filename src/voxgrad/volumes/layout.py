@@ -26,6 +26,7 @@ from voxgrad.graph import plan as graph_plan
 from voxgrad.graph.block import Output
 from voxgrad.graph.feeds import unfed
 from voxgrad.graph.infer import Inference
+from voxgrad.graph.modes import refuse_muted
 from voxgrad.graph.order import order
 from voxgrad.graph.page import Page
 from voxgrad.graph.plan import Step
