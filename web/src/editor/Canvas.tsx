@@ -16,7 +16,7 @@ import { compatiblePins, readingOrder, refusal, type PinPlace } from "../core/pi
 import type { Ends } from "../core/router";
 import { facingLeft, gradientOrder } from "../core/scopes";
 import { spreadOut, useDrawnDisplays } from "../state/displays";
-import { addOp, connectPins, editPage, localAnalysis, select } from "../state/edits";
+import { addOp, changeGroup, connectPins, editPage, localAnalysis, select } from "../state/edits";
 import { boxes, guessHeight, settle, unsettle } from "../state/layout";
 import { dropBlocks, dropsBlocks, openDropped } from "../state/pages";
 import { openBlock, openQuickAdd } from "../state/perform";
@@ -211,6 +211,8 @@ export function Canvas({ tab }: { tab: Tab }) {
         onNodeDragStop={(_event, _node, moved) => finishDrag(moved)}
         onSelectionDragStop={(_event, moved) => finishDrag(moved)}
         onNodeDoubleClick={(event, node) => {
+          const { group } = node.data as { group?: Group };
+          if (group?.collapsed && event.target instanceof Element && !event.target.closest("strong, button, input")) void changeGroup(group.title, { collapsed: false });
           if (node.type === "block" && !(event.target instanceof Element && event.target.closest(".nodrag"))) openBlock(node.id);
         }}
         onConnect={onConnect}
