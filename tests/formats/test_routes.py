@@ -74,15 +74,15 @@ def test_a_way_turns_beside_its_target() -> None:
         (100.0, 40.0), (385.0, 40.0), (385.0, 240.0), (400.0, 240.0),
     )  # fmt: skip
     # Wires from other outputs turn beside it.
-    second = route((100.0, 40.0), (400.0, 260.0), plane, "b", 1)
-    assert second == ((100.0, 40.0), (376.0, 40.0), (376.0, 260.0), (400.0, 260.0))
+    second = route((100.0, 60.0), (400.0, 260.0), plane, "b", 1)
+    assert second == ((100.0, 60.0), (376.0, 60.0), (376.0, 260.0), (400.0, 260.0))
 
 
 def test_a_way_goes_around_what_stands_between() -> None:
     plane = Plane.of([SOURCE, TARGET, WALL])
     way = route((100.0, 40.0), (400.0, 240.0), plane, "a", 0)
     assert way == (
-        (100.0, 40.0), (115.0, 40.0), (115.0, -106.0), (385.0, -106.0), (385.0, 240.0), (400.0, 240.0),
+        (100.0, 40.0), (189.0, 40.0), (189.0, -106.0), (271.0, -106.0), (271.0, 240.0), (400.0, 240.0),
     )  # fmt: skip
 
 
