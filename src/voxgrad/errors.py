@@ -54,6 +54,7 @@ CODES: dict[str, str] = {
     "VG066": "A block that failed while it ran.",
     "VG067": "A fetch or a feed that does not fit the page.",
     "VG068": "A worker process that died; the next run has a new one.",
+    "VG069": "A block that cannot be bypassed: it has no input of the type of its one output.",
     "VG070": "A file format whose library is not installed.",
     "VG071": "Worker processes that died too often.",
     "VG072": "A block that needs a whole volume at once, on a page that runs chunk by chunk.",

@@ -58,8 +58,8 @@ export function App() {
           {settings.left && <Left tab={tab} />}
           <main className="centre">
             <Breadcrumb tab={tab} />
-            <ReactFlowProvider>
-              <Canvas key={tab.id} tab={tab} />
+            <ReactFlowProvider key={tab.id}>
+              <Canvas tab={tab} />
             </ReactFlowProvider>
             <StatusBar tab={tab} />
             {settings.bottom && <Bottom tab={tab} />}

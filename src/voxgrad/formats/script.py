@@ -26,6 +26,7 @@ from voxgrad.catalog.dtypes import DType
 from voxgrad.errors import Faults
 from voxgrad.formats.tensor_files import replace_file, write_npz
 from voxgrad.graph.block import Block, Output, Source
+from voxgrad.graph.modes import refuse_muted
 from voxgrad.graph.order import order
 from voxgrad.graph.page import Page
 from voxgrad.kernels.element_types import dtype_of, numpy_type
@@ -129,6 +130,7 @@ def export_script(page: Page, target: str = "voxgrad", file: str = "page.py") ->
     flat = flattened(page)
     for problem in flat.problems():
         faults.found.append(problem.fault)
+    faults.found.extend(refuse_muted(flat.blocks, "export"))
     if target == "tensorflow":
         refuse_own(flat, faults)
     faults.raise_if_any()

@@ -12,6 +12,7 @@ from voxgrad.catalog.dtypes import DType
 from voxgrad.errors import Faults, InvalidArgumentError
 from voxgrad.graph.block import Block, Output, Source, Value
 from voxgrad.graph.displays import Display, Shown
+from voxgrad.graph.modes import MODES, WORKING
 from voxgrad.graph.page import Page
 
 MAX_DEPTH = 16
@@ -25,7 +26,7 @@ _PAGE_KEYS = {
     "notes",
 }  # fmt: skip
 _GROUP_KEYS = {"title", "blocks", "colour", "collapsed"}
-_BLOCK_KEYS = {"name", "op", "page", "attrs", "inputs", "control", "position"}
+_BLOCK_KEYS = {"name", "op", "page", "attrs", "inputs", "control", "position", "mode"}
 _DISPLAY_KEYS = {"name", "kind", "of", "attrs", "position", "size"}
 
 
@@ -74,16 +75,17 @@ def _shown_to_dict(shown: Shown) -> dict[str, Any]:
 
 def _block_to_dict(block: Block) -> dict[str, Any]:
     data: dict[str, Any] = {"name": block.name}
-    data |= {"page": block.uses} if block.uses else {"op": block.op_name}
-    if block.attrs:
-        data["attrs"] = {name: plain(value) for name, value in block.attrs.items()}
-    if block.sources:
-        data["inputs"] = {pin: [_source_to_dict(one) for one in sources] for pin, sources in block.sources.items()}
+    own = block.own
+    data |= {"page": own.uses} if own.uses else {"op": own.op_name}
+    if own.attrs:
+        data["attrs"] = {name: plain(value) for name, value in own.attrs.items()}
+    if own.sources:
+        data["inputs"] = {pin: [_source_to_dict(one) for one in sources] for pin, sources in own.sources.items()}
     if block.control:
         data["control"] = [other.name for other in block.control]
     if block.position is not None:
         data["position"] = list(block.position)
-    return data
+    return data | {"mode": block.mode} if block.mode else data
 
 
 def _source_to_dict(source: Source) -> dict[str, Any]:
@@ -285,7 +287,18 @@ def _block(page: Page, entry: Any, place: str, faults: Faults) -> Block | None:
         page.rename(block, name)
     if block is not None and "position" in reader.data:
         block.position = _position(reader)
+    if block is not None and "mode" in reader.data:
+        block.mode = _mode(reader)
     return block
+
+
+def _mode(reader: _Reader) -> str:
+    """As the file says; a block that cannot be bypassed, or not any more, is a problem of the page."""
+    found = reader.data["mode"]
+    if found in MODES[1:]:
+        return str(found)
+    reader.faults.add("VG053", reader.at("mode"), wanted=f"be {' or '.join(MODES[1:])}", got=_kind(found))
+    return WORKING
 
 
 def _position(reader: _Reader) -> tuple[float, float] | None:

@@ -9,6 +9,7 @@
     {"do": "connect", "from": "cast.output", "block": "pool", "pin": "input"}        ("at": 1 for an entry of a list)
     {"do": "disconnect", "block": "pool", "pin": "input"}
     {"do": "run_after", "block": "step", "others": ["print"]}        {"do": "no_longer_after", ...}
+    {"do": "mode", "block": "pool", "value": "bypassed"}   (or "muted", or "": it works)
     {"do": "set_text", "block": "pool", "name": "ksize", "text": "{1,2,2,2,1}"}      (as people type it; "": default)
     {"do": "gradients", "of": ["y"], "with_respect_to": ["x"], "order": 2}           (without: all that the blocks read)
     {"do": "fold", "blocks": ["conv", "relu"], "name": "layer"}      {"do": "inline", "block": "layer"}
@@ -146,6 +147,10 @@ def _set_semantics(page: Page, edit: Edit, names: _Names) -> None:
     page.semantics = edit["value"]
 
 
+def _set_mode(page: Page, edit: Edit, names: _Names) -> None:
+    page.set_mode(_named(edit, names), edit["value"])
+
+
 def _set_text(page: Page, edit: Edit, names: _Names) -> None:
     through("text").set_text(page, page.block(_named(edit, names)), edit["name"], edit["text"])
 
@@ -254,6 +259,7 @@ _ACTIONS: dict[str, Callable[[Page, Edit, _Names], None]] = {
     "run_after": _run_after,
     "no_longer_after": _no_longer_after,
     "semantics": _set_semantics,
+    "mode": _set_mode,
     "set_text": _set_text,
     "gradients": _gradients,
     "fold": _fold,

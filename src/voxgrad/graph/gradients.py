@@ -12,6 +12,7 @@ from voxgrad.catalog import registry
 from voxgrad.errors import Fault, Faults, InvalidArgumentError, UnimplementedError
 from voxgrad.graph.block import Block, Output
 from voxgrad.graph.build import add_block, results_of
+from voxgrad.graph.modes import MUTED
 from voxgrad.graph.order import order
 from voxgrad.graph.page import Page
 
@@ -101,6 +102,11 @@ class _Backward:
         between: set[Block] = set()
         for block in self.blocks:
             if any(source in wanted or source.block in between for source in _sources(block)):
+                if block.mode == MUTED:
+                    remedy = "Let it work again, or bypass it."
+                    raise InvalidArgumentError(
+                        Fault("VG064", "gradients", block.name, "run, for a gradient through it", "muted", remedy)
+                    )
                 between.add(block)
         return between
 

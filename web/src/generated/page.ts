@@ -10,6 +10,7 @@ export type Block = {
   readonly inputs?: { readonly [name: string]: readonly Source[] };
   readonly control?: Names;
   readonly position?: readonly [number, number];
+  readonly mode?: "bypassed" | "muted";
 };
 
 export type Blocks = readonly Block[];

@@ -37,7 +37,8 @@ def _only_type(op: Op, item: Input) -> dtypes.DType | None:
 
 
 def _op(block: Block) -> Op:
-    if block.op is None:
-        got = block.op_name or "a page used as a block"
+    own = block.own
+    if own.op is None:
+        got = own.op_name or "a page used as a block"
         raise InvalidArgumentError(Fault("VG050", "Page", block.name, "be a block of a known op", got))
-    return block.op
+    return own.op
