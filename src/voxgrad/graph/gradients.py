@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from voxgrad.arguments import checked
-from voxgrad.catalog import registry
+from voxgrad.catalog import packages, registry
 from voxgrad.errors import Fault, Faults, InvalidArgumentError, UnimplementedError
 from voxgrad.graph.block import Block, Output
 from voxgrad.graph.build import add_block, results_of
@@ -65,13 +65,16 @@ class _Node:
 
 
 class Builder:
-    """`build.<Op>(*inputs, **attrs)` puts a block into a scope."""
+    """`build.<Op>(*inputs, **attrs)` puts a block into a scope, `build.<package>.<Op>(...)` one of a package."""
 
-    def __init__(self, scope: Page):
+    def __init__(self, scope: Page, package: str = ""):
         self._scope = scope
+        self._package = package
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        op = registry.find(name)
+    def __getattr__(self, name: str) -> Any:
+        if not self._package and name not in registry.OPS and name in packages.names():
+            return Builder(self._scope, name)
+        op = registry.find(f"{self._package}.{name}" if self._package else name)
 
         def build(*inputs: Any, **attrs: Any) -> Any:
             return add_block(self._scope, op, inputs, attrs, None)

@@ -310,10 +310,10 @@ class Page:
         position: tuple[float, float] | None = None,
     ) -> Block:
         """Put a block on the page. Nothing is checked here except names: `problems()` tells what is wrong."""
-        declared = op if isinstance(op, Op) else registry.OPS.get(op)
+        declared = op if isinstance(op, Op) else registry.get(op)
         op_name = declared.name if declared is not None else str(op)
         block = self._place(
-            Block(self.store, self._free_name(name or self._op_name or op_name), op_name, declared), position
+            Block(self.store, self._free_name(name or self._op_name or _short(op_name)), op_name, declared), position
         )
         block.attrs.update({name: kept(value) for name, value in (attrs or {}).items()})
         for pin, given in (inputs or {}).items():
@@ -671,6 +671,11 @@ class Page:
     def __repr__(self) -> str:
         scope = f", scope {self.prefix[:-1]!r}" if self.prefix else ""
         return f"<Page {self.name!r}{scope}: {len(self.blocks)} blocks>"
+
+
+def _short(op_name: str) -> str:
+    """The name of an op without that of its package: what a block of it is called."""
+    return op_name.rpartition(".")[2] or op_name
 
 
 def inside(store: Store) -> list[Store]:

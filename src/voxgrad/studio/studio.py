@@ -10,7 +10,7 @@ from collections import OrderedDict
 from pathlib import Path
 
 from voxgrad.kernels.arraywise.files import Files
-from voxgrad.studio import summaries
+from voxgrad.studio import packages, summaries
 from voxgrad.studio.chunked import ChunkedRuns
 from voxgrad.studio.documents import Documents
 from voxgrad.studio.events import Hub
@@ -29,6 +29,7 @@ class Studio:
     """Everything that the routes use."""
 
     def __init__(self, folder: Path, limits: RunLimits | None = None):
+        packages.try_all_first()
         self.project = Project(folder)
         self.limits = limits if limits is not None else RunLimits.of_this_machine()
         self.grants = Grants(self.project.root)
