@@ -65,6 +65,9 @@ CODES: dict[str, str] = {
     "VG081": "A warning: a gradient that is zero everywhere, and why.",
     "VG082": "A warning: a constant that holds NaN or an infinity.",
     "VG083": "A warning: a block whose results nobody uses.",
+    "VG084": "A warning: a page that stands here as a block has a newer version in the library.",
+    "VG090": "A block of a package that is not installed, or that does not load.",
+    "VG091": "A block of a package that breaks its own declaration, or whose rule or function failed.",
 }
 """Every code with its meaning; the documentation has a page made from this table."""
 

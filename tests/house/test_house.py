@@ -32,7 +32,7 @@ ROOMS = [
     ["catalog"],
     ["reference", "kernels"],
     ["arrays"],
-    ["raw_ops", "out_ops", "compat", "graph", "nn", "ops", "torch", "isolation"],
+    ["raw_ops", "out_ops", "compat", "graph", "nn", "ops", "blocks", "torch", "isolation"],
     ["formats"],
     ["volumes"],
     ["studio", "testing"],

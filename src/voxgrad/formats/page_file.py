@@ -35,7 +35,7 @@ SCHEMA = Path(__file__).with_name("page.schema.json")
 
 _PAGE_KEYS = (
     "name", "semantics", "blocks", "inputs", "outputs", "targets", "initializers", "pages", "displays", "groups",
-    "notes",
+    "notes", "origin",
 )  # fmt: skip
 _BLOCK_KEYS = ("name", "op", "page", "attrs", "inputs", "control", "position", "mode")
 _STALE_SECONDS = 3600

@@ -13,7 +13,7 @@ from voxgrad.errors import Faults, InvalidArgumentError
 from voxgrad.graph.block import Block, Output, Source, Value
 from voxgrad.graph.displays import Display, Shown
 from voxgrad.graph.modes import MODES, WORKING
-from voxgrad.graph.page import Page
+from voxgrad.graph.page import Origin, Page
 
 MAX_DEPTH = 16
 """Pages inside pages; deeper nesting is an attack or a mistake."""
@@ -23,7 +23,7 @@ MOST_FAULTS = 100
 
 _PAGE_KEYS = {
     "name", "semantics", "blocks", "inputs", "outputs", "targets", "initializers", "pages", "displays", "groups",
-    "notes",
+    "notes", "origin",
 }  # fmt: skip
 _GROUP_KEYS = {"title", "blocks", "colour", "collapsed"}
 _BLOCK_KEYS = {"name", "op", "page", "attrs", "inputs", "control", "position", "mode"}
@@ -54,6 +54,8 @@ def to_dict(page: Page) -> dict[str, Any]:
         data["groups"] = [group.as_dict() for group in store.groups]
     if store.notes:
         data["notes"] = list(store.notes)
+    if store.origin is not None:
+        data["origin"] = {"name": store.origin.name, "version": store.origin.version}
     return data
 
 
@@ -108,13 +110,14 @@ def plain(value: Any) -> Any:
 
 def same_page(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two pages as data have the same blocks and wires, wherever these stand on the drawing."""
-    return _same(_undrawn(one), _undrawn(other))
+    return _same(undrawn(one), undrawn(other))
 
 
-def _undrawn(page: Mapping[str, Any]) -> dict[str, Any]:
+def undrawn(page: Mapping[str, Any]) -> dict[str, Any]:
+    """A page as data without where its blocks stand, and without where it comes from."""
     blocks = [{key: value for key, value in block.items() if key != "position"} for block in page["blocks"]]
-    pages = {name: _undrawn(inner) for name, inner in page.get("pages", {}).items()}
-    return {key: value for key, value in page.items() if key not in ("groups", "notes")} | {
+    pages = {name: undrawn(inner) for name, inner in page.get("pages", {}).items()}
+    return {key: value for key, value in page.items() if key not in ("groups", "notes", "origin")} | {
         "blocks": blocks,
         "pages": pages,
     }
@@ -201,6 +204,9 @@ def _page(data: Any, place: str, depth: int, faults: Faults) -> Page | None:
         if block is not None:
             _wires(page, block, entry, reader.at(f"blocks[{index}]"), faults)
     page.notes.extend(reader.get("notes", list, [], "a list"))
+    if "origin" in reader.data:
+        origin = _Reader(reader.data["origin"], reader.at("origin"), {"name", "version"}, faults)
+        page.origin = Origin(origin.get("name", str, "", "text"), origin.get("version", str, "", "text"))
     for index, group in enumerate(reader.get("groups", list, [], "a list")):
         _group(page, _Reader(group, reader.at(f"groups[{index}]"), _GROUP_KEYS, faults))
     _pins(page, reader, faults, depth)

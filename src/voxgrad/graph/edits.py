@@ -13,6 +13,7 @@
     {"do": "set_text", "block": "pool", "name": "ksize", "text": "{1,2,2,2,1}"}      (as people type it; "": default)
     {"do": "gradients", "of": ["y"], "with_respect_to": ["x"], "order": 2}           (without: all that the blocks read)
     {"do": "fold", "blocks": ["conv", "relu"], "name": "layer"}      {"do": "inline", "block": "layer"}
+    {"do": "define", "pages": {"layer": {...}}}            (a page in place of the one of that name, or a new one)
     {"do": "expose", "outputs": {"y": "pool.output"}, "inputs": ["x"]}               (of both, what is left out stays)
     {"do": "execute", "blocks": ["step"]}                  {"do": "start_with", "blocks": ["w/initialize"]}
     {"do": "group", "title": "loss", "blocks": ["mul", "sum"], "colour": "blue", "collapsed": True, "name": "error"}
@@ -168,6 +169,15 @@ def _inline(page: Page, edit: Edit, names: _Names) -> None:
     page.inline(_named(edit, names))
 
 
+def _define(page: Page, edit: Edit, names: _Names) -> None:
+    for name, data in edit["pages"].items():
+        made = Page.from_dict(data)
+        if name in page.pages:
+            page.redefine(name, made)
+        else:
+            page.define(name, made)
+
+
 def _expose(page: Page, edit: Edit, names: _Names) -> None:
     outputs, inputs = page.outputs, page.store.inputs
     if "outputs" in edit:
@@ -264,6 +274,7 @@ _ACTIONS: dict[str, Callable[[Page, Edit, _Names], None]] = {
     "gradients": _gradients,
     "fold": _fold,
     "inline": _inline,
+    "define": _define,
     "expose": _expose,
     "execute": _execute,
     "start_with": _start_with,
@@ -282,5 +293,5 @@ _DISPLAY_ACTIONS: dict[str, Callable[[Page, Edit, _Names], None]] = {
 """Edits that name a display."""
 NAMES = tuple(_ACTIONS | _DISPLAY_ACTIONS)
 """What can stand behind "do"."""
-_IN_STEPS = ("gradients", "fold", "inline", "paste")
+_IN_STEPS = ("gradients", "fold", "inline", "paste", "define")
 """Edits that can be refused when they are half done."""

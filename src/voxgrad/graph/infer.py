@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any
 
-from voxgrad.catalog import registry
+from voxgrad.catalog import packages, registry
 from voxgrad.catalog.dtypes import RESOURCE
 from voxgrad.catalog.model import Call, Input, Op, Shape, Spec
 from voxgrad.errors import Fault, Faults
@@ -182,6 +182,10 @@ class Inference:
             return self._infer_op(block, block.op, count, faults)
         if block.uses:
             return self._infer_use(block, faults)
+        found = packages.missing(block.op_name)
+        if found is not None:
+            faults.add(found.code, "", wanted=found.wanted, got=found.got, remedy=found.remedy)
+            return (UNKNOWN,) * count
         remedy = registry.nearest(block.op_name)
         faults.add("VG050", "", wanted="be an op of the catalogue", got=repr(block.op_name), remedy=remedy)
         return (UNKNOWN,) * count

@@ -159,6 +159,39 @@ def available(page: Page, name: str, inner: Page) -> str:
     return free
 
 
+def take_in(page: Page, other: Page) -> str:
+    """Copy a page into those that blocks of another can stand for, with pins; what it is called there."""
+    copy = Page.from_dict(other.to_dict())
+    with_pins(copy)
+    title = copy.origin.name if copy.origin is not None else copy.name
+    return available(page, "".join("_" if mark in ":/^" else mark for mark in title).strip() or "page", copy)
+
+
+def with_pins(page: Page) -> None:
+    """Give a page that names no outputs its loose ends as output pins."""
+    if not page.outputs:
+        loose = [one for block in page.blocks if not block.readers for one in block.outputs]
+        names = _pin_names(dict.fromkeys(one for one in loose if one.block not in page.input_blocks))
+        page.expose({name: one for one, name in names.items()}, page.store.inputs)
+
+
+def replace_page(page: Page, name: str, new: Page) -> None:
+    """Put a page in place of one that blocks stand for. Wires follow their pins by name; those of pins that the new page
+    does not have fall away."""
+    old = page.pages.get(name)
+    if old is None:
+        raise InvalidArgumentError(Fault("VG050", "Page.redefine", "name", "be one of its pages", repr(name)[:80]))
+    had, copy = list(old.outputs), Page.from_dict(new.to_dict())
+    with_pins(copy)
+    names = list(copy.outputs)
+    places = {at: names.index(pin) if pin in names else None for at, pin in enumerate(had)}
+    gone: dict[str, str | None] = {pin: None for pin in old.input_names if pin not in copy.input_names}
+    page.define(name, copy)
+    old.store.owners.discard(page.store)
+    for block in [one for one in page.blocks if one.uses == name]:
+        _follow(page, block, gone, places)
+
+
 def _moved(source: Source, entries: Mapping[Output, Source], copies: dict[Block, Block]) -> Source:
     if not isinstance(source, Output):
         return source
@@ -242,8 +275,9 @@ def _placeholder(inner: Page, source: Output) -> Output:
     """An entry of the new page that knows what the wire carries; sizes that are sums or quotients are left open."""
     spec = source.spec
     attrs: dict[str, Any] = {"dtype": spec.dtype.name if spec.dtype is not None else "float32"}
-    if spec.shape is not None:
-        attrs["shape"] = [_open_size(size) for size in spec.shape]
+    sizes = open_sizes(spec.shape)
+    if sizes is not None:
+        attrs["shape"] = sizes
     return inner.add("Placeholder", attrs=attrs, name=source.block.name.rpartition("/")[2]).output(0)
 
 
@@ -254,6 +288,11 @@ def _line_up(entries: Sequence[Block], chosen: Iterable[Block]) -> None:
         left, top = (min(place[axis] for place in places) for axis in (0, 1))
         for row, entry in enumerate(entries):
             entry.position = (left - 260.0, top + 120.0 * row)
+
+
+def open_sizes(shape: Sequence[Any] | None) -> list[Any] | None:
+    """A shape as a Placeholder states it: numbers and names stay, sizes that are reckoned from others are left open."""
+    return None if shape is None else [_open_size(size) for size in shape]
 
 
 def _open_size(size: Any) -> Any:

@@ -24,7 +24,8 @@ shape; there are no results and no code in it; positions are optional; everythin
      "outputs": {"y": "pool.output"},       # and the outputs that are its output pins, and that a run fetches
      "targets": ["step"],                   # blocks that a run of the page executes besides
      "initializers": ["w/initialize"],      # blocks that a session executes once, before its first run
-     "pages": {"residual": {"name": "residual", "semantics": ..., "blocks": [...]}},
+     "pages": {"residual": {"name": "residual", "semantics": ..., "blocks": [...],
+                            "origin": {"name": "residual", "version": "90ab..."}}},      # where it lies in a library
      "displays": [                          # what the drawing shows besides blocks: `voxgrad.graph.displays`
         {"name": "curve", "kind": "trend", "of": [{"from": "pool.output", "at": [0, 0], "label": "first"}],
          "attrs": {"log": true}, "position": [10.0, 20.0], "size": [320.0, 200.0]}],
@@ -40,6 +41,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -66,6 +68,14 @@ if TYPE_CHECKING:
     from voxgrad.graph.trace import Traced
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a page was taken from: its name in a library, and which of its versions that was."""
+
+    name: str
+    version: str
+
+
 class Store:
     """What all scopes of one page share."""
 
@@ -83,6 +93,7 @@ class Store:
         self.initializers: list[Block] = []
         self.pages: dict[str, Page] = {}
         self.notes: list[Any] = []
+        self.origin: Origin | None = None
         self.displays = Displays(self)
         self.groups: list[Group] = []
         self.revision = 0
@@ -218,6 +229,15 @@ class Page:
         return self.store.notes
 
     @property
+    def origin(self) -> Origin | None:
+        """Where the page was taken from, if it comes from a library."""
+        return self.store.origin
+
+    @origin.setter
+    def origin(self, origin: Origin | None) -> None:
+        self.store.origin = origin
+
+    @property
     def displays(self) -> Displays:
         """What the page shows on its drawing besides its blocks: texts, values, tables, trends, pictures."""
         return self.store.displays
@@ -311,10 +331,10 @@ class Page:
         position: tuple[float, float] | None = None,
     ) -> Block:
         """Put a block on the page. Nothing is checked here except names: `problems()` tells what is wrong."""
-        declared = op if isinstance(op, Op) else registry.OPS.get(op)
+        declared = op if isinstance(op, Op) else registry.get(op)
         op_name = declared.name if declared is not None else str(op)
         block = self._place(
-            Block(self.store, self._free_name(name or self._op_name or op_name), op_name, declared), position
+            Block(self.store, self._free_name(name or self._op_name or _short(op_name)), op_name, declared), position
         )
         block.own.attrs.update({name: kept(value) for name, value in (attrs or {}).items()})
         for pin, given in (inputs or {}).items():
@@ -322,8 +342,12 @@ class Page:
                 self.attach(block, pin, source)
         return block
 
-    def use(self, page: str, inputs: Mapping[str, Any] | None = None, *, name: str | None = None) -> Block:
-        """Put a whole page, one of `pages`, on this page as a block."""
+    def use(self, page: str | Page, inputs: Mapping[str, Any] | None = None, *, name: str | None = None) -> Block:
+        """Put a whole page on this page as a block: one of `pages`, or another, which is copied into them."""
+        if isinstance(page, Page):
+            from voxgrad.graph.nesting import take_in
+
+            page = take_in(self.store.root, page)
         block = self._place(Block(self.store, self._free_name(name or self._op_name or page), "", None, page), None)
         for pin, given in (inputs or {}).items():
             for source in given if isinstance(given, (list, tuple)) else (given,):
@@ -593,6 +617,20 @@ class Page:
         page.store.owners.add(self.store)
         self.store.touch(*(block for block in self.store.blocks.values() if block.own.uses == name))
 
+    def forget(self, *names: str) -> None:
+        """Take away pages that no block stands for."""
+        used = {block.uses for block in self.store.users}
+        for name in names:
+            if name in self.store.pages and name not in used:
+                self.store.pages.pop(name).store.owners.discard(self.store)
+                self.store.touch()
+
+    def redefine(self, name: str, page: Page) -> None:
+        """Put another page in place of one of `pages`: wires of its blocks stay on the pins that both have."""
+        from voxgrad.graph.nesting import replace_page
+
+        replace_page(self.store.root, name, page)
+
     def inline(self, block: Block | Output | str) -> Page:
         """Put the blocks of a page in place of the block that stands for it; returns the scope that they are in."""
         from voxgrad.graph.nesting import inline
@@ -680,6 +718,11 @@ class Page:
     def __repr__(self) -> str:
         scope = f", scope {self.prefix[:-1]!r}" if self.prefix else ""
         return f"<Page {self.name!r}{scope}: {len(self.blocks)} blocks>"
+
+
+def _short(op_name: str) -> str:
+    """The name of an op without that of its package: what a block of it is called."""
+    return op_name.rpartition(".")[2] or op_name
 
 
 def inside(store: Store) -> list[Store]:

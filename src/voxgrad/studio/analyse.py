@@ -121,7 +121,7 @@ def _limit_problem(page: Page, fault: Fault) -> messages.ProblemData:
 
 def ops() -> messages.Ops:
     """All declarations, for palette, property panel and documentation."""
-    return messages.Ops(ops=[op_data(op) for op in registry.OPS.values()])
+    return messages.Ops(ops=[op_data(op) for op in registry.everything()])
 
 
 def op_data(op: Op) -> messages.OpData:
@@ -129,6 +129,7 @@ def op_data(op: Op) -> messages.OpData:
     return messages.OpData(
         name=op.name,
         group=op.group,
+        package=op.package,
         summary=op.summary,
         doc=op.doc,
         laws=[messages.OpLaw(name=law.name, text=law.text) for law in op.laws],

@@ -204,7 +204,7 @@ async def info(studio: Here) -> messages.Info:
 @api.get("/ops", response_model=messages.Ops)
 async def ops(request: Request) -> Response:
     """All declared ops."""
-    body = _ops_body()
+    body = await off(_ops_body)  # packages of blocks are loaded for it
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     headers = {"etag": tag, "cache-control": "no-cache"}
     if request.headers.get("if-none-match") == tag:
@@ -215,7 +215,7 @@ async def ops(request: Request) -> Response:
 @api.get("/ops/{name}")
 async def op_help(name: str, theme: Literal["dark", "light"] = "dark") -> messages.OpHelp:
     """The page of an op, as the reference has it."""
-    return await off(analyse.op_help, registry.find(name), theme)
+    return await off(lambda: analyse.op_help(registry.find(name), theme))
 
 
 @api.post("/ops/{name}/open")

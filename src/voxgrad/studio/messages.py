@@ -134,6 +134,8 @@ class OpData(Told):
 
     name: str
     group: str
+    package: str
+    """The installed package that brings it, with its version; "" for the catalogue's own."""
     summary: str
     doc: str
     laws: list[OpLaw]

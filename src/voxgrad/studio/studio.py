@@ -10,7 +10,7 @@ from collections import OrderedDict
 from pathlib import Path
 
 from voxgrad.kernels.arraywise.files import Files, Grant
-from voxgrad.studio import summaries
+from voxgrad.studio import packages, summaries
 from voxgrad.studio.chunked import ChunkedRuns
 from voxgrad.studio.documents import Documents
 from voxgrad.studio.events import Hub
@@ -30,6 +30,7 @@ class Studio:
 
     def __init__(self, folder: Path, limits: RunLimits | None = None, shown: Path | None = None):
         """`shown` is a file or a folder elsewhere that its pages may read besides."""
+        packages.try_all_first()
         self.project = Project(folder)
         self.limits = limits if limits is not None else RunLimits.of_this_machine()
         self.grants = Grants(self.project.root)

@@ -460,6 +460,7 @@ export interface OpAttr {
 export interface OpData {
   name: string;
   group: string;
+  package: string;
   summary: string;
   doc: string;
   laws: OpLaw[];

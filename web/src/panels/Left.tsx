@@ -43,8 +43,9 @@ export function Left({ tab }: { tab: Tab }) {
   );
 }
 
-/** The 3-D family comes first and stands alone; everything else as the catalogue groups it. */
+/** The 3-D family comes first and stands alone; everything else as the catalogue groups it, or by its package. */
 function groupOf(op: Op): string {
+  if (op.package) return op.package;
   return /3D/.test(op.name) ? "volume" : op.group;
 }
 
