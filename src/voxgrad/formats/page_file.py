@@ -37,7 +37,7 @@ _PAGE_KEYS = (
     "name", "semantics", "blocks", "inputs", "outputs", "targets", "initializers", "pages", "displays", "groups",
     "notes",
 )  # fmt: skip
-_BLOCK_KEYS = ("name", "op", "page", "attrs", "inputs", "control", "position")
+_BLOCK_KEYS = ("name", "op", "page", "attrs", "inputs", "typed", "control", "position")
 _STALE_SECONDS = 3600
 
 

@@ -109,10 +109,13 @@ class Block:
 
     Blocks are made and changed by their page, which keeps names unique and remembers what has to be inferred again.
     `op` is None for a name that is not in the catalogue (the page can still be edited), and for a block that stands
-    for a whole page (`uses`).
+    for a whole page (`uses`). `typed` has the rules that values were typed as, `normal([2,3], 0, 1, seed=7)`, by their
+    attributes and pins; a rule goes when its value changes.
     """
 
-    __slots__ = ("_extra_outputs", "attrs", "control", "name", "op", "op_name", "position", "sources", "store", "uses")
+    __slots__ = (
+        "_extra_outputs", "attrs", "control", "name", "op", "op_name", "position", "sources", "store", "typed", "uses",
+    )  # fmt: skip
 
     def __init__(self, store: Store, name: str, op_name: str, op: Op | None, uses: str = ""):
         self.store = store
@@ -122,6 +125,7 @@ class Block:
         self.uses = uses
         self.attrs: dict[str, Any] = {}
         self.sources: dict[str, list[Source]] = {}
+        self.typed: dict[str, str] = {}
         self.control: list[Block] = []
         self.position: tuple[float, float] | None = None
         self._extra_outputs: dict[str, int] = {}

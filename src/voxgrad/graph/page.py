@@ -470,6 +470,7 @@ class Page:
             block.sources[pin] = sources
         else:
             block.sources.pop(pin, None)
+        block.typed.pop(pin, None)
         for one in sources:
             if isinstance(one, Output):
                 self.store.link(one.block, block)
@@ -507,6 +508,7 @@ class Page:
             found.attrs.pop(name, None)
         else:
             found.attrs[name] = kept(value)
+        found.typed.pop(name, None)
         self.store.touch(found)
 
     # A page as a block

@@ -3,7 +3,9 @@
 
 import { api, ApiError } from "../core/api";
 import { emptyPage, findBlock } from "../core/document";
-import type { Json } from "../core/model";
+import { MOST_FILLED, tensorJson } from "../core/cells";
+import type { Block, Json } from "../core/model";
+import { sizeOf } from "../core/tensor";
 import { updateTab, type Tab } from "./store";
 
 export function feed(id: string, block: string, value: Json | undefined): void {
@@ -28,6 +30,14 @@ export async function feedText(id: string, block: string, dtype: string, text: s
     if (!(error instanceof ApiError)) throw error;
     return error.message;
   }
+}
+
+/** What a placeholder that is not fed yet can begin with: zeros of its shape, one where that is open. */
+export function startingFeed(block: Block): Json {
+  const shape = block.attrs?.["shape"];
+  const sizes = Array.isArray(shape) && shape.every((one: Json) => typeof one === "number" && one >= 0) ? (shape as number[]) : [];
+  const known = sizeOf(sizes) <= MOST_FILLED ? sizes : [];
+  return tensorJson({ dtype: String(block.attrs?.["dtype"] ?? "float32"), shape: known, values: Array.from({ length: sizeOf(known) }, () => 0) });
 }
 
 /** A tensor in the type of its placeholder, whatever way its numbers were written. */
