@@ -18,6 +18,7 @@ from voxgrad.catalog.model import Attr
 from voxgrad.catalog.registry import find
 from voxgrad.formats import text as forms
 from voxgrad.formats.text import TextError
+from voxgrad.formats.text.tables import read_table
 
 POOL = find("MaxPool3D")
 CONV = find("Conv3D")
@@ -224,6 +225,7 @@ def test_values(text: str, dtype: str, wanted: object) -> None:
         ("{{1,2},{3}}", 7),  # ragged: read as a 2x1 array
         ("1 2", 1),
         ("1,2\n3", 4),
+        ("1,2;3,4", 3),  # four numbers, two rows, or two with a decimal comma
         ("1,{2}", 2),
         ("range(x)", 6),
         ("range(1e9)", 0),
@@ -424,3 +426,24 @@ def test_any_unicode_is_read_or_refused(text: str, kind: str, dtype: dtypes.DTyp
             parse()
         except TextError as error:
             assert error.faults[0].argument in ("x", "value")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "wanted"),
+    [
+        ("a.csv", "depth,value\n1,2.5\n3,4\n", [[1, 2.5], [3, 4]]),
+        ("b.csv", "\ufeff1;2\r\n3;4\r\n", [[1, 2], [3, 4]]),
+        ("c.tsv", "1\t2\n3\t4", [[1, 2], [3, 4]]),
+        ("d.txt", "# as savetxt writes it\n1.0e+00 2.0e+00\n 3.0e+00  4.0e+00\n", [[1, 2], [3, 4]]),
+    ],
+)
+def test_tables(tmp_path: Path, name: str, text: str, wanted: object) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8", newline="")
+    assert read_table(str(tmp_path / name)).tolist() == wanted
+
+
+@pytest.mark.parametrize("text", ["1,5;2,5\n3,5;4,5\n", "1,2\n3\n", "1,x\n", "a,b\nc,d\n", ""])
+def test_tables_that_are_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(vg.errors.VoxgradError, match=r"a\.csv"):
+        read_table(str(tmp_path / "a.csv"))

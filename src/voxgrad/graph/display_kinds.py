@@ -114,7 +114,7 @@ KINDS = {
             _title(), _UNIT,
             DisplayAttr("low", "number", 0.0, "The number at the left end."),
             DisplayAttr("high", "number", 1.0, "The number at the right end."),
-            DisplayAttr("step", "number", 0.0, "How far numbers lie apart; 0 for hundredths of the scale.", (), 0, 1e12),
+            DisplayAttr("step", "number", 0.0, "The distance of numbers; 0: a hundredth of the scale.", (), 0, 1e12),
             DisplayAttr("entry", "text", "value", "The attribute or the input of the block that is set."),
             DisplayAttr("runs", "bool", False, "Runs the page whenever it has been moved."),
         ), writes=True),

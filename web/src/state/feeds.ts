@@ -24,12 +24,23 @@ export async function feedText(id: string, block: string, dtype: string, text: s
   const page = { ...emptyPage("feed"), blocks: [{ name: "feed", op: "Const", attrs: { dtype } }] };
   try {
     const { document } = await api.edit(page, [], [{ do: "set_text", block: "feed", name: "value", text }]);
-    feed(id, block, typed(findBlock(document, "feed")?.attrs?.["value"], dtype));
+    const made = findBlock(document, "feed");
+    const value = typed(made?.attrs?.["value"], dtype);
+    const rule = made?.typed?.["value"];
+    if (rule !== undefined && typeof value === "object" && value !== null) RULES.set(value, rule);
+    feed(id, block, value);
     return "";
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     return error.message;
   }
+}
+
+/** The rules that values were typed as, as long as they are fed. */
+const RULES = new WeakMap<object, string>();
+
+export function ruleOfFeed(value: Json | undefined): string | undefined {
+  return typeof value === "object" && value !== null ? RULES.get(value) : undefined;
 }
 
 /** What a placeholder that is not fed yet can begin with: zeros of its shape, one where that is open. */
@@ -41,9 +52,9 @@ export function startingFeed(block: Block): Json {
 }
 
 /** A tensor in the type of its placeholder, whatever way its numbers were written. */
-function typed(value: Json | undefined, dtype: string): Json | undefined {
+export function typed(value: Json | undefined, dtype: string): Json | undefined {
   const tensor = (value as { tensor?: { [key: string]: Json } } | undefined)?.tensor;
-  return tensor && dtype !== "string" ? { tensor: { ...tensor, dtype } } : value;
+  return tensor && "values" in tensor && dtype !== "string" ? { tensor: { ...tensor, dtype } } : value;
 }
 
 /** The feeds of a run: of placeholders that are still there. */

@@ -122,13 +122,19 @@ def _read_row(reader: Reader, dtype: DType) -> list[_Leaf]:
 def _read_rows(reader: Reader, dtype: DType | None) -> tuple[tuple[int, ...], list[_Leaf]]:
     """Elements without braces: one is a scalar, a row of them a vector, several lines a matrix."""
     rows: list[list[_Leaf]] = [[]]
-    starts, separated = [reader.at], False
+    starts, separated, used = [reader.at], False, ""
     while True:
         if not rows[-1]:
             starts[-1] = reader.at
         rows[-1].append(_read_leaf(reader, dtype))
         between = reader.match(_BETWEEN)
         separated = separated or (between is not None and between[0].strip(" ") != "")
+        mark = between[0].strip() if between is not None else ""
+        if mark and mark != (used := used or mark):
+            told = (
+                "1,2;3,4 could be four numbers, two rows, or two with a decimal comma. Write {{1,2},{3,4}} or 1.2;3.4."
+            )
+            reader.fail(f"use one separator, {used!r}, throughout", told, at=between.start() if between else 0)
         if between is None or reader.done:
             break
         if "\n" in between[0]:
