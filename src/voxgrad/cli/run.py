@@ -21,6 +21,7 @@ from voxgrad.cli.show import describe, tell_lost
 from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.formats.tensor_files import is_array_file, write_npz
 from voxgrad.formats.text import parse_value
+from voxgrad.formats.text.tables import is_table
 from voxgrad.graph.block import Block, Output
 from voxgrad.graph.lint import left_out
 from voxgrad.graph.modes import silent
@@ -200,7 +201,7 @@ def read_feeds(page: Page, texts: list[str]) -> dict[Output, Any]:
             fault = Fault("VG052", "run", "--feed", "be NAME=FILE or NAME=VALUE", repr(text))
             raise InvalidArgumentError(fault)
         output = page.output(name)
-        is_file = is_volume_name(value)
+        is_file = is_volume_name(value) or is_table(value)
         feeds[output] = read_file(value) if is_file else parse_value(value, output.dtype, name, "--feed")
     return feeds
 

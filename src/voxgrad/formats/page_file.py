@@ -37,7 +37,7 @@ _PAGE_KEYS = (
     "name", "semantics", "blocks", "inputs", "outputs", "targets", "initializers", "pages", "displays", "groups",
     "notes", "origin",
 )  # fmt: skip
-_BLOCK_KEYS = ("name", "op", "page", "attrs", "inputs", "control", "position", "mode")
+_BLOCK_KEYS = ("name", "op", "page", "attrs", "inputs", "typed", "control", "position", "mode")
 _STALE_SECONDS = 3600
 
 

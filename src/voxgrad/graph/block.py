@@ -114,6 +114,9 @@ class Own:
     uses: str
     attrs: dict[str, Any] = field(default_factory=dict)
     sources: dict[str, list[Source]] = field(default_factory=dict)
+    typed: dict[str, str] = field(default_factory=dict)
+    """The rules that values were typed as, `normal([2,3], 0, 1, seed=7)`, by their attributes and pins. A rule goes when
+    its value changes."""
 
 
 class Block:
@@ -175,6 +178,11 @@ class Block:
             return self.own.sources
         given = self.own.sources.get(passes[0])
         return {passes[0]: given[:1]} if given else {}
+
+    @property
+    def typed(self) -> dict[str, str]:
+        """The rules that its values were typed as."""
+        return self.own.typed
 
     @property
     def used_page(self) -> Page | None:

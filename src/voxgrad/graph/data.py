@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from voxgrad.catalog.dtypes import DType
+from voxgrad.doors import through
 from voxgrad.errors import Faults, InvalidArgumentError
 from voxgrad.graph.block import Block, Output, Source, Value
 from voxgrad.graph.displays import Display, Shown
@@ -26,7 +27,7 @@ _PAGE_KEYS = {
     "notes", "origin",
 }  # fmt: skip
 _GROUP_KEYS = {"title", "blocks", "colour", "collapsed"}
-_BLOCK_KEYS = {"name", "op", "page", "attrs", "inputs", "control", "position", "mode"}
+_BLOCK_KEYS = {"name", "op", "page", "attrs", "inputs", "typed", "control", "position", "mode"}
 _DISPLAY_KEYS = {"name", "kind", "of", "attrs", "position", "size"}
 
 
@@ -83,6 +84,8 @@ def _block_to_dict(block: Block) -> dict[str, Any]:
         data["attrs"] = {name: plain(value) for name, value in own.attrs.items()}
     if own.sources:
         data["inputs"] = {pin: [_source_to_dict(one) for one in sources] for pin, sources in own.sources.items()}
+    if own.typed:
+        data["typed"] = dict(own.typed)
     if block.control:
         data["control"] = [other.name for other in block.control]
     if block.position is not None:
@@ -115,7 +118,9 @@ def same_page(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def undrawn(page: Mapping[str, Any]) -> dict[str, Any]:
     """A page as data without where its blocks stand, and without where it comes from."""
-    blocks = [{key: value for key, value in block.items() if key != "position"} for block in page["blocks"]]
+    blocks = [
+        {key: value for key, value in block.items() if key not in ("position", "typed")} for block in page["blocks"]
+    ]
     pages = {name: undrawn(inner) for name, inner in page.get("pages", {}).items()}
     return {key: value for key, value in page.items() if key not in ("groups", "notes", "origin")} | {
         "blocks": blocks,
@@ -327,12 +332,25 @@ def _wires(page: Page, block: Block, entry: Mapping[str, Any], place: str, fault
             made = _source(page, source, f"{where}[{index}]", faults)
             if made is not None:
                 page.attach(block, str(pin), made)
+    _typed(block, reader)
     others = reader.get("control", list, [], "a list of block names")
     if others:
         page.run_after(block, *(other for other in others if isinstance(other, str) and other in page))
     for index, other in enumerate(others):
         if not isinstance(other, str) or other not in page:
             faults.add("VG050", reader.at(f"control[{index}]"), wanted="be a block of this page", got=_kind(other))
+
+
+def _typed(block: Block, reader: _Reader) -> None:
+    """The rules that values were typed as. One that does not give its value, of a file edited by hand, is left out."""
+    for name, text in reader.get("typed", Mapping, {}, "an object").items():
+        if not isinstance(text, str):
+            reader.faults.add("VG053", reader.at(f"typed.{name}"), wanted="be a text", got=_kind(text))
+            continue
+        sources = [one.value for one in block.own.sources.get(str(name), ()) if isinstance(one, Value)]
+        value = block.own.attrs.get(str(name), sources[0] if len(sources) == 1 else None)
+        if isinstance(value, np.ndarray) and through("text").gives(text, value):
+            block.own.typed[str(name)] = text
 
 
 def _source(page: Page, data: Any, place: str, faults: Faults) -> Source | None:

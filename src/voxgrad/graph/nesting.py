@@ -143,6 +143,7 @@ def _copied(blocks: Iterable[Block], origin: Page, scope: Page, entries: Mapping
         for pin, sources in block.own.sources.items():
             for source in sources:
                 scope.attach(copy, pin, _moved(source, entries, copies))
+        copy.own.typed = dict(block.typed)
         scope.run_after(copy, *(copies[other] for other in block.control if other in copies))
     carry_over(origin, scope, copies)
     return copies

@@ -495,6 +495,7 @@ class Page:
             block.own.sources[pin] = sources
         else:
             block.own.sources.pop(pin, None)
+        block.own.typed.pop(pin, None)
         for one in sources:
             if isinstance(one, Output):
                 self.store.link(one.block, block)
@@ -532,6 +533,7 @@ class Page:
             found.own.attrs.pop(name, None)
         else:
             found.own.attrs[name] = kept(value)
+        found.own.typed.pop(name, None)
         self.store.touch(found)
 
     def set_mode(self, block: Block | Output | str, mode: str) -> None:

@@ -8,6 +8,7 @@ export type Block = {
   readonly page?: string;
   readonly attrs?: { readonly [name: string]: Json };
   readonly inputs?: { readonly [name: string]: readonly Source[] };
+  readonly typed?: { readonly [name: string]: string };
   readonly control?: Names;
   readonly position?: readonly [number, number];
   readonly mode?: "bypassed" | "muted";
@@ -18,7 +19,7 @@ export type Blocks = readonly Block[];
 /** What the drawing shows besides blocks, under a name that no other display has. */
 export type Display = {
   readonly name: string;
-  readonly kind: "text" | "frame" | "picture" | "value" | "table" | "gauge" | "lamp" | "edit" | "button" | "trend" | "histogram" | "image" | "slice" | "heat" | "surface" | "scatter" | "volume";
+  readonly kind: "text" | "frame" | "picture" | "value" | "table" | "gauge" | "lamp" | "edit" | "slider" | "button" | "trend" | "histogram" | "image" | "slice" | "heat" | "surface" | "scatter" | "volume";
   readonly attrs?: { readonly [name: string]: Json };
   readonly position: readonly [number, number];
   readonly size: readonly [number, number];

@@ -5,7 +5,7 @@ import { api, ApiError, type StoredPage } from "../core/api";
 import { findBlock } from "../core/document";
 import { start } from "../core/history";
 import type { Point } from "../core/commands";
-import type { Page } from "../core/model";
+import type { Json, Page } from "../core/model";
 import type { PinPlace } from "../core/pins";
 import { connectPins, pasteBlocks, withoutHead } from "./edits";
 import { activeTab, recordDocument, say, shownPage, studio, update, updateTab, useStudio, type Tab } from "./store";
@@ -220,13 +220,23 @@ export async function openFiles(files: readonly File[]): Promise<void> {
   update((state) => ({ log: [...state.log, ...lines], ...(lines.length > 0 ? { bottomTab: "log" as const } : {}) }));
 }
 
-const VOLUME = /\.(npy|npz|nii|nii\.gz|tiff?|h5|hdf5|dcm)$/i;
+/** Files that become blocks, or the value of one. */
+export const ARRAYS = [".npy", ".npz", ".nii", ".nii.gz", ".tif", ".tiff", ".h5", ".hdf5", ".nrrd", ".mha", ".mhd", ".dcm", ".csv", ".tsv", ".txt"];
+
+const isArray = (name: string) => ARRAYS.some((ending) => name.toLowerCase().endsWith(ending));
+
+/** The array in a file, as the value of a constant; null where it is none, which is told. */
+export async function valueOfFile(file: File): Promise<Json | null> {
+  const made = await attempt(() => api.importBlocks(file.name, file));
+  made?.report.forEach((text) => say(text));
+  return made?.document.blocks[0]?.attrs?.["value"] ?? null;
+}
 
 /** Volumes that are dropped on a page become blocks there, several at once; on a pin, wired to it. True where they do. */
 export function dropsBlocks(transfer: DataTransfer): boolean {
   const folders = [...transfer.items].some((item) => item.webkitGetAsEntry()?.isDirectory);
   const files = [...transfer.files];
-  return activeTab() !== null && !folders && files.length > 0 && files.every((file) => VOLUME.test(file.name));
+  return activeTab() !== null && !folders && files.length > 0 && files.every((file) => isArray(file.name));
 }
 
 export async function dropBlocks(files: readonly File[], at: Point, pin: PinPlace | null): Promise<void> {
