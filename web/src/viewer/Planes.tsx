@@ -89,23 +89,25 @@ function Linked({ tab, source, brief, histogram, names, scale: preferred, of, sp
           </select>
         </label>
         <Windowing range={range} whole={whole} histogram={histogram} onChange={setChosen} />
-        <label className="inline">
-          <span>{words("planes.labels")}</span>
-          <select
-            value={labels?.hash ?? ""}
-            onChange={(event) => {
-              setSeen(new Set());
-              setLabels(choices.find((one) => one.hash === event.target.value) ?? null);
-            }}
-          >
-            <option value="">{words(choices.length > 0 ? "planes.noLabels" : "planes.noLabelMaps")}</option>
-            {choices.map((one) => (
-              <option key={one.path} value={one.hash}>
-                {one.path}
-              </option>
-            ))}
-          </select>
-        </label>
+        {choices.length > 0 && (
+          <label className="inline">
+            <span>{words("planes.labels")}</span>
+            <select
+              value={labels?.hash ?? ""}
+              onChange={(event) => {
+                setSeen(new Set());
+                setLabels(choices.find((one) => one.hash === event.target.value) ?? null);
+              }}
+            >
+              <option value="">{words("planes.noLabels")}</option>
+              {choices.map((one) => (
+                <option key={one.path} value={one.hash}>
+                  {one.path}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
       </div>
       {free.map((axis) => (
         <label key={axis} className="slider">
