@@ -31,6 +31,7 @@ from voxgrad.studio.documents import MAX_BLOCKS, page_at
 from voxgrad.studio.jobs import roots_of
 from voxgrad.studio.keys import Keys
 from voxgrad.studio.pages import StaleRevision
+from voxgrad.studio.planes import MOST_LIKENESS, Asked
 from voxgrad.studio.runs import QueueFull
 from voxgrad.studio.static_files import StaticFiles
 from voxgrad.studio.studio import Studio
@@ -380,6 +381,12 @@ async def trace_element(ask: messages.AskTrace, studio: Here) -> Traced:
     return await off(work)
 
 
+@api.post("/places")
+async def places(ask: messages.AskPlaces, studio: Here) -> messages.Places:
+    """Where the results of a page lie in space, as far as its own volumes and its ops tell."""
+    return await off(lambda: analyse.places(studio.documents.look(ask.document)))
+
+
 @api.post("/check")
 async def check(ask: messages.AskCheck, studio: Here) -> messages.Checked:
     """Gradients against differences, block by block."""
@@ -514,6 +521,33 @@ def _numbers(text: str) -> tuple[int, ...]:
     if not re.fullmatch(r"(\d{1,9}(,\d{1,9}){0,31})?", text):
         raise HTTPException(422, "axes and at must be numbers with commas between them.")
     return tuple(int(one) for one in text.split(",")) if text else ()
+
+
+@api.get("/tensors/{name}/plane", response_class=Response)
+async def tensor_plane(
+    name: str, studio: Here, axes: str, at: str, rows: str = "", columns: str = "",
+    step: Annotated[int, Query(ge=1, le=2**20)] = 1,
+) -> Response:  # fmt: skip
+    """A plane of a tensor or a tile of it, rows first; with a step, means over squares of so many cells a side."""
+    asked = Asked(_pair(axes), _numbers(at), step, _pair(rows) if rows else None, _pair(columns) if columns else None)
+    body = await off(lambda: framed(studio.planes.plane(name, asked)))
+    return Response(body, headers=FOREVER, media_type="application/octet-stream")
+
+
+@api.get("/tensors/{name}/likeness", response_class=Response)
+async def tensor_likeness(
+    name: str, studio: Here, axes: str, at: str, most: Annotated[int, Query(ge=1, le=MOST_LIKENESS)] = 96
+) -> Response:
+    """A volume in a tensor with at most so many cells a side: each is the mean of a brick of ceil(size / most)."""
+    body = await off(lambda: framed(studio.planes.likeness(name, _numbers(axes), _numbers(at), most)))
+    return Response(body, headers=FOREVER, media_type="application/octet-stream")
+
+
+def _pair(text: str) -> tuple[int, int]:
+    found = _numbers(text)
+    if len(found) != 2:
+        raise HTTPException(422, "axes, rows and columns must be two numbers, as in 2,3.")
+    return found[0], found[1]
 
 
 @api.get("/tensors/{name}/export.npy", response_class=Response)

@@ -406,6 +406,41 @@ class AskTrace(Asked):
     run: str | None = None
 
 
+class AskPlaces(Asked):
+    """Where do the results of a page lie in space?"""
+
+    document: Document
+
+
+class AxisPlace(Told):
+    """An axis of a tensor in space: from an element to the next, and from the origin of the volume to the first.
+
+    `step` is that way as x, y, z, to the right, to the front and upwards, `low` and `high` the letters at the ends; both
+    are empty where the volume does not say how it lies.
+    """
+
+    spacing: float
+    first: float
+    step: list[float]
+    low: str
+    high: str
+
+
+class Place(Told):
+    """A tensor in space, axis by axis; null for those that lead nowhere. `lost` says why, where it lay somewhere once."""
+
+    unit: str
+    axes: list[AxisPlace | None]
+    origin: list[float]
+    lost: str
+
+
+class Places(Told):
+    """The places of the results that are made of volumes, by block and output, with the pages that lead to them."""
+
+    places: dict[str, Place]
+
+
 # Running
 
 

@@ -18,6 +18,7 @@ from voxgrad.studio.grants import Grants
 from voxgrad.studio.history import History
 from voxgrad.studio.limits import RunLimits
 from voxgrad.studio.pages import PageStore
+from voxgrad.studio.planes import Planes
 from voxgrad.studio.project import Project
 from voxgrad.studio.runs import Runs
 from voxgrad.studio.tensors import TensorStore
@@ -38,6 +39,7 @@ class Studio:
         self.documents = Documents(self.project.blobs, Files(self.project.files, granted, apart=True), self.grants)
         self.history = History(self.project.state / "studio.sqlite")
         self.tensors = TensorStore(self.project.tensors)
+        self.planes = Planes(self.tensors)
         self.pages = PageStore(self.project, self.documents, self.history)
         self.hub = Hub()
         self.runs = Runs(self.project, self.history, self.tensors, self.limits, self.hub.publish)

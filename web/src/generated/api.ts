@@ -92,6 +92,11 @@ export interface AskImport {
   files: FileData[];
 }
 
+/** Where do the results of a page lie in space? */
+export interface AskPlaces {
+  document: Record<string, unknown>;
+}
+
 /** Forget the variables and the random state of a page. */
 export interface AskReset {
   page_id: string;
@@ -117,6 +122,18 @@ export interface AskTrace {
   index: number[];
   depth?: number;
   run?: string | null;
+}
+
+/** An axis of a tensor in space: from an element to the next, and from the origin of the volume to the first.
+
+`step` is that way as x, y, z, to the right, to the front and upwards, `low` and `high` the letters at the ends; both
+are empty where the volume does not say how it lies. */
+export interface AxisPlace {
+  spacing: number;
+  first: number;
+  step: number[];
+  low: string;
+  high: string;
 }
 
 /** What a block takes; None where sizes are open. */
@@ -591,6 +608,19 @@ export interface PinData {
   direction: "input" | "output";
 }
 
+/** A tensor in space, axis by axis; null for those that lead nowhere. `lost` says why, where it lay somewhere once. */
+export interface Place {
+  unit: string;
+  axes: (AxisPlace | null)[];
+  origin: number[];
+  lost: string;
+}
+
+/** The places of the results that are made of volumes, by block and output, with the pages that lead to them. */
+export interface Places {
+  places: Record<string, Place>;
+}
+
 /** The first values in row-major order. */
 export interface Preview {
   shape: number[];
@@ -692,6 +722,12 @@ export interface ScalarEvent {
   value: number | null;
 }
 
+/** A cell, and what it is multiplied by before it is added up. */
+export interface Share {
+  index: number[];
+  share: number;
+}
+
 /** A named state of a page. */
 export interface Snapshot {
   number: number;
@@ -790,6 +826,7 @@ export interface Window {
   weights: Box | null;
   winner: number[] | null;
   ties: number[][];
+  shares: Share[];
 }
 
 /** What comes over the WebSocket /api/events. */
