@@ -32,6 +32,7 @@ from voxgrad.studio.jobs import roots_of
 from voxgrad.studio.keys import Keys
 from voxgrad.studio.pages import StaleRevision
 from voxgrad.studio.runs import QueueFull
+from voxgrad.studio.side_by_side import side_by_side
 from voxgrad.studio.static_files import StaticFiles
 from voxgrad.studio.studio import Studio
 from voxgrad.studio.tensors import Array, cut, framed
@@ -537,9 +538,8 @@ async def compare(ask: messages.AskCompare, studio: Here) -> messages.Compared:
 
 @api.post("/compare/runs")
 async def compare_runs(ask: messages.AskCompareRuns, studio: Here) -> messages.ComparedRuns:
-    """How two runs differ, output by output, with the times of both."""
-    left, right = studio.runs.get(ask.left), studio.runs.get(ask.right)
-    return await off(summaries.compared_runs, studio.tensors, left, right)
+    """How runs differ from the first of them, output by output, with the times of all."""
+    return await off(side_by_side, studio.tensors, [studio.runs.get(name) for name in ask.runs])
 
 
 def _named(studio: Studio, which: messages.ByHash | messages.ByRun) -> str:

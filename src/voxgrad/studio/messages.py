@@ -650,33 +650,42 @@ class Compared(Told):
 
 
 class AskCompareRuns(Asked):
-    """How do two runs differ, block by block? They may be of two engines."""
+    """How do runs differ, block by block? The others are compared with the first; they may be of several engines."""
 
-    left: str
-    right: str
+    runs: Annotated[list[str], Field(min_length=2, max_length=8)]
+
+
+class RunSide(Told):
+    """An output in one run, and how far it is from that of the first run.
+
+    `seconds` is None where the result was kept from an earlier run. `same` is None where nothing can be compared, and
+    in the first run; differences that are None beside it are infinite, or of a type that has no such steps.
+    """
+
+    hash: str | None
+    dtype: str
+    shape: list[int]
+    state: BlockState
+    seconds: float | None
+    same: bool | None = None
+    max_abs: float | None = None
+    max_rel: float | None = None
+    max_ulp: float | None = None
+    note: str = ""
 
 
 class RunRow(Told):
-    """One output in two runs. The differences are None where one run has no such output, or another shape."""
+    """One output in all runs: None for a run that did not come to its block. A block that failed has no outputs."""
 
     block: str
     output: str
-    left: OutputData | None
-    right: OutputData | None
-    left_seconds: float | None
-    right_seconds: float | None
-    same: bool
-    max_abs: float | None
-    max_rel: float | None
-    max_ulp: float | None
-    note: str
+    sides: list[RunSide | None]
 
 
 class ComparedRuns(Told):
-    """All outputs of two runs, in the order of the left one."""
+    """All outputs of some runs, in the order of the first."""
 
-    left: RunData
-    right: RunData
+    runs: list[RunData]
     rows: list[RunRow]
 
 

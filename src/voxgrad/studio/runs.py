@@ -41,6 +41,7 @@ class Job:
     done: asyncio.Future[Frame]
     run: messages.RunData | None = None
     stopping: bool = False
+    began: float = 0.0
     blocks: dict[str, messages.BlockRun] = field(default_factory=dict)
 
     @property
@@ -146,6 +147,7 @@ class Runs:
         """A worker starts with a job."""
         if job.run is not None:
             job.run.state = "running"
+            job.began = time.monotonic()
             self._tell(job)
 
     def event(self, job: Job, data: Frame) -> None:
@@ -171,7 +173,8 @@ class Runs:
         run = job.run
         if run is not None and self._active.pop(job.id, None) is not None:
             run.state = "cancelled" if job.stopping and frame["state"] != "done" else frame["state"]
-            run.seconds = time.time() - run.started
+            # Waiting in the queue, and for a worker that starts, is not the time of the run.
+            run.seconds = time.monotonic() - job.began if job.began else None
             run.error = None if frame["error"] is None else messages.ErrorData.model_validate(frame["error"])
             # What a run gave that failed is never shown as a result of it; its blocks say how far it came.
             run.blocks = list(job.blocks.values())

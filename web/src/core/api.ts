@@ -39,6 +39,8 @@ export type CheckRow = messages.CheckRow;
 export type DrawnDisplay = messages.DrawnDisplay;
 export type Mark = messages.MarkData;
 export type Comparison = messages.Compared;
+export type RunSide = messages.RunSide;
+export type RunRow = messages.RunRow;
 export type TensorRef = messages.ByHash | messages.ByRun;
 export type VolumeFile = messages.VolumeData & Required<messages.VolumeData>;
 export type PageFiles = messages.PageFiles;
@@ -147,6 +149,7 @@ export const api = {
     json<messages.Traced>("POST", "/trace", question, signal),
   check: (document: Page, of?: readonly string[]) => json<messages.Checked>("POST", "/check", { document, ...(of ? { of } : {}) }),
   compare: (left: TensorRef, right: TensorRef) => json<Comparison>("POST", "/compare", { left, right }),
+  compareRuns: (runs: readonly string[]) => json<messages.ComparedRuns>("POST", "/compare/runs", { runs }),
   importFile: (name: string, data: Blob) =>
     json<Imported>("POST", `/import?name=${id(name)}`, data),
   importBlocks: (name: string, data: Blob) => json<{ readonly document: Page; readonly report: readonly string[] }>("POST", `/import/blocks?name=${id(name)}`, data),

@@ -49,10 +49,9 @@ export interface AskCompare {
   right: ByHash | ByRun;
 }
 
-/** How do two runs differ, block by block? They may be of two engines. */
+/** How do runs differ, block by block? The others are compared with the first; they may be of several engines. */
 export interface AskCompareRuns {
-  left: string;
-  right: string;
+  runs: string[];
 }
 
 /** Draw the displays of a document, or of the page at a path in it, with the results of a run.
@@ -251,10 +250,9 @@ export interface Compared {
   hash: string | null;
 }
 
-/** All outputs of two runs, in the order of the left one. */
+/** All outputs of some runs, in the order of the first. */
 export interface ComparedRuns {
-  left: RunData;
-  right: RunData;
+  runs: RunData[];
   rows: RunRow[];
 }
 
@@ -633,15 +631,24 @@ export interface RunEvent {
   error: ErrorData | null;
 }
 
-/** One output in two runs. The differences are None where one run has no such output, or another shape. */
+/** One output in all runs: None for a run that did not come to its block. A block that failed has no outputs. */
 export interface RunRow {
   block: string;
   output: string;
-  left: OutputData | null;
-  right: OutputData | null;
-  left_seconds: number | null;
-  right_seconds: number | null;
-  same: boolean;
+  sides: (RunSide | null)[];
+}
+
+/** An output in one run, and how far it is from that of the first run.
+
+`seconds` is None where the result was kept from an earlier run. `same` is None where nothing can be compared, and
+in the first run; differences that are None beside it are infinite, or of a type that has no such steps. */
+export interface RunSide {
+  hash: string | null;
+  dtype: string;
+  shape: number[];
+  state: "queued" | "started" | "progress" | "done" | "cached" | "failed";
+  seconds: number | null;
+  same: boolean | null;
   max_abs: number | null;
   max_rel: number | null;
   max_ulp: number | null;

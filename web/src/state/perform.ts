@@ -12,8 +12,9 @@ import { tidy } from "../editor/tidy";
 import * as edits from "./edits";
 import { boxes } from "./layout";
 import { activate, attempt, closePanel, enterBlock, goUp, newPage, openPanel, savePage, toBase64 } from "./pages";
-import { checkGradients, compareEngines, isRunning, runPage, stopRun } from "./runs";
-import { activeTab, flow, prefixOf, say, selectedBlocks, setSettings, shownPage, studio, update, updateTab, type Tab, type ViewerTab } from "./store";
+import { compareEngines } from "./comparisons";
+import { checkGradients, isRunning, runPage, stopRun } from "./runs";
+import { activeTab, flow, prefixOf, say, selectedBlocks, setSettings, shownPage, studio, update, updateTab, type Tab, type ViewerState, type ViewerTab } from "./store";
 import { glide } from "./view";
 import { startWiring } from "./wiring";
 import { word } from "./words";
@@ -34,8 +35,8 @@ export function firstSelected(): string | null {
   return first ?? null;
 }
 
-export function openViewer(block: string, output = "", tab: ViewerTab = studio().viewer?.tab ?? "slices"): void {
-  update({ viewer: { block, output, tab, against: "" } });
+export function openViewer(block: string, output = "", tab: ViewerTab = studio().viewer?.tab ?? "slices", more: Partial<ViewerState> = {}): void {
+  update({ viewer: { block, output, tab, against: "", ...more } });
   // The viewer takes its place from the canvas; the block it shows stays in sight.
   window.setTimeout(() => goToBlock(block), 80);
 }

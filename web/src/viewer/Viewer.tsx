@@ -61,22 +61,26 @@ export function layoutLetters(tab: Tab, block: string, output: string, rank: num
   return layout === "filter" && rank === 5 ? ["D", "H", "W", "I", "O"] : axisNames(rank, layout);
 }
 
+/** A result of the run on the page, or of another. */
+export type ShownOutput = Pick<BlockOutput, "name" | "hash" | "dtype" | "shape">;
+
 export default function Viewer({ tab, viewer }: { tab: Tab; viewer: ViewerState }) {
   const words = useWords();
   const results = tab.results[prefixOf(tab) + viewer.block]?.outputs ?? [];
-  const output = results.find((one) => one.name === viewer.output) ?? results[0];
+  const output: ShownOutput | undefined = viewer.kept ? { ...viewer.kept, name: viewer.output } : (results.find((one) => one.name === viewer.output) ?? results[0]);
   const set = (change: Partial<ViewerState>) => update({ viewer: { ...viewer, ...change } });
   const blocks = Object.keys(tab.results).filter((name) => name.startsWith(prefixOf(tab)) && tab.results[name]!.outputs.length > 0);
   return (
     <aside className="panel viewer" aria-label={words("viewer.title")}>
       <div className="panel-tabs">
-        <select value={viewer.block} aria-label={words("check.block")} onChange={(event) => set({ block: event.target.value, output: "" })}>
+        <select value={viewer.block} aria-label={words("check.block")} onChange={(event) => set({ block: event.target.value, output: "", kept: undefined })}>
           {!blocks.includes(prefixOf(tab) + viewer.block) && <option>{viewer.block}</option>}
           {blocks.map((name) => (
             <option key={name}>{name.slice(prefixOf(tab).length)}</option>
           ))}
         </select>
-        {results.length > 1 && (
+        {viewer.kept && <span className="badge">{viewer.kept.of}</span>}
+        {results.length > 1 && !viewer.kept && (
           <select value={output?.name} aria-label={words("viewer.output")} onChange={(event) => set({ output: event.target.value })}>
             {results.map((one) => (
               <option key={one.name}>{one.name}</option>
@@ -110,7 +114,7 @@ export default function Viewer({ tab, viewer }: { tab: Tab; viewer: ViewerState 
   );
 }
 
-function Content({ tab, viewer, output }: { tab: Tab; viewer: ViewerState; output: BlockOutput }) {
+function Content({ tab, viewer, output }: { tab: Tab; viewer: ViewerState; output: ShownOutput }) {
   const words = useWords();
   const tensor = useTensor(output.hash);
   const summary = useSummary(output.hash);
