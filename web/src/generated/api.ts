@@ -108,6 +108,21 @@ export interface AskRun {
   feeds?: Record<string, unknown>;
 }
 
+/** Run a page with other values: what varies by its name, `block.attribute`, `block.input`, semantics or engine.
+
+Values stand between commas, as a person types them. Without `fetch`, the results are those that the page shows. */
+export interface AskSweep {
+  page_id: string;
+  document: Record<string, unknown>;
+  variations: Record<string, string>;
+  zipped?: boolean;
+  fetch?: string[];
+  cycles?: number;
+  repeats?: number;
+  engine?: "cpu" | "cuda" | "tensorflow" | "torch";
+  feeds?: Record<string, unknown>;
+}
+
 /** Where does an element of an output come from? */
 export interface AskTrace {
   document: Record<string, unknown>;
@@ -607,6 +622,17 @@ export interface ProblemData {
   fixes: FixData[];
 }
 
+/** A result at a glance: one number, or the least, the mean and the greatest of the finite ones. */
+export interface ReadingData {
+  dtype: string;
+  shape: number[];
+  value: number | null;
+  low: number | null;
+  mean: number | null;
+  high: number | null;
+  not_finite: number;
+}
+
 /** A run; `blocks` is empty in lists of runs. */
 export interface RunData {
   id: string;
@@ -730,6 +756,54 @@ export interface Summary {
   thumbnail: Thumbnail | null;
 }
 
+/** How far a sweep is; `rows` is empty in lists of sweeps. */
+export interface SweepData {
+  id: string;
+  page_id: string;
+  state: "queued" | "running" | "done" | "failed" | "cancelled";
+  started: number;
+  seconds: number;
+  plan: SweepPlan;
+  repeats: number;
+  done: number;
+  rows: SweepRow[];
+}
+
+/** A sweep has changed its state, or has one more row. */
+export interface SweepEvent {
+  type: "sweep";
+  sweep: string;
+  page: string;
+  state: "queued" | "running" | "done" | "failed" | "cancelled";
+  done: number;
+  points: number;
+  seconds: number;
+  row: SweepRow | null;
+}
+
+/** What a sweep will run: its points, the values of what varies, and the results of each point. */
+export interface SweepPlan {
+  points: number;
+  values: Record<string, string[]>;
+  fetches: string[];
+}
+
+/** What a point gave, or what was wrong with it. Its edits put its values into the page. */
+export interface SweepRow {
+  index: number;
+  values: Record<string, string>;
+  engine: string;
+  results: Record<string, ReadingData>;
+  times: TimesData | null;
+  faults: FaultData[];
+  edits: Record<string, unknown>[];
+}
+
+/** Sweeps, the newest first. */
+export interface Sweeps {
+  sweeps: SweepData[];
+}
+
 /** A slice as levels 0..254 from lo to hi, 255 where a value is not finite; base64 of its bytes. */
 export interface Thumbnail {
   axes: number[];
@@ -738,6 +812,15 @@ export interface Thumbnail {
   lo: number;
   hi: number;
   values: string;
+}
+
+/** Seconds of several cold runs: the middle one, the shortest and the longest. `first` loaded and warmed before. */
+export interface TimesData {
+  count: number;
+  median: number;
+  low: number;
+  high: number;
+  first: number | null;
 }
 
 /** All windows, the nearest first, and what is not known more closely. */
@@ -799,4 +882,4 @@ export interface Window {
 }
 
 /** What comes over the WebSocket /api/events. */
-export type Event = HelloEvent | RunEvent | BlockEvent | ScalarEvent | PageEvent | LogEvent;
+export type Event = HelloEvent | RunEvent | BlockEvent | ScalarEvent | SweepEvent | PageEvent | LogEvent;
