@@ -15,11 +15,12 @@ import { Runs } from "./Runs";
 import { Trends } from "./Trends";
 
 // Loaded when it is first looked at: most pages fit into memory.
+const Sweep = lazy(() => import("./Sweep").then((module) => ({ default: module.Sweep })));
 const Volumes = lazy(() => import("./Volumes").then((module) => ({ default: module.Volumes })));
 
 /** Those that need room for tables and charts. */
-const TALL: ReadonlySet<BottomTab> = new Set(["compare", "volumes"]);
-const KINDS: readonly BottomTab[] = ["problems", "runs", "trends", "check", "compare", "volumes", "log"];
+const TALL: ReadonlySet<BottomTab> = new Set(["compare", "sweep", "volumes"]);
+const KINDS: readonly BottomTab[] = ["problems", "runs", "trends", "check", "compare", "sweep", "volumes", "log"];
 
 export function Bottom({ tab }: { tab: Tab }) {
   const words = useWords();
@@ -49,6 +50,11 @@ export function Bottom({ tab }: { tab: Tab }) {
         {kind === "trends" && <Trends tab={tab} />}
         {kind === "check" && <Check tab={tab} />}
         {kind === "compare" && <Compare tab={tab} />}
+        {kind === "sweep" && (
+          <Suspense fallback={null}>
+            <Sweep key={tab.id} tab={tab} />
+          </Suspense>
+        )}
         {kind === "volumes" && (
           <Suspense fallback={null}>
             <Volumes tab={tab} />

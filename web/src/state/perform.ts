@@ -177,6 +177,10 @@ const DO: { readonly [id in ActionId]: () => unknown } = {
   gradient: () => edits.addGradients(),
   check: () => checkGradients(),
   compare: () => compareEngines(studio().settings.engine, otherEngine()),
+  sweep: () => {
+    setSettings({ bottom: true });
+    update({ bottomTab: "sweep" });
+  },
   viewer: () => toggleViewer(),
   wire: () => startWiring(),
   undo: () => edits.undoEdit(),

@@ -98,7 +98,7 @@ export interface Wiring {
 
 /** What a menu is about: a block, the page, or all actions of a kind. */
 export type MenuPlace = "block" | "page" | Action["group"];
-export type BottomTab = "problems" | "runs" | "trends" | "check" | "compare" | "volumes" | "log";
+export type BottomTab = "problems" | "runs" | "trends" | "check" | "compare" | "sweep" | "volumes" | "log";
 export type ViewerTab = "table" | "slices" | "volume" | "histogram" | "diff";
 
 export interface ViewerState {
