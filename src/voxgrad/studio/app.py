@@ -26,13 +26,13 @@ from voxgrad.formats.op_page import example_as_page
 from voxgrad.graph.block import Output
 from voxgrad.graph.trace import Traced, trace
 from voxgrad.kernels.arraywise.files import Files
-from voxgrad.studio import analyse, displays, engines, exchange, gallery, grants, guard, messages, summaries
+from voxgrad.studio import analyse, displays, engines, exchange, gallery, gate, grants, guard, messages, summaries
 from voxgrad.studio.documents import MAX_BLOCKS, page_at
-from voxgrad.studio.jobs import roots_of
 from voxgrad.studio.keys import Keys
 from voxgrad.studio.pages import StaleRevision
 from voxgrad.studio.planes import MOST_LIKENESS, Asked
 from voxgrad.studio.runs import QueueFull
+from voxgrad.studio.side_by_side import side_by_side
 from voxgrad.studio.static_files import StaticFiles
 from voxgrad.studio.studio import Studio
 from voxgrad.studio.tensors import Array, cut, framed
@@ -62,6 +62,7 @@ def create_app(studio: Studio, keys: Keys, port: int) -> FastAPI:
         finally:  # also where Ctrl-C came before the server was up: its workers would keep the program alive
             watcher.cancel()
             studio.hub.close()
+            await studio.sweeps.close()
             await studio.runs.close()
             await off(studio.chunked.close)
             studio.close()
@@ -440,25 +441,7 @@ def _page_files(studio: Studio, document: messages.Document) -> messages.PageFil
 
 
 def _allowed(studio: Studio, document: messages.Document, asked: list[str] | None) -> list[str]:
-    """The blocks to run, after everything that can be known before has been found right and small enough."""
-    page = studio.documents.look(document)
-    roots = roots_of(page) if asked is None else list(dict.fromkeys(page.block(name).name for name in asked))
-    needed = analyse.needed(page, roots)
-    used = set(needed)
-    wanted = [one for one in grants.wanted(page, page.files) if one.block.partition("/")[0] in used]
-    if wanted:
-        raise InvalidArgumentError(_refused(one) for one in wanted)
-    faults = [one.fault for one in page.problems() if one.block in used or one.block.partition("/")[0] in used]
-    faults += studio.limits.faults(page.estimate(), needed)
-    if faults:
-        raise InvalidArgumentError(faults)
-    return roots
-
-
-def _refused(file: messages.WantedFile) -> Fault:
-    wanted = "lie in files/ of the folder that is open, or in a folder that was allowed"
-    remedy = "Put the file there, or allow its folder: Files of the page, in the command palette."
-    return Fault("VG056", file.op, file.block, wanted, repr(file.name[:200]), remedy)
+    return gate.allowed(studio.documents.look(document), studio.limits, asked)
 
 
 @api.post("/runs", responses={429: {"model": messages.Failure}})
@@ -495,6 +478,47 @@ async def reset(ask: messages.AskReset, studio: Here) -> messages.Nothing:
     """Forget the variables and the random state of a page."""
     await studio.runs.forget(ask.page_id)
     return messages.Nothing()
+
+
+# Sweeps
+
+
+@api.post("/sweeps/plan")
+async def plan_sweep(ask: messages.AskSweep, studio: Here) -> messages.SweepPlan:
+    """How many points a sweep has, and what is wrong with it; nothing runs."""
+    return await off(studio.sweeps.plan, ask)
+
+
+@api.post("/sweeps")
+async def start_sweep(ask: messages.AskSweep, studio: Here) -> messages.SweepData:
+    """Run a page with other values, point by point; the page is not changed."""
+    return await studio.sweeps.start(ask)
+
+
+@api.get("/sweeps")
+async def sweeps(studio: Here, page: str | None = None) -> messages.Sweeps:
+    """The sweeps of a page, or of all, the newest first, without their rows."""
+    return messages.Sweeps(sweeps=studio.sweeps.recent(page))
+
+
+@api.get("/sweeps/{sweep}")
+async def get_sweep(sweep: str, studio: Here) -> messages.SweepData:
+    """A sweep with its rows so far."""
+    return studio.sweeps.get(sweep)
+
+
+@api.post("/sweeps/{sweep}/cancel")
+async def cancel_sweep(sweep: str, studio: Here) -> messages.SweepData:
+    """Stop a sweep; the rows that are done stay."""
+    return studio.sweeps.cancel(sweep)
+
+
+@api.get("/sweeps/{sweep}/export", response_class=Response)
+async def export_sweep(sweep: str, format: Literal["csv", "json"], studio: Here) -> Response:
+    """The rows of a sweep as `voxgrad sweep --csv` and `--json` write them."""
+    body = studio.sweeps.export(sweep, format).encode()
+    media = {"csv": "text/csv; charset=utf-8", "json": "application/json"}[format]
+    return exchange.attachment(body, f"sweep-{sweep}.{format}", media)
 
 
 # Tensors
@@ -571,9 +595,8 @@ async def compare(ask: messages.AskCompare, studio: Here) -> messages.Compared:
 
 @api.post("/compare/runs")
 async def compare_runs(ask: messages.AskCompareRuns, studio: Here) -> messages.ComparedRuns:
-    """How two runs differ, output by output, with the times of both."""
-    left, right = studio.runs.get(ask.left), studio.runs.get(ask.right)
-    return await off(summaries.compared_runs, studio.tensors, left, right)
+    """How runs differ from the first of them, output by output, with the times of all."""
+    return await off(side_by_side, studio.tensors, [studio.runs.get(name) for name in ask.runs])
 
 
 def _named(studio: Studio, which: messages.ByHash | messages.ByRun) -> str:

@@ -9,7 +9,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -19,9 +19,11 @@ from voxgrad.graph.block import Block
 from voxgrad.graph.cache import Cache
 from voxgrad.graph.displays import Shown
 from voxgrad.graph.lint import left_out
+from voxgrad.graph.measure import Session, Work
 from voxgrad.graph.page import Page
 from voxgrad.graph.readings import numbers_of, part_of, watched
 from voxgrad.graph.report import Progress
+from voxgrad.graph.sweep import Point, run_point
 from voxgrad.kernels.arraywise.files import Files
 from voxgrad.studio import messages
 from voxgrad.studio.documents import Documents
@@ -50,7 +52,7 @@ class Jobs:
         self._sessions: OrderedDict[str, Any] = OrderedDict()
         self._counts: dict[str, int] = {}
         self._running: Any = None
-        self._do = {"run": self._run, "check": self._check, "forget": self._forget}
+        self._do = {"run": self._run, "point": self._point, "check": self._check, "forget": self._forget}
 
     def do(self, frame: Frame) -> Any:
         """Do a job; what it returns goes back to the server."""
@@ -92,6 +94,20 @@ class Jobs:
         finally:
             self._running = None
             session.on_progress = session.on_values = None
+
+    def _point(self, frame: Frame) -> Frame:
+        """One point of a sweep: the page as the server has made it, cold, once or several times."""
+        page, engine = self._page(frame), frame["engine"]
+        work = Work(tuple(frame["fetches"]), self._feeds(frame), frame["cycles"], frame["repeats"])
+
+        def opened(page: Page, engine: str) -> Session:
+            self._running = open_session(page, engine)
+            return cast(Session, self._running)
+
+        try:
+            return run_point(Point(0, {}, (), engine), lambda: page, work, opened).as_dict()
+        finally:
+            self._running = None
 
     def _cycles(self, frame: Frame, session: Any, report: _Report, roots: list[Block], feeds: Frame) -> None:
         """Run as often as asked; the numbers go on where the last run of the session has stopped."""

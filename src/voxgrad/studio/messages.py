@@ -457,6 +457,85 @@ class AskRun(Asked):
     feeds: dict[str, Any] = {}
 
 
+class TimesData(Told):
+    """Seconds of several cold runs: the middle one, the shortest and the longest. `first` loaded and warmed before."""
+
+    count: int
+    median: float
+    low: float
+    high: float
+    first: float | None
+
+
+class AskSweep(Asked):
+    """Run a page with other values: what varies by its name, `block.attribute`, `block.input`, semantics or engine.
+
+    Values stand between commas, as a person types them. Without `fetch`, the results are those that the page shows.
+    """
+
+    page_id: str
+    document: Document
+    variations: Annotated[dict[str, Annotated[str, Field(max_length=100_000)]], Field(max_length=16)]
+    zipped: bool = False
+    fetch: Annotated[list[str], Field(max_length=64)] = []
+    cycles: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    repeats: Annotated[int, Field(ge=1, le=1000)] = 1
+    engine: Engine = "cpu"
+    feeds: dict[str, Any] = {}
+
+
+class SweepPlan(Told):
+    """What a sweep will run: its points, the values of what varies, and the results of each point."""
+
+    points: int
+    values: dict[str, list[str]]
+    fetches: list[str]
+
+
+class ReadingData(Told):
+    """A result at a glance: one number, or the least, the mean and the greatest of the finite ones."""
+
+    dtype: str
+    shape: list[int]
+    value: float | None
+    low: float | None
+    mean: float | None
+    high: float | None
+    not_finite: int
+
+
+class SweepRow(Told):
+    """What a point gave, or what was wrong with it. Its edits put its values into the page."""
+
+    index: int
+    values: dict[str, str]
+    engine: str
+    results: dict[str, ReadingData]
+    times: TimesData | None
+    faults: list[FaultData]
+    edits: list[dict[str, Any]]
+
+
+class SweepData(Told):
+    """How far a sweep is; `rows` is empty in lists of sweeps."""
+
+    id: str
+    page_id: str
+    state: RunState
+    started: float
+    seconds: float
+    plan: SweepPlan
+    repeats: int
+    done: int
+    rows: list[SweepRow]
+
+
+class Sweeps(Told):
+    """Sweeps, the newest first."""
+
+    sweeps: list[SweepData]
+
+
 class AskFiles(Asked):
     """Which files a page wants to touch outside of its folder."""
 
@@ -687,33 +766,42 @@ class Compared(Told):
 
 
 class AskCompareRuns(Asked):
-    """How do two runs differ, block by block? They may be of two engines."""
+    """How do runs differ, block by block? The others are compared with the first; they may be of several engines."""
 
-    left: str
-    right: str
+    runs: Annotated[list[str], Field(min_length=2, max_length=8)]
+
+
+class RunSide(Told):
+    """An output in one run, and how far it is from that of the first run.
+
+    `seconds` is None where the result was kept from an earlier run. `same` is None where nothing can be compared, and
+    in the first run; differences that are None beside it are infinite, or of a type that has no such steps.
+    """
+
+    hash: str | None
+    dtype: str
+    shape: list[int]
+    state: BlockState
+    seconds: float | None
+    same: bool | None = None
+    max_abs: float | None = None
+    max_rel: float | None = None
+    max_ulp: float | None = None
+    note: str = ""
 
 
 class RunRow(Told):
-    """One output in two runs. The differences are None where one run has no such output, or another shape."""
+    """One output in all runs: None for a run that did not come to its block. A block that failed has no outputs."""
 
     block: str
     output: str
-    left: OutputData | None
-    right: OutputData | None
-    left_seconds: float | None
-    right_seconds: float | None
-    same: bool
-    max_abs: float | None
-    max_rel: float | None
-    max_ulp: float | None
-    note: str
+    sides: list[RunSide | None]
 
 
 class ComparedRuns(Told):
-    """All outputs of two runs, in the order of the left one."""
+    """All outputs of some runs, in the order of the first."""
 
-    left: RunData
-    right: RunData
+    runs: list[RunData]
     rows: list[RunRow]
 
 
@@ -907,6 +995,19 @@ class ScalarEvent(Told):
     value: float | None
 
 
+class SweepEvent(Told):
+    """A sweep has changed its state, or has one more row."""
+
+    type: Literal["sweep"] = "sweep"
+    sweep: str
+    page: str
+    state: RunState
+    done: int
+    points: int
+    seconds: float
+    row: SweepRow | None
+
+
 class PageEvent(Told):
     """A page was saved, by a client or by another program; without a revision it is gone."""
 
@@ -923,5 +1024,7 @@ class LogEvent(Told):
     text: str
 
 
-Event = Annotated[HelloEvent | RunEvent | BlockEvent | ScalarEvent | PageEvent | LogEvent, Field(discriminator="type")]
+Event = Annotated[
+    HelloEvent | RunEvent | BlockEvent | ScalarEvent | SweepEvent | PageEvent | LogEvent, Field(discriminator="type")
+]
 """What comes over the WebSocket."""

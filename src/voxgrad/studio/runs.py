@@ -42,6 +42,7 @@ class Job:
     done: asyncio.Future[Frame]
     run: messages.RunData | None = None
     stopping: bool = False
+    began: float = 0.0
     blocks: dict[str, messages.BlockRun] = field(default_factory=dict)
     at: messages.BlockEvent | None = None
     """The block that runs now."""
@@ -99,19 +100,18 @@ class Runs:
 
     async def check(self, ask: messages.AskCheck, files: list[Any]) -> Frame:
         """Check gradients; the frame that ends the job."""
-        frame = {"kind": "check", "job": secrets.token_hex(8), "files": files, **ask.model_dump()}
-        job = Job(frame, "cpu", asyncio.get_running_loop().create_future())
-        self._lane("cpu").put(job)
-        return await job.done
+        return await self.put("check", "cpu", {"files": files, **ask.model_dump()}).done
+
+    def put(self, kind: str, engine: str, entries: Frame) -> Job:
+        """Queue something for the worker of an engine that is no run of the history."""
+        frame = {**entries, "kind": kind, "job": secrets.token_hex(8), "engine": engine}
+        job = Job(frame, engine, asyncio.get_running_loop().create_future())
+        self._lane(engine).put(job)
+        return job
 
     async def forget(self, page: str) -> None:
         """Drop the sessions of a page in all workers."""
-        jobs = []
-        for engine, lane in self._lanes.items():
-            frame = {"kind": "forget", "job": secrets.token_hex(8), "page": page}
-            jobs.append(Job(frame, engine, asyncio.get_running_loop().create_future()))
-            lane.put(jobs[-1])
-        await asyncio.gather(*(job.done for job in jobs))
+        await asyncio.gather(*(self.put("forget", engine, {"page": page}).done for engine in self._lanes))
 
     def cancel(self, name: str) -> messages.RunState:
         """Stop a run: at once where it waits, else by asking, and by force a second later."""
@@ -121,13 +121,17 @@ class Runs:
             if found is None:
                 raise no_such_run(name)
             return found.state
+        self.stop(job)
+        return job.run.state
+
+    def stop(self, job: Job) -> None:
+        """Stop a job: at once where it waits."""
         job.stopping = True
-        if job.run.state == "queued":
-            self._lane(job.engine).drop(job)
+        lane = self._lane(job.engine)
+        if lane.drop(job):
             self.end(job, {"state": "cancelled", "error": None})
         else:
-            self._lane(job.engine).stop(job)
-        return job.run.state
+            lane.stop(job)
 
     def get(self, name: str) -> messages.RunData:
         """A run with what is known of its blocks."""
@@ -149,6 +153,7 @@ class Runs:
         """A worker starts with a job."""
         if job.run is not None:
             job.run.state = "running"
+            job.began = time.monotonic()
             self._tell(job)
 
     def event(self, job: Job, data: Frame) -> None:
@@ -180,7 +185,8 @@ class Runs:
             frame = self._blame(job, job.at, frame)
         if run is not None and self._active.pop(job.id, None) is not None:
             run.state = "cancelled" if job.stopping and frame["state"] != "done" else frame["state"]
-            run.seconds = time.time() - run.started
+            # Waiting in the queue, and for a worker that starts, is not the time of the run.
+            run.seconds = time.monotonic() - job.began if job.began else None
             run.error = None if frame["error"] is None else messages.ErrorData.model_validate(frame["error"])
             # What a run gave that failed is never shown as a result of it; its blocks say how far it came.
             run.blocks = list(job.blocks.values())
@@ -247,10 +253,12 @@ class _Lane:
         self._waiting.append(job)
         self._wake.set()
 
-    def drop(self, job: Job) -> None:
-        """Take a job out of the queue."""
-        with contextlib.suppress(ValueError):
-            self._waiting.remove(job)
+    def drop(self, job: Job) -> bool:
+        """Take a job out of the queue; False where it does not wait there."""
+        if job not in self._waiting:
+            return False
+        self._waiting.remove(job)
+        return True
 
     def stop(self, job: Job) -> None:
         """Ask a running job to stop; its worker is killed if it does not."""
@@ -301,6 +309,8 @@ class _Lane:
         if process is None:
             return _ended("failed", "VG068", f"it did not start; is {self._engine} installed?")
         assert process.stdin is not None and process.stdout is not None
+        if job.stopping:  # while the worker started
+            return _ended("cancelled", "VG040", "a request to stop")
         self._runs.begin(job)
         try:
             process.stdin.write(frames.packed(job.frame))

@@ -21,6 +21,7 @@ from voxgrad.studio.pages import PageStore
 from voxgrad.studio.planes import Planes
 from voxgrad.studio.project import Project
 from voxgrad.studio.runs import Runs
+from voxgrad.studio.sweeps import Sweeps
 from voxgrad.studio.tensors import TensorStore
 
 KEPT_SUMMARIES = 512
@@ -43,6 +44,7 @@ class Studio:
         self.pages = PageStore(self.project, self.documents, self.history)
         self.hub = Hub()
         self.runs = Runs(self.project, self.history, self.tensors, self.limits, self.hub.publish)
+        self.sweeps = Sweeps(self.documents, self.runs, self.limits, self.hub.publish)
         self.chunked = ChunkedRuns(self.project, self.limits, self.grants)
         self._summaries: OrderedDict[object, str] = OrderedDict()
         self._lock = threading.Lock()

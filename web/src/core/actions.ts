@@ -24,6 +24,7 @@ const TABLE = [
   ["gradient", "action.gradient", ["G"], "see"],
   ["check", "action.check", ["C"], "see"],
   ["compare", "action.compare", [], "see"],
+  ["sweep", "action.sweep", [], "see"],
   ["viewer", "action.viewer", ["V"], "see"],
   ["wire", "action.wire", ["W"], "edit"],
   ["undo", "action.undo", ["Ctrl+Z"], "edit"],

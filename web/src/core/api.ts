@@ -40,6 +40,12 @@ export type CheckRow = messages.CheckRow;
 export type DrawnDisplay = messages.DrawnDisplay;
 export type Mark = messages.MarkData;
 export type Comparison = messages.Compared;
+export type RunSide = messages.RunSide;
+export type RunRow = messages.RunRow;
+export type Sweep = messages.SweepData;
+export type SweepRow = messages.SweepRow;
+export type SweepPlan = messages.SweepPlan;
+type SweepRequest = Omit<messages.AskSweep, "document"> & { readonly document: Page };
 export type TensorRef = messages.ByHash | messages.ByRun;
 export type VolumeFile = messages.VolumeData & Required<messages.VolumeData>;
 export type PageFiles = messages.PageFiles;
@@ -159,6 +165,13 @@ export const api = {
     json<messages.Traced>("POST", "/trace", question, signal),
   check: (document: Page, of?: readonly string[]) => json<messages.Checked>("POST", "/check", { document, ...(of ? { of } : {}) }),
   compare: (left: TensorRef, right: TensorRef) => json<Comparison>("POST", "/compare", { left, right }),
+  compareRuns: (runs: readonly string[]) => json<messages.ComparedRuns>("POST", "/compare/runs", { runs }),
+  planSweep: (request: SweepRequest) => json<SweepPlan>("POST", "/sweeps/plan", request),
+  startSweep: (request: SweepRequest) => json<Sweep>("POST", "/sweeps", request),
+  sweeps: (page: string) => json<messages.Sweeps>("GET", `/sweeps?page=${id(page)}`),
+  sweep: (sweep: string) => json<Sweep>("GET", `/sweeps/${id(sweep)}`),
+  cancelSweep: (sweep: string) => json<Sweep>("POST", `/sweeps/${id(sweep)}/cancel`, {}),
+  sweepUrl: (sweep: string, format: "csv" | "json") => `/api/sweeps/${id(sweep)}/export?format=${format}`,
   importFile: (name: string, data: Blob) =>
     json<Imported>("POST", `/import?name=${id(name)}`, data),
   importBlocks: (name: string, data: Blob) => json<{ readonly document: Page; readonly report: readonly string[] }>("POST", `/import/blocks?name=${id(name)}`, data),

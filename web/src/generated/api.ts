@@ -49,10 +49,9 @@ export interface AskCompare {
   right: ByHash | ByRun;
 }
 
-/** How do two runs differ, block by block? They may be of two engines. */
+/** How do runs differ, block by block? The others are compared with the first; they may be of several engines. */
 export interface AskCompareRuns {
-  left: string;
-  right: string;
+  runs: string[];
 }
 
 /** Draw the displays of a document, or of the page at a path in it, with the results of a run.
@@ -111,6 +110,21 @@ export interface AskRun {
   cycles?: number;
   engine?: "cpu" | "cuda" | "tensorflow" | "torch";
   session?: "keep" | "new";
+  feeds?: Record<string, unknown>;
+}
+
+/** Run a page with other values: what varies by its name, `block.attribute`, `block.input`, semantics or engine.
+
+Values stand between commas, as a person types them. Without `fetch`, the results are those that the page shows. */
+export interface AskSweep {
+  page_id: string;
+  document: Record<string, unknown>;
+  variations: Record<string, string>;
+  zipped?: boolean;
+  fetch?: string[];
+  cycles?: number;
+  repeats?: number;
+  engine?: "cpu" | "cuda" | "tensorflow" | "torch";
   feeds?: Record<string, unknown>;
 }
 
@@ -268,10 +282,9 @@ export interface Compared {
   hash: string | null;
 }
 
-/** All outputs of two runs, in the order of the left one. */
+/** All outputs of some runs, in the order of the first. */
 export interface ComparedRuns {
-  left: RunData;
-  right: RunData;
+  runs: RunData[];
   rows: RunRow[];
 }
 
@@ -640,6 +653,17 @@ export interface ProblemData {
   fixes: FixData[];
 }
 
+/** A result at a glance: one number, or the least, the mean and the greatest of the finite ones. */
+export interface ReadingData {
+  dtype: string;
+  shape: number[];
+  value: number | null;
+  low: number | null;
+  mean: number | null;
+  high: number | null;
+  not_finite: number;
+}
+
 /** A run; `blocks` is empty in lists of runs. */
 export interface RunData {
   id: string;
@@ -664,15 +688,24 @@ export interface RunEvent {
   error: ErrorData | null;
 }
 
-/** One output in two runs. The differences are None where one run has no such output, or another shape. */
+/** One output in all runs: None for a run that did not come to its block. A block that failed has no outputs. */
 export interface RunRow {
   block: string;
   output: string;
-  left: OutputData | null;
-  right: OutputData | null;
-  left_seconds: number | null;
-  right_seconds: number | null;
-  same: boolean;
+  sides: (RunSide | null)[];
+}
+
+/** An output in one run, and how far it is from that of the first run.
+
+`seconds` is None where the result was kept from an earlier run. `same` is None where nothing can be compared, and
+in the first run; differences that are None beside it are infinite, or of a type that has no such steps. */
+export interface RunSide {
+  hash: string | null;
+  dtype: string;
+  shape: number[];
+  state: "queued" | "started" | "progress" | "done" | "cached" | "failed";
+  seconds: number | null;
+  same: boolean | null;
   max_abs: number | null;
   max_rel: number | null;
   max_ulp: number | null;
@@ -760,6 +793,54 @@ export interface Summary {
   thumbnail: Thumbnail | null;
 }
 
+/** How far a sweep is; `rows` is empty in lists of sweeps. */
+export interface SweepData {
+  id: string;
+  page_id: string;
+  state: "queued" | "running" | "done" | "failed" | "cancelled";
+  started: number;
+  seconds: number;
+  plan: SweepPlan;
+  repeats: number;
+  done: number;
+  rows: SweepRow[];
+}
+
+/** A sweep has changed its state, or has one more row. */
+export interface SweepEvent {
+  type: "sweep";
+  sweep: string;
+  page: string;
+  state: "queued" | "running" | "done" | "failed" | "cancelled";
+  done: number;
+  points: number;
+  seconds: number;
+  row: SweepRow | null;
+}
+
+/** What a sweep will run: its points, the values of what varies, and the results of each point. */
+export interface SweepPlan {
+  points: number;
+  values: Record<string, string[]>;
+  fetches: string[];
+}
+
+/** What a point gave, or what was wrong with it. Its edits put its values into the page. */
+export interface SweepRow {
+  index: number;
+  values: Record<string, string>;
+  engine: string;
+  results: Record<string, ReadingData>;
+  times: TimesData | null;
+  faults: FaultData[];
+  edits: Record<string, unknown>[];
+}
+
+/** Sweeps, the newest first. */
+export interface Sweeps {
+  sweeps: SweepData[];
+}
+
 /** A slice as levels 0..254 from lo to hi, 255 where a value is not finite; base64 of its bytes. */
 export interface Thumbnail {
   axes: number[];
@@ -768,6 +849,15 @@ export interface Thumbnail {
   lo: number;
   hi: number;
   values: string;
+}
+
+/** Seconds of several cold runs: the middle one, the shortest and the longest. `first` loaded and warmed before. */
+export interface TimesData {
+  count: number;
+  median: number;
+  low: number;
+  high: number;
+  first: number | null;
 }
 
 /** All windows, the nearest first, and what is not known more closely. */
@@ -830,4 +920,4 @@ export interface Window {
 }
 
 /** What comes over the WebSocket /api/events. */
-export type Event = HelloEvent | RunEvent | BlockEvent | ScalarEvent | PageEvent | LogEvent;
+export type Event = HelloEvent | RunEvent | BlockEvent | ScalarEvent | SweepEvent | PageEvent | LogEvent;

@@ -36,6 +36,7 @@ function tabOf(stored: StoredPage): Tab {
     feeds: {},
     checks: null,
     comparison: null,
+    chosen: new Set(),
   };
 }
 

@@ -14,8 +14,9 @@ import * as edits from "./edits";
 import { foldGradients, setMode } from "./folding";
 import { boxes } from "./layout";
 import { activate, attempt, closePanel, enterBlock, goUp, newPage, openPanel, savePage, toBase64 } from "./pages";
-import { checkGradients, compareEngines, isRunning, runPage, stopRun } from "./runs";
-import { activeTab, flow, prefixOf, say, selectedBlocks, setSettings, shownPage, studio, update, updateTab, type Tab, type ViewerTab } from "./store";
+import { compareEngines } from "./comparisons";
+import { checkGradients, isRunning, runPage, stopRun } from "./runs";
+import { activeTab, flow, prefixOf, say, selectedBlocks, setSettings, shownPage, studio, update, updateTab, type Tab, type ViewerState, type ViewerTab } from "./store";
 import { glide } from "./view";
 import { startWiring } from "./wiring";
 import { word } from "./words";
@@ -36,8 +37,8 @@ export function firstSelected(): string | null {
   return first ?? null;
 }
 
-export function openViewer(block: string, output = "", tab: ViewerTab = studio().viewer?.tab ?? "slices"): void {
-  update({ viewer: { block, output, tab, against: "" } });
+export function openViewer(block: string, output = "", tab: ViewerTab = studio().viewer?.tab ?? "slices", more: Partial<ViewerState> = {}): void {
+  update({ viewer: { block, output, tab, against: "", ...more } });
   // The viewer takes its place from the canvas; the block it shows stays in sight.
   window.setTimeout(() => goToBlock(block), 80);
 }
@@ -180,6 +181,10 @@ const DO: { readonly [id in ActionId]: () => unknown } = {
   gradient: () => edits.addGradients(),
   check: () => checkGradients(),
   compare: () => compareEngines(studio().settings.engine, otherEngine()),
+  sweep: () => {
+    setSettings({ bottom: true });
+    update({ bottomTab: "sweep" });
+  },
   viewer: () => toggleViewer(),
   wire: () => startWiring(),
   undo: () => edits.undoEdit(),

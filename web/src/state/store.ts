@@ -4,7 +4,7 @@
 import { create } from "zustand";
 import type { ReactFlowInstance } from "@xyflow/react";
 import type { Action } from "../core/actions";
-import type { BlockRun, CheckRow, Comparison, Engine, EngineName, Run, TraceWindow } from "../core/api";
+import type { BlockRun, CheckRow, Engine, EngineName, Run, RunRow, RunSide, TraceWindow } from "../core/api";
 import type { Point } from "../core/commands";
 import { displayOf } from "../core/displays";
 import { pageAt, type Catalogue } from "../core/document";
@@ -63,21 +63,16 @@ export interface Tab {
   /** Values of placeholders for runs. */
   readonly feeds: { readonly [block: string]: Json };
   readonly checks: { readonly busy: boolean; readonly rows: readonly CheckRow[] } | null;
-  readonly comparison: EngineComparison | null;
+  readonly comparison: RunComparison | null;
+  /** Runs of the list that are compared, and whose trends are drawn together. */
+  readonly chosen: ReadonlySet<string>;
 }
 
-export interface EngineComparison {
+/** Runs side by side; all are compared with the first. */
+export interface RunComparison {
   readonly busy: boolean;
-  readonly left: string;
-  readonly right: string;
-  readonly rows: readonly {
-    readonly block: string;
-    readonly output: string;
-    readonly comparison: Comparison | null;
-    readonly message: string;
-    readonly seconds: readonly [number | "cached" | null, number | "cached" | null];
-    readonly hashes: readonly [string | null, string | null];
-  }[];
+  readonly runs: readonly Run[];
+  readonly rows: readonly RunRow[];
 }
 
 export interface Trace {
@@ -112,13 +107,20 @@ export interface Wiring {
 
 /** What a menu is about: a block, the page, or all actions of a kind. */
 export type MenuPlace = "block" | "page" | Action["group"];
-export type BottomTab = "problems" | "runs" | "trends" | "check" | "compare" | "volumes" | "log";
+export type BottomTab = "problems" | "runs" | "trends" | "check" | "compare" | "sweep" | "volumes" | "log";
 export type ViewerTab = "table" | "slices" | "planes" | "volume" | "histogram" | "diff";
 
 export interface ViewerState {
   readonly block: string;
   readonly output: string;
   readonly tab: ViewerTab;
+  readonly against: string;
+  /** A result of a run that is not the one on the page, and what that run and the one it is compared with are called. */
+  readonly kept?: KeptResult | undefined;
+}
+
+export interface KeptResult extends Pick<RunSide, "hash" | "dtype" | "shape"> {
+  readonly of: string;
   readonly against: string;
 }
 

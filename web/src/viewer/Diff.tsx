@@ -2,18 +2,18 @@
 /** A result against another block, an earlier run or another engine. */
 
 import { useEffect, useMemo, useState } from "react";
-import { api, ApiError, type BlockOutput, type Comparison, type Run } from "../core/api";
+import { api, ApiError, type Comparison, type Run } from "../core/api";
 import * as format from "../core/format";
 import { difference, indexText, type Tensor } from "../core/tensor";
 import { prefixOf, update, type Tab, type ViewerState } from "../state/store";
 import { useWords } from "../state/words";
 import { Slices } from "./Slices";
-import { useTensor } from "./Viewer";
+import { useTensor, type ShownOutput } from "./Viewer";
 
 interface Props {
   readonly tab: Tab;
   readonly viewer: ViewerState;
-  readonly output: BlockOutput;
+  readonly output: ShownOutput;
   readonly tensor: Tensor;
   readonly names: readonly string[];
 }
@@ -36,7 +36,7 @@ export function Diff({ tab, viewer, output, tensor, names }: Props) {
         <span>{words("viewer.against")}</span>
         <select value={viewer.against} onChange={(event) => update({ viewer: { ...viewer, against: event.target.value } })}>
           <option value="">{words("viewer.choose")}</option>
-          {hash !== null && !choices.some((choice) => choice.hash === hash) && <option value={`hash:${hash}`}>{hash.slice(0, 12)}</option>}
+          {hash !== null && !choices.some((choice) => choice.hash === hash) && <option value={`hash:${hash}`}>{viewer.kept?.against ?? hash.slice(0, 12)}</option>}
           {choices.map((choice) => (
             <option key={choice.name} value={`hash:${choice.hash}`}>
               {choice.name}
@@ -105,7 +105,7 @@ interface Choice {
 }
 
 /** Every other result of this page, and the same output in earlier runs. */
-function useChoices(tab: Tab, viewer: ViewerState, output: BlockOutput): Choice[] {
+function useChoices(tab: Tab, viewer: ViewerState, output: ShownOutput): Choice[] {
   const [runs, setRuns] = useState<readonly Run[]>([]);
   useEffect(() => {
     let wanted = true;

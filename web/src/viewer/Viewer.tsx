@@ -68,10 +68,13 @@ export function layoutLetters(tab: Tab, block: string, output: string, rank: num
   return layout === "filter" && rank === 5 ? ["D", "H", "W", "I", "O"] : axisNames(rank, layout);
 }
 
+/** A result of the run on the page, or of another. */
+export type ShownOutput = Pick<BlockOutput, "name" | "hash" | "dtype" | "shape">;
+
 export default function Viewer({ tab, viewer }: { tab: Tab; viewer: ViewerState }) {
   const words = useWords();
   const results = tab.results[prefixOf(tab) + viewer.block]?.outputs ?? [];
-  const output = results.find((one) => one.name === viewer.output) ?? results[0];
+  const output: ShownOutput | undefined = viewer.kept ? { ...viewer.kept, name: viewer.output } : (results.find((one) => one.name === viewer.output) ?? results[0]);
   const set = (change: Partial<ViewerState>) => update({ viewer: { ...viewer, ...change } });
   // Pictures follow the cursor as long as there is one to see.
   useEffect(() => () => update({ cursor: null }), []);
@@ -79,13 +82,14 @@ export default function Viewer({ tab, viewer }: { tab: Tab; viewer: ViewerState 
   return (
     <aside className="panel viewer" aria-label={words("viewer.title")}>
       <div className="panel-tabs">
-        <select value={viewer.block} aria-label={words("check.block")} onChange={(event) => set({ block: event.target.value, output: "" })}>
+        <select value={viewer.block} aria-label={words("check.block")} onChange={(event) => set({ block: event.target.value, output: "", kept: undefined })}>
           {!blocks.includes(prefixOf(tab) + viewer.block) && <option>{viewer.block}</option>}
           {blocks.map((name) => (
             <option key={name}>{name.slice(prefixOf(tab).length)}</option>
           ))}
         </select>
-        {results.length > 1 && (
+        {viewer.kept && <span className="badge">{viewer.kept.of}</span>}
+        {results.length > 1 && !viewer.kept && (
           <select value={output?.name} aria-label={words("viewer.output")} onChange={(event) => set({ output: event.target.value })}>
             {results.map((one) => (
               <option key={one.name}>{one.name}</option>
@@ -119,7 +123,7 @@ export default function Viewer({ tab, viewer }: { tab: Tab; viewer: ViewerState 
   );
 }
 
-function Content({ tab, viewer, output }: { tab: Tab; viewer: ViewerState; output: BlockOutput }) {
+function Content({ tab, viewer, output }: { tab: Tab; viewer: ViewerState; output: ShownOutput }) {
   const words = useWords();
   const { count } = output.summary;
   const asks = (viewer.tab === "table" || viewer.tab === "diff") && count <= MOST_WHOLE;

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// The experiment desk: runs side by side, sweeps, trends of several runs, engines on cold inputs, snapshots as pictures.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { AxeBuilder } from "@axe-core/playwright";
+import { bare, block, constant, opened } from "./studio.mjs";
+
+const { studio, browser } = opened();
+const SHOTS = process.env.SHOTS ?? null;
+
+const pooling = () => ({
+  name: "pooling",
+  semantics: "documented",
+  blocks: [
+    constant("volume", [1, 2, 2, 2, 1], [1, 2, 3, 4, 5, 6, 7, 8]),
+    { name: "pool", op: "MaxPool3D", attrs: { ksize: [1, 2, 2, 2, 1], strides: [1, 2, 2, 2, 1], padding: "SAME" }, inputs: { input: [{ from: "volume.output" }] }, position: [420, 0] },
+    { name: "half", op: "Mul", inputs: { x: [{ from: "pool.output" }], y: [{ from: "factor.output" }] }, position: [800, 0] },
+    constant("factor", [], [0.5], [420, 360]),
+  ],
+});
+
+const bottom = (page, name) => page.locator(".bottom").getByRole("tab", { name, exact: true }).click();
+
+async function run(page) {
+  await bare(page);
+  await page.keyboard.press("Control+Enter");
+  await page.waitForFunction(() => document.querySelectorAll(".badge.ok").length === document.querySelectorAll(".block").length);
+}
+
+/** A screen that axe finds clean; with SHOTS=FOLDER its picture is left there. */
+async function seen(page, name, part = ".panel.bottom") {
+  await page.waitForTimeout(150);
+  if (SHOTS) await page.screenshot({ path: `${SHOTS}/${name}.png` });
+  const { violations } = await new AxeBuilder({ page }).include(part).withTags(["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]).analyze();
+  assert.deepEqual(violations.map((one) => `${name}: ${one.id}: ${one.nodes[0].target} ${one.nodes[0].any[0]?.message ?? ""}`), []);
+}
+
+test("two runs side by side: equal, different, kept; a click opens the difference", async () => {
+  const page = await browser.page(studio);
+  await studio.show(page, pooling());
+  await run(page);
+  await block(page, "pool").locator(".block-title").click();
+  await page.getByLabel("pool padding").selectOption("VALID");
+  await run(page);
+  await block(page, "factor").locator(".block-title").click();
+  await page.getByLabel("factor value fill with").fill("0.75");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector('[data-id="half"] .block.stale');
+  await run(page);
+  await bottom(page, "Runs");
+  const rows = page.locator(".bottom .table.runs tr");
+  await page.waitForFunction(() => document.querySelectorAll(".bottom .table.runs tr").length === 3);
+  await seen(page, "runs");
+  await rows.nth(0).getByRole("checkbox").check();
+  await rows.nth(2).getByRole("checkbox").check();
+  await page.getByRole("button", { name: "Compare 2 runs" }).click();
+  const cells = (name) => page.locator(".bottom .table.compared tbody tr", { has: page.getByRole("cell", { name, exact: true }) }).locator("td").allInnerTexts();
+  await page.waitForSelector(".bottom .table.compared tbody tr");
+  assert.deepEqual((await cells("half")).slice(0, 2), ["half", "z"]);
+  assert.equal((await cells("half"))[3], "2");
+  assert.deepEqual([(await cells("volume"))[3], (await cells("volume"))[5]], ["equal", "cached"]);
+  await seen(page, "compared");
+  await page.getByRole("button", { name: "2", exact: true }).click();
+  await page.waitForSelector(".viewer .where");
+  assert.deepEqual(await page.locator(".viewer .where td").allInnerTexts(), ["[0][0][0][0][0]", "4", "6"]);
+  assert.match(await page.locator(".viewer .badge").first().innerText(), /^cpu /);
+  await seen(page, "difference", ".panel.viewer");
+});
+
+test("a sweep: points are counted, rows come, sort and are drawn, and one goes into the page", async () => {
+  const page = await browser.page(studio);
+  const id = await studio.show(page, pooling());
+  await page.getByRole("button", { name: "Look", exact: true }).click();
+  await page.getByRole("menuitem", { name: /sweep/ }).click();
+  await page.getByLabel("What varies, 1").fill("factor.value");
+  await page.getByLabel("Its values, 1").fill("0.5,10,-2,9");
+  await page.getByText("4 points", { exact: true }).waitFor();
+  await page.getByRole("button", { name: "Something more that varies" }).click();
+  await page.getByLabel("What varies, 2").fill("pool.padding");
+  await page.getByLabel("Its values, 2").fill("SAME,VALD");
+  await page.locator(".sweep-form .fault").waitFor();
+  await seen(page, "sweep-fault");
+  await page.getByLabel("Its values, 2").fill("SAME,VALID");
+  await page.getByText("8 points", { exact: true }).waitFor();
+  await page.getByLabel("cold runs each").fill("2");
+  await page.getByRole("button", { name: "Sweep", exact: true }).click();
+  await page.getByText(/^8 of 8 ·/).waitFor();
+  const column = async (at) => (await page.locator(`.table.swept tbody td:nth-child(${at})`).allInnerTexts()).map((text) => text.trim());
+  assert.deepEqual(await column(3), ["4", "4", "80", "80", "−16", "−16", "72", "72"]);
+  await page.getByRole("button", { name: "half.z", exact: true }).click();
+  assert.deepEqual(await column(3), ["−16", "−16", "4", "4", "72", "72", "80", "80"]);
+  await page.getByRole("button", { name: "factor.value" }).click();
+  await page.getByRole("button", { name: "factor.value" }).click();
+  assert.deepEqual(await column(1), ["10", "10", "9", "9", "0.5", "0.5", "-2", "-2"]);
+  await seen(page, "sweep-table");
+  await page.getByRole("tab", { name: "Curves" }).click();
+  assert.equal(await page.locator(".chart svg .mark title").count(), 8);
+  await page.getByLabel("up", { exact: true }).selectOption("time");
+  assert.equal(await page.locator(".chart .error-bar").count(), 8);
+  await page.getByLabel("log up").check();
+  await seen(page, "sweep-curves");
+  const before = JSON.stringify((await studio.api("GET", `/pages/${id}`)).document);
+  await page.getByRole("tab", { name: "Table", exact: true }).click();
+  await page.locator(".table.swept tbody tr").nth(3).getByRole("button", { name: "use these values" }).click();
+  await page.waitForFunction(() => document.querySelector('[data-id="factor"] .cell')?.textContent === "10");
+  await page.getByText(/In the page now/).first().waitFor();
+  await bare(page);
+  await page.keyboard.press("Control+z");
+  await page.waitForFunction(() => document.querySelector('[data-id="factor"] .cell')?.textContent === "0.5");
+  assert.equal(JSON.stringify((await studio.api("GET", `/pages/${id}`)).document), before);
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: "CSV" }).click()]);
+  assert.match(file.suggestedFilename(), /\.csv$/);
+  await page.reload();
+  await page.waitForSelector(".block");
+  await bottom(page, "Sweep");
+  await page.getByText(/^8 of 8 ·/).waitFor();
+});
+
+test("a sweep that takes long is stopped and keeps its rows", async () => {
+  const page = await browser.page(studio, { colorScheme: "light" });
+  await studio.show(page, pooling());
+  await bottom(page, "Sweep");
+  await page.getByLabel("What varies, 1").fill("factor.value");
+  await page.getByLabel("Its values, 1").fill("range(2000)");
+  await page.getByRole("button", { name: "Sweep", exact: true }).click();
+  await page.waitForFunction(() => document.querySelectorAll(".table.swept tbody tr").length > 3);
+  await page.locator(".sweep-rows").getByRole("button", { name: "Stop" }).click();
+  await page.locator(".sweep-rows .badge", { hasText: "stopped" }).waitFor();
+  const rows = await page.locator(".table.swept tbody tr").count();
+  assert.ok(rows > 3 && rows < 2000);
+  await page.getByRole("tab", { name: "Curves" }).click();
+  await seen(page, "sweep-stopped-light");
+});
