@@ -175,6 +175,19 @@ class OpHelp(Told):
     deprecated: str
 
 
+class AskLesson(Asked):
+    """An op on a small grid: the places of what was chosen, and numbers that were typed into tensors."""
+
+    places: Annotated[list[int], Field(max_length=5)]
+    typed: dict[str, Annotated[list[Annotated[str, Field(max_length=40)]], Field(max_length=64)]] = {}
+
+
+class LessonData(Told):
+    """A lesson as `voxgrad.formats.explainer.packing` writes it."""
+
+    pack: dict[str, Any]
+
+
 class EngineData(Told):
     """Something that can run a page."""
 

@@ -92,6 +92,12 @@ export interface AskImport {
   files: FileData[];
 }
 
+/** An op on a small grid: the places of what was chosen, and numbers that were typed into tensors. */
+export interface AskLesson {
+  places: number[];
+  typed?: Record<string, string[]>;
+}
+
 /** Forget the variables and the random state of a page. */
 export interface AskReset {
   page_id: string;
@@ -401,6 +407,11 @@ export interface Info {
   folder: string;
   limits: Limits;
   languages: string[];
+}
+
+/** A lesson as `voxgrad.formats.explainer.packing` writes it. */
+export interface LessonData {
+  pack: Record<string, unknown>;
 }
 
 /** What a run and a request may take. */

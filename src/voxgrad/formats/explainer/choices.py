@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -26,6 +26,8 @@ SPREAD = ((1, 2, 2), (1, 2, 2))
 """A filter with a gap between its taps: its size and its dilation."""
 STRIDES = (ONES, (2, 2, 2), (2, 4, 4))
 PADDINGS = ("VALID", "SAME", "0,1,1")
+STARTS = ("x", "w", "dy", "v", "u")
+"""The tensors that are not computed: volume, filter, and what the first and the second order begin with."""
 NAN, INF = float("nan"), float("inf")
 
 
@@ -66,10 +68,22 @@ def cases_of(forward: Op) -> tuple[str, ...]:
 
 def choices_of(forward: Op) -> Iterator[Choice]:
     """All states of an explainer."""
-    for (window, dilation), *rest in product(
-        windows_of(forward), STRIDES, PADDINGS, cases_of(forward), SEMANTICS
-    ):
-        yield Choice(window, dilation, *rest)
+    for places in product(*map(range, most_places(forward))):
+        yield choice_at(forward, places)
+
+
+def most_places(forward: Op) -> tuple[int, ...]:
+    """How many there are of each: windows, strides, paddings, cases, semantics."""
+    return len(windows_of(forward)), len(STRIDES), len(PADDINGS), len(cases_of(forward)), len(SEMANTICS)
+
+
+def choice_at(forward: Op, places: Sequence[int]) -> Choice:
+    """The choice behind such places."""
+    window, stride, padding, case, semantics = places
+    size, dilation = windows_of(forward)[window]
+    return Choice(
+        size, dilation, STRIDES[stride], PADDINGS[padding], cases_of(forward)[case], tuple(SEMANTICS)[semantics]
+    )
 
 
 def given(name: str, shape: tuple[int, ...], case: str) -> Array:

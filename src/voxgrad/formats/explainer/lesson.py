@@ -43,12 +43,13 @@ Row = tuple[float, ...]
 class Step:
     """An op of the lesson. `reads`: of an operand, per axis, what an element at every place there reads.
 
-    `pairs`: two operands that are multiplied element by element of their boxes, the second one backwards where
+    `kind` says in a word what the op does with what it reads, as its declaration has it. `pairs`: two operands that are multiplied element by element of their boxes, the second one backwards where
     `flipped`. Else `rows` has for every element how much of each element in the box of `part` arrives. Of a maximum,
     `ties` marks all cells of the box that are as large.
     """
 
     op: str
+    kind: str
     output: str
     order: int
     operands: Mapping[str, str]
@@ -110,6 +111,16 @@ def lessons_about(op: Op) -> Lessons:
         listed = ", ".join(one.name for one in FAMILY)
         raise InvalidArgumentError(Fault("VG003", op.name, "op", f"be one of {listed}", op.name))
     return Lessons(forward_of(op))
+
+
+def kind_of(op: Op) -> str:
+    """What an op does with what it reads, by the sides between which it maps."""
+    forward = op.map.output is Side.WINDOWS
+    if op.map.has_taps:
+        return "product"
+    if op.selects:
+        return "scatter" if not forward else "gather" if op.linear_in else "maximum"
+    return "mean" if forward else "spread"
 
 
 class _Drawn:
@@ -187,7 +198,8 @@ class _Drawn:
         assert op is not None
         name = self.names[block.outputs[0]]
         reads = self._reads(block)
-        made = Step(op.name, name, self._order(block), {pin: self.names[one] for pin, one in operands.items()}, reads)
+        named = {pin: self.names[one] for pin, one in operands.items()}
+        made = Step(op.name, kind_of(op), name, self._order(block), named, reads)
         if len(op.linear_in) == 2:
             return self._paired(block, made)
         part = op.linear_in[0] if op.linear_in else op.inputs[0].name

@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 
 from voxgrad.catalog.model import Op
+from voxgrad.catalog.registry import OPS
+from voxgrad.catalog.semantics import SEMANTICS
 from voxgrad.errors import Fault
-from voxgrad.formats.explainer.choices import PADDINGS, STRIDES, Choice, cases_of, choices_of, forward_of, windows_of
+from voxgrad.formats.explainer.choices import PADDINGS, STRIDES, cases_of, choices_of, forward_of, windows_of
 from voxgrad.formats.explainer.lesson import Lesson, Lessons, Row, Step, lessons_about, spatial
 from voxgrad.graph.values import Array
 
-SEMANTICS = ("documented", "tf_cpu")
+SHOWN_LAWS = ("padding", "count", "ties", "nan", "empty")
+"""The laws that a small grid can show."""
 
 
 class _Table:
@@ -39,7 +42,13 @@ def packed(op: Op, lessons: Iterable[Lesson]) -> dict[str, Any]:
     tables = {name: _Table() for name in ("values", "spans", "rows", "lists", "steps", "tensors", "states")}
     at = [tables["states"].put(_state(one, tables)) for one in lessons]
     data = {name: table.items for name, table in tables.items()}
-    return {"op": op.name, "choices": choices_as_data(forward_of(op)), "at": at, **data}
+    about = {name: _about(OPS[name]) for name in dict.fromkeys(step["op"] for step in data["steps"])}
+    return {"op": op.name, "choices": choices_as_data(forward_of(op)), "about": about, "at": at, **data}
+
+
+def _about(op: Op) -> dict[str, Any]:
+    """What the declaration says of an op."""
+    return {"summary": op.summary, "laws": [law.text for law in op.laws if law.name in SHOWN_LAWS]}
 
 
 def all_lessons(op: Op, lessons: Lessons | None = None) -> dict[str, Any]:
@@ -58,13 +67,6 @@ def choices_as_data(forward: Op) -> dict[str, Any]:
         "case": list(cases_of(forward)),
         "semantics": list(SEMANTICS),
     }  # fmt: skip
-
-
-def choice_at(forward: Op, places: Sequence[int]) -> Choice:
-    """The choice behind such places."""
-    window, stride, padding, case, semantics = places
-    size, dilation = windows_of(forward)[window]
-    return Choice(size, dilation, STRIDES[stride], PADDINGS[padding], cases_of(forward)[case], SEMANTICS[semantics])
 
 
 def _state(lesson: Lesson, tables: dict[str, _Table]) -> dict[str, Any]:
@@ -87,7 +89,7 @@ def _fault(fault: Fault) -> dict[str, str]:
 def _step(step: Step, tables: dict[str, _Table]) -> list[int]:
     """The place of what does not depend on values, then those of its rows and its ties."""
     told = {
-        "op": step.op, "output": step.output, "order": step.order, "operands": dict(step.operands),
+        "op": step.op, "kind": step.kind, "output": step.output, "order": step.order, "operands": dict(step.operands),
         "reads": {pin: [tables["spans"].put([list(span) for span in table]) for table in tables_]
                   for pin, tables_ in step.reads.items()},
     }  # fmt: skip
