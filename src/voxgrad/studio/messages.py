@@ -144,6 +144,7 @@ class OpData(Told):
     aliases: list[str]
     differentiable: bool
     stateful: bool
+    family: bool
 
 
 class Ops(Told):

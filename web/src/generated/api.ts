@@ -481,6 +481,7 @@ export interface OpData {
   aliases: string[];
   differentiable: boolean;
   stateful: boolean;
+  family: boolean;
 }
 
 /** The page of an op: what the reference has of it. */

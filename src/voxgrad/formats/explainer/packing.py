@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from voxgrad.catalog.registry import OPS
 from voxgrad.catalog.semantics import SEMANTICS
 from voxgrad.errors import Fault
 from voxgrad.formats.explainer.choices import PADDINGS, STRIDES, cases_of, choices_of, forward_of, windows_of
-from voxgrad.formats.explainer.lesson import Lesson, Lessons, Row, Step, lessons_about, spatial
+from voxgrad.formats.explainer.lesson import Lesson, Row, Step, lessons_about, spatial
 from voxgrad.graph.values import Array
 
 SHOWN_LAWS = ("padding", "count", "ties", "nan", "empty")
@@ -51,10 +52,17 @@ def _about(op: Op) -> dict[str, Any]:
     return {"summary": op.summary, "laws": [law.text for law in op.laws if law.name in SHOWN_LAWS]}
 
 
-def all_lessons(op: Op, lessons: Lessons | None = None) -> dict[str, Any]:
+def all_lessons(op: Op) -> dict[str, Any]:
     """Every lesson of an op, as data, in the order of what can be chosen: the semantics change first."""
-    made = lessons or lessons_about(op)
-    return packed(op, (made.lesson(choice) for choice in choices_of(made.forward)))
+    made = lessons_about(op)
+    return _all_about(made.forward.name) | {"op": op.name}
+
+
+@cache
+def _all_about(name: str) -> dict[str, Any]:
+    """The same for an op and its gradients, which differ in what is shown first."""
+    made = lessons_about(OPS[name])
+    return packed(made.forward, (made.lesson(choice) for choice in choices_of(made.forward)))
 
 
 def choices_as_data(forward: Op) -> dict[str, Any]:
