@@ -6,7 +6,7 @@
  * It knows no windows, pools or convolutions. Everything on the screen is made as text, never as markup.
  */
 
-/** @typedef {{name: string, side: string, sizes: number[], given: boolean, values: (number|string)[]}} Tensor */
+/** @typedef {{name: string, side: string, sizes: number[], given: boolean, values: (number|string)[], short: string[]}} Tensor */
 
 const SIDES = ["cells", "taps", "windows"];
 const KINDS = ["window", "stride", "padding", "case", "semantics"];
@@ -20,7 +20,8 @@ export function unpack(pack, state) {
   const tensors = {};
   for (let at = 0; at < state.tensors.length; at += 2) {
     const kind = pack.tensors[state.tensors[at]];
-    tensors[kind.name] = { ...kind, values: pack.values[state.tensors[at + 1]] };
+    const values = pack.values[state.tensors[at + 1]];
+    tensors[kind.name] = { ...kind, values, short: shortened(values) };
   }
   const rowsOf = (list) => list === undefined ? null : pack.lists[list].map((row) => pack.rows[row]);
   const steps = state.steps.map(([at, rows, ties]) => {
@@ -48,6 +49,12 @@ export function shown(value) {
   if (Number.isNaN(number)) return "NaN";
   if (!Number.isFinite(number)) return number > 0 ? "∞" : "−∞";
   return String(Number(number.toPrecision(7))).replace("-", "−");
+}
+
+/** Four digits, where these still tell the numbers of a tensor apart; else as many as it takes. */
+function shortened(values) {
+  const short = values.map((value) => (Number.isFinite(finite(value)) ? shown(Number(finite(value).toPrecision(4))) : shown(value)));
+  return new Set(short).size === new Set(values.map(shown)).size ? short : values.map(shown);
 }
 
 /** A share as a fraction, where it is one. */
@@ -137,7 +144,8 @@ class View {
     this.flat = 0;
     this.pinned = false;
     this.predicting = false;
-    this.revealed = new Set();
+    /** Elements that were revealed, each with how the guess was. */
+    this.revealed = new Map();
     this.score = [0, 0];
     this.timer = 0;
     this.asked = 0;
@@ -316,13 +324,14 @@ class View {
     const result = name === step.output;
     const hidden = result && this.hides(flat);
     const text = hidden ? "?" : shown(tensor.values[flat]);
+    const short = hidden ? "?" : tensor.short[flat];
     return make("div", {
-      class: `vx-cell ${text.length > 5 ? "long" : ""}`, role: "gridcell", "data-key": `${name}-${flat}`, "data-name": name, "data-flat": flat,
+      class: `vx-cell ${short.length > 5 ? "long" : ""}`, role: "gridcell", "data-key": `${name}-${flat}`, "data-name": name, "data-flat": flat,
       tabindex: flat === (result ? this.flat : 0) ? 0 : -1,
       "aria-label": `${this.indexed(name, flat)} ${hidden ? this.say("hidden") : `= ${text}`}`,
       onpointerenter: () => this.over(name, flat), onfocus: () => this.enter(name, flat), onclick: () => this.press(name, flat),
       onkeydown: (event) => this.key(event, name, flat), ondblclick: () => this.edit(name, flat),
-    }, make("span", { class: "vx-number" }, text));
+    }, make("span", { class: "vx-number" }, short));
   }
 
   hides(flat) {
@@ -482,11 +491,9 @@ class View {
 
   /** Show the element; `right` is null where nobody guessed. */
   reveal(right) {
-    this.revealed.add(`${this.step}:${this.flat}`);
+    this.revealed.set(`${this.step}:${this.flat}`, right === null ? "" : right ? "guess.right" : "guess.wrong");
     if (right !== null) this.score = [this.score[0] + (right ? 1 : 0), this.score[1] + 1];
-    this.verdict = right === null ? "" : this.say(right ? "guess.right" : "guess.wrong");
     this.draw();
-    this.verdict = "";
     this.find(this.step, this.flat)?.focus({ preventScroll: true });
   }
 
@@ -578,10 +585,10 @@ class View {
   tell(step, reads, hidden) {
     const place = this.indexed(step.output, this.flat);
     const value = shown(this.lesson.tensors[step.output].values[this.flat]);
-    const verdict = this.verdict || "";
+    const verdict = this.revealed.get(`${this.step}:${this.flat}`);
     if (hidden) return this.write([this.say("hidden.telling", { place })], `${place} = ?`);
     const counts = { place, count: reads.terms.length, value };
-    this.write([verdict, this.sentence(step, reads, counts), this.paddingSentence(step, reads), this.tieSentence(reads)], `${place} = ${this.arithmetic(step, reads, value)}`);
+    this.write([verdict && this.say(verdict), this.sentence(step, reads, counts), this.paddingSentence(step, reads), this.tieSentence(reads)], `${place} = ${this.arithmetic(step, reads, value)}`);
   }
 
   /** Of what the value is made, as it is computed by hand. */
@@ -594,14 +601,16 @@ class View {
     if (step.kind === "gather") return `${this.indexed(arriving[0].name, arriving[0].cell)} = ${value}`;
     if (step.pairs) return `${terms.map((term) => `${around(of(term))}·${around(shown(this.lesson.tensors[term.with.name].values[term.with.cell]))}`).join(" + ")} = ${value}`;
     if (step.kind === "mean") return `(${arriving.map((term) => around(of(term))).join(" + ")}) ÷ ${shown(1 / arriving[0].share)} = ${value}`;
-    return `${arriving.map((term) => around(of(term)) + (term.share === 1 ? "" : ` ÷ ${shown(1 / term.share)}`)).join(" + ")} = ${value}`;
+    if (step.kind === "spread") return `${arriving.map((term) => `${around(of(term))} ÷ ${shown(1 / term.share)}`).join(" + ")} = ${value}`;
+    const names = arriving.map((term) => this.indexed(term.name, term.cell)).join(" + ");
+    return [names, ...(arriving.length > 1 ? [arriving.map((term) => around(of(term))).join(" + ")] : []), value].join(" = ");
   }
 
-  sentence(step, { terms }, fill) {
+  sentence(step, { terms, pooled }, fill) {
     const arriving = terms.filter((term) => term.share !== 0);
     if (terms.length === 0) return this.say("tell.none", fill);
     if (step.rows && ["maximum", "gather", "scatter"].includes(step.kind) && arriving.length === 0) return this.say(`tell.${step.kind}.none`, fill);
-    const winner = step.kind === "maximum" || step.kind === "gather" ? this.indexed(arriving[0].name, arriving[0].cell) : "";
+    const winner = step.kind === "maximum" || step.kind === "gather" ? this.indexed(pooled.name, arriving[0].cell) : "";
     return this.say(`tell.${step.kind}`, { ...fill, count: arriving.length, winner });
   }
 
