@@ -109,7 +109,7 @@ REFERENCE = ROOT / "docs" / "reference"
 
 
 def reference_pages() -> Iterator[tuple[Path, str]]:
-    """A page per op with its pictures, one per block of enuSpace that is no op, and two indices."""
+    """A page per op with its pictures and, of the 3-D family, its explainer, one per block of enuSpace that is no op, and two indices."""
     groups: dict[str, list[Op]] = {}
     for op in OPS.values():
         groups.setdefault("3-D family" if op in FAMILY else op.group, []).append(op)
@@ -209,7 +209,8 @@ def _same(path: Path, old: str, new: str) -> bool:
 def main() -> int:
     """Write or check."""
     stale, wanted = [], files()
-    for path in sorted({*REFERENCE.rglob("*.md"), *REFERENCE.rglob("*.svg")} - wanted.keys()):
+    kept = {path for kind in ("md", "svg", "html") for path in REFERENCE.rglob(f"*.{kind}")}
+    for path in sorted(kept - wanted.keys()):
         stale.append(path.relative_to(ROOT))
         if "--check" not in sys.argv:
             path.unlink()

@@ -23,6 +23,7 @@ import { startSync } from "./state/sync";
 import { useWords } from "./state/words";
 
 const Tour = lazy(() => import("./panels/Tour").then(({ Tour: shown }) => ({ default: shown })));
+const Learn = lazy(() => import("./screens/Learn"));
 const Viewer = lazy(() => import("./viewer/Viewer"));
 
 export function App() {
@@ -31,6 +32,7 @@ export function App() {
   const spoken = useStudio((state) => state.spoken);
   const viewer = useStudio((state) => state.viewer);
   const panel = useStudio((state) => state.panel);
+  const learning = useStudio((state) => state.learning);
   const touring = useStudio((state) => state.tour !== null);
   const words = useWords();
   useStart();
@@ -49,7 +51,11 @@ export function App() {
       )}
       {!(panel && tab) && <TopBar />}
       <Notices />
-      {tab === null ? (
+      {learning !== null ? (
+        <Suspense fallback={<main className="learn" />}>
+          <Learn op={learning} />
+        </Suspense>
+      ) : tab === null ? (
         <Home />
       ) : panel ? (
         <Panel tab={tab} />

@@ -8,6 +8,7 @@ import json
 import shutil
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from voxgrad.catalog import registry
@@ -15,7 +16,9 @@ from voxgrad.catalog.describe import docstring, shown_default, type_names
 from voxgrad.catalog.model import Attr, Op
 from voxgrad.cli import exits
 from voxgrad.formats.enuspace.library import library, missing
+from voxgrad.formats.explainer.html import explainer_html
 from voxgrad.formats.op_page import example_as_page, op_page
+from voxgrad.formats.tensor_files import replace_file
 from voxgrad.formats.text.forms import forms_of
 
 DESCRIPTION = """\
@@ -24,6 +27,7 @@ List the ops by group, or show the page of one.
   voxgrad ops                   every op with one line
   voxgrad ops MaxPool3DGrad     what it does, arguments, an example with what it gives, its gradient, the edges
   voxgrad ops MaxPool3DGrad --page example.vox.json       that example as a page
+  voxgrad ops MaxPool3DGrad --explain explained.html      the op on a small grid, step by step, as a page of its own
   voxgrad ops pool              the ops whose name holds "pool"
   voxgrad ops boxblur.BoxBlur   the op of an installed package; they stand at the end of the list, under its name
   voxgrad ops --missing         blocks of enuSpace that are not here
@@ -35,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", help="the op, or a part of its name")
     parser.add_argument("--missing", action="store_true", help="the blocks of enuSpace that have no op yet")
     parser.add_argument("--page", metavar="FILE", help="write the example of the op as a page")
+    parser.add_argument("--explain", metavar="FILE", help="write an HTML page that explains an op of the 3-D family")
     parser.add_argument("--json", action="store_true", help="the declarations as JSON")
 
 
@@ -45,6 +50,8 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
         return exits.OK
     if arguments.page:
         return _write_example(registry.find(arguments.name or ""), arguments.page)
+    if arguments.explain:
+        return _write_explainer(registry.find(arguments.name or ""), arguments.explain)
     chosen = _chosen(arguments.name)
     if arguments.json:
         print(json.dumps([as_data(op) for op in chosen], indent=1))
@@ -61,6 +68,11 @@ def _write_example(op: Op, path: str) -> int:
         print(f"{op.name} has no example")
         return exits.WRONG
     made.save(path)
+    return exits.OK
+
+
+def _write_explainer(op: Op, path: str) -> int:
+    replace_file(Path(path), explainer_html(op).encode())
     return exits.OK
 
 

@@ -333,7 +333,7 @@ def _of_cells(problem: Problem, region: Region) -> Places:
     first = place.channels[0] % per_group if single else 0
     spatial, steps = tuple(one for one, _ in windows), tuple(step for _, step in windows)
     small = _whole(problem, _Place(place.batch, spatial, channels), steps)
-    cells = tuple(geometry.input_box(axis, lo, hi) for axis, (lo, hi) in zip(problem.axes, spatial, strict=True))
+    cells = tuple(_cells_of(axis, lo, hi) for axis, (lo, hi) in zip(problem.axes, spatial, strict=True))
     large = _whole(problem, _Place(place.batch, cells, place.channels), (1, 1, 1))
     combs = [*taps, _dense((first, first + 1 if single else per_group)), _dense(channels)]
     return {Side.CELLS: large, Side.WINDOWS: small}, combs
@@ -366,6 +366,9 @@ def _overlap(a: Range, b: Range) -> bool:
 
 def _meetings(axis: Axis, lo: int, hi: int) -> tuple[Comb, Comb]:
     """The windows and taps that meet in a cell of a range."""
+    if axis.overreach:  # such windows cover cells beyond their last tap
+        firsts, lasts = geometry.coverings(axis)
+        return ((firsts[lo], lasts[hi - 1]) if hi > lo else (0, 0), 1), ((0, axis.window), 1)
     if hi - lo > 1:
         return (geometry.output_box(axis, lo, hi), 1), ((0, axis.window), 1)
     pairs = [
@@ -375,6 +378,12 @@ def _meetings(axis: Axis, lo: int, hi: int) -> tuple[Comb, Comb]:
         if axis.start(window) + tap * axis.dilation == lo
     ]
     return _comb({window for window, _ in pairs}), _comb({tap for _, tap in pairs})
+
+
+def _cells_of(axis: Axis, lo: int, hi: int) -> Range:
+    """The cells that a range of windows reads; may reach into the padding."""
+    first, end = geometry.input_box(axis, lo, hi)
+    return first, max(end, geometry.spans(axis)[1][hi - 1]) if axis.overreach and hi > lo else end
 
 
 def _of_taps(problem: Problem, region: Region) -> Places:

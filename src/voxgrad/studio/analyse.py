@@ -168,6 +168,7 @@ def op_data(op: Op) -> messages.OpData:
         aliases=list(op.aliases),
         differentiable=op.gradient is not None,
         stateful=op.stateful,
+        family=op in registry.FAMILY,
     )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from starlette.exceptions import HTTPException
 from voxgrad import __version__
 from voxgrad.catalog import registry
 from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
+from voxgrad.formats.explainer.asked import asked_lesson, lesson_page
 from voxgrad.formats.op_page import example_as_page
 from voxgrad.graph.block import Output
 from voxgrad.graph.trace import Traced, trace
@@ -231,6 +232,18 @@ async def open_example(name: str, studio: Here) -> messages.PageData:
         return studio.pages.add(page)
 
     return await off(added)
+
+
+@api.post("/ops/{name}/lesson")
+async def lesson(name: str, ask: messages.AskLesson) -> messages.LessonData:
+    """An op of the 3-D family on a small grid, with its gradients."""
+    return messages.LessonData(pack=await off(asked_lesson, registry.find(name), ask.places, ask.typed))
+
+
+@api.post("/ops/{name}/lesson/open")
+async def open_lesson(name: str, ask: messages.AskLesson, studio: Here) -> messages.PageData:
+    """The same as a page in the folder."""
+    return await off(lambda: studio.pages.add(lesson_page(registry.find(name), ask.places, ask.typed)))
 
 
 _bodies: dict[str, bytes] = {}

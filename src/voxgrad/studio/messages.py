@@ -146,6 +146,7 @@ class OpData(Told):
     aliases: list[str]
     differentiable: bool
     stateful: bool
+    family: bool
 
 
 class Ops(Told):
@@ -175,6 +176,19 @@ class OpHelp(Told):
     forms: dict[str, list[str]]
     differences: list[str]
     deprecated: str
+
+
+class AskLesson(Asked):
+    """An op on a small grid: the places of what was chosen, and numbers that were typed into tensors."""
+
+    places: Annotated[list[int], Field(max_length=5)]
+    typed: dict[str, Annotated[list[Annotated[str, Field(max_length=40)]], Field(max_length=64)]] = {}
+
+
+class LessonData(Told):
+    """A lesson as `voxgrad.formats.explainer.packing` writes it."""
+
+    pack: dict[str, Any]
 
 
 class EngineData(Told):

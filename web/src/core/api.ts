@@ -121,6 +121,8 @@ const id = encodeURIComponent;
 export const api = {
   ops: () => json<{ ops: Op[] }>("GET", "/ops"),
   opHelp: (op: string, theme: "dark" | "light") => json<messages.OpHelp>("GET", `/ops/${id(op)}?theme=${theme}`),
+  lesson: (op: string, places: readonly number[], typed: { readonly [tensor: string]: readonly string[] }) => json<messages.LessonData>("POST", `/ops/${id(op)}/lesson`, { places, typed }),
+  openLesson: (op: string, places: readonly number[], typed: { readonly [tensor: string]: readonly string[] }) => json<StoredPage>("POST", `/ops/${id(op)}/lesson/open`, { places, typed }),
   openExample: (op: string) => json<StoredPage>("POST", `/ops/${id(op)}/open`, {}),
   engines: () => json<messages.Engines>("GET", "/engines"),
   gallery: () => json<messages.Gallery>("GET", "/gallery"),

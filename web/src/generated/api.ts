@@ -91,6 +91,12 @@ export interface AskImport {
   files: FileData[];
 }
 
+/** An op on a small grid: the places of what was chosen, and numbers that were typed into tensors. */
+export interface AskLesson {
+  places: number[];
+  typed?: Record<string, string[]>;
+}
+
 /** Where do the results of a page lie in space? */
 export interface AskPlaces {
   document: Record<string, unknown>;
@@ -433,6 +439,11 @@ export interface Info {
   languages: string[];
 }
 
+/** A lesson as `voxgrad.formats.explainer.packing` writes it. */
+export interface LessonData {
+  pack: Record<string, unknown>;
+}
+
 /** What a run and a request may take. */
 export interface Limits {
   memory_bytes: number;
@@ -501,6 +512,7 @@ export interface OpData {
   aliases: string[];
   differentiable: boolean;
   stateful: boolean;
+  family: boolean;
 }
 
 /** The page of an op: what the reference has of it. */

@@ -46,7 +46,7 @@ export function Left({ tab }: { tab: Tab }) {
 /** The 3-D family comes first and stands alone; everything else as the catalogue groups it, or by its package. */
 function groupOf(op: Op): string {
   if (op.package) return op.package;
-  return /3D/.test(op.name) ? "volume" : op.group;
+  return op.family ? "volume" : op.group;
 }
 
 function groupTitle(words: Say, group: string): string {

@@ -47,6 +47,7 @@ export function show(stored: StoredPage): void {
     tabs: known ? state.tabs : { ...state.tabs, [stored.id]: tabOf(stored) },
     order: known ? state.order : [...state.order, stored.id],
     active: stored.id,
+    learning: null,
     trace: null,
     viewer: null,
   }));
@@ -93,9 +94,10 @@ export async function reopenTabs(): Promise<void> {
 
 /** Show the page that the address names: when somebody goes back. */
 export function followAddress(): void {
-  const [, kind, id] = /^#\/(page|panel)\/(.+)$/.exec(location.hash) ?? [];
+  const [, kind, id] = /^#\/(page|panel|learn)\/(.+)$/.exec(location.hash) ?? [];
+  if (kind === "learn") return update({ learning: decodeURIComponent(id!), active: null, panel: false });
   const wanted = id === undefined ? null : decodeURIComponent(id);
-  update({ panel: kind === "panel" });
+  update({ panel: kind === "panel", learning: null });
   if (wanted === studio().active) return;
   if (wanted === null) activate(null);
   else void openPage(wanted);
@@ -111,6 +113,12 @@ export async function startAtAddress(): Promise<void> {
   if (!first) return;
   void runPage();
   update({ viewer: { block: first.name, output: "", tab: "slices", against: "" } });
+}
+
+/** Show an op on a small grid. */
+export function openLearn(op: string): void {
+  location.hash = `#/learn/${op}`;
+  followAddress();
 }
 
 /** The example of an op as a page of the folder. */
@@ -130,7 +138,7 @@ export async function newPage(document?: Page): Promise<void> {
 }
 
 export function activate(id: string | null): void {
-  update({ active: id, trace: null, viewer: null, wiring: null, quickAdd: null });
+  update({ active: id, learning: null, trace: null, viewer: null, wiring: null, quickAdd: null });
   location.hash = id === null ? "#/" : `#/${studio().panel ? "panel" : "page"}/${id}`;
   if (id !== null) void refreshRuns(id, true);
 }

@@ -158,6 +158,8 @@ export interface Studio {
   readonly dialog: "commands" | "help" | "files" | "displays" | "snapshots" | null;
   /** The page is shown as a panel: its displays alone. */
   readonly panel: boolean;
+  /** The op that is explained on a small grid. */
+  readonly learning: string | null;
   /** The stop of the tour that is shown. */
   readonly tour: number | null;
   readonly renaming: string | null;
@@ -209,6 +211,7 @@ export const useStudio = create<Studio>(() => ({
   menu: null,
   dialog: null,
   panel: false,
+  learning: null,
   tour: null,
   renaming: null,
   wiring: null,

@@ -22,7 +22,7 @@ import { Windowing } from "./Windowing";
 interface Props {
   readonly tab: Tab;
   readonly source: Source;
-  readonly brief: Brief;
+  readonly brief: Pick<Brief, "min" | "max">;
   readonly histogram: Summary["histogram"];
   readonly names: readonly string[];
   readonly scale: Scale;

@@ -5,7 +5,7 @@ import { lazy, Suspense, useEffect, useMemo, useState } from "react";
 import { api, ApiError, type BlockOutput } from "../core/api";
 import * as format from "../core/format";
 import { findBlock, outputPins } from "../core/document";
-import { axisNames, type Tensor } from "../core/tensor";
+import { axisNames, sizeOf, type Tensor } from "../core/tensor";
 import { gradientOrder } from "../core/scopes";
 import { layoutOfOutput } from "../editor/useBlock";
 import { useSummary } from "../editor/ValueGrid";
@@ -125,7 +125,7 @@ export default function Viewer({ tab, viewer }: { tab: Tab; viewer: ViewerState 
 
 function Content({ tab, viewer, output }: { tab: Tab; viewer: ViewerState; output: ShownOutput }) {
   const words = useWords();
-  const { count } = output.summary;
+  const count = sizeOf(output.shape);
   const asks = (viewer.tab === "table" || viewer.tab === "diff") && count <= MOST_WHOLE;
   const large = count > MOST_HERE && !asks;
   const tensor = useTensor(large ? null : output.hash);
@@ -141,9 +141,9 @@ function Content({ tab, viewer, output }: { tab: Tab; viewer: ViewerState; outpu
   const asPlanes = viewer.tab === "planes" || (large && viewer.tab === "slices");
   return (
     <div className="viewer-body">
-      {asPlanes && (
+      {asPlanes && summary && (
         <Suspense fallback={loading}>
-          <Planes tab={tab} source={source} brief={output.summary} histogram={summary?.histogram ?? null} names={names} scale={scale} of={of} />
+          <Planes tab={tab} source={source} brief={summary} histogram={summary.histogram} names={names} scale={scale} of={of} />
         </Suspense>
       )}
       {viewer.tab === "volume" && (
