@@ -165,5 +165,9 @@ def test_planes_and_places_over_http(server: Server) -> None:
     index = {"document": document, "block": "strongest", "index": [0, 4, 5, 5, 0], "run": run["id"]}
     (window,) = server.post("trace", index)["windows"]
     assert window["winner"] and window["shares"] == []
+    reached = server.post("reach", index | {"block": "edges", "index": window["winner"], "depth": 2})
+    assert [one["output"] for one in reached][:1] == ["strongest.output"]
+    assert reached[0]["lo"] == index["index"] and reached[0]["count"] == 1
+    assert server.client.post("/api/reach", json=index | {"index": [0, 99, 0, 0, 0]}).status_code == 422
     slopes = server.post("trace", index | {"block": "slopes", "index": [0, 0, 5, 5, 1]})["windows"][0]
     assert len(slopes["shares"]) == slopes["count"] == 18 and slopes["shares"][0]["share"] == pytest.approx(-0.0625)

@@ -24,6 +24,7 @@ from voxgrad.catalog import registry
 from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
 from voxgrad.formats.op_page import example_as_page
 from voxgrad.graph.block import Output
+from voxgrad.graph.reach import Reached, reach
 from voxgrad.graph.trace import Traced, trace
 from voxgrad.kernels.arraywise.files import Files
 from voxgrad.studio import analyse, displays, engines, exchange, gallery, grants, guard, messages, summaries
@@ -377,6 +378,17 @@ async def trace_element(ask: messages.AskTrace, studio: Here) -> Traced:
         page = studio.documents.look(ask.document)
         output = page.block(ask.block).output(ask.output or 0)
         return trace(page, output, ask.index, ask.depth, value)
+
+    return await off(work)
+
+
+@api.post("/reach")
+async def reach_element(ask: messages.AskTrace, studio: Here) -> list[Reached]:
+    """Where an element of an output goes: what reads it, as many blocks on as asked."""
+
+    def work() -> list[Reached]:
+        page = studio.documents.look(ask.document)
+        return reach(page, page.block(ask.block).output(ask.output or 0), ask.index, ask.depth)
 
     return await off(work)
 

@@ -114,7 +114,7 @@ export interface AskRun {
   feeds?: Record<string, unknown>;
 }
 
-/** Where does an element of an output come from? */
+/** Where does an element of an output come from, or where does it go? */
 export interface AskTrace {
   document: Record<string, unknown>;
   block: string;
@@ -637,6 +637,18 @@ export interface ProblemData {
   remedy: string;
   message: string;
   fixes: FixData[];
+}
+
+/** The elements of an output that read an element through one input of its block. */
+export interface Reached {
+  block: string;
+  pin: string;
+  output: string;
+  depth: number;
+  lo: number[];
+  hi: number[];
+  steps: number[];
+  count: number;
 }
 
 /** A run; `blocks` is empty in lists of runs. */
