@@ -72,6 +72,10 @@ test("planes of a scan are turned as people look at them, and share one cursor w
   // The pool lies on the same scan with voxels of twice the size: its cursor is at the nearest of them.
   await block(page, "pool").locator('.cell.at-cursor[title^="[0][1][3][1][0] ="]').waitFor();
   assert.equal(await page.locator(".cell.at-cursor").count(), 1);
+  // The voxel of the pool that reads it is marked, and told.
+  await block(page, "pool").locator('.cell.reached[title^="[0][1][3][1][0] ="]').waitFor();
+  assert.equal(await page.locator(".cell.reached").count(), 1);
+  assert.match(await page.locator(".reached-list").innerText(), /pool\.output \[0,1,3,1,0\]/);
 
   // The keyboard moves it, on the screen's own left and up, and through the slices; Enter keeps the trace.
   await axial.focus();

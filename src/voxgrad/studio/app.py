@@ -25,6 +25,7 @@ from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
 from voxgrad.formats.explainer.asked import asked_lesson, lesson_page
 from voxgrad.formats.op_page import example_as_page
 from voxgrad.graph.block import Output
+from voxgrad.graph.reach import Reached, reach
 from voxgrad.graph.trace import Traced, trace
 from voxgrad.kernels.arraywise.files import Files
 from voxgrad.studio import analyse, displays, engines, exchange, gallery, gate, grants, guard, messages, summaries
@@ -391,6 +392,17 @@ async def trace_element(ask: messages.AskTrace, studio: Here) -> Traced:
         page = studio.documents.look(ask.document)
         output = page.block(ask.block).output(ask.output or 0)
         return trace(page, output, ask.index, ask.depth, value)
+
+    return await off(work)
+
+
+@api.post("/reach")
+async def reach_element(ask: messages.AskTrace, studio: Here) -> list[Reached]:
+    """Where an element of an output goes: what reads it, as many blocks on as asked."""
+
+    def work() -> list[Reached]:
+        page = studio.documents.look(ask.document)
+        return reach(page, page.block(ask.block).output(ask.output or 0), ask.index, ask.depth)
 
     return await off(work)
 

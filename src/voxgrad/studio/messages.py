@@ -410,7 +410,7 @@ class Edited(Told):
 
 
 class AskTrace(Asked):
-    """Where does an element of an output come from?"""
+    """Where does an element of an output come from, or where does it go?"""
 
     document: Document
     block: str

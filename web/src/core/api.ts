@@ -34,6 +34,7 @@ export type Run = messages.RunData;
 export type RunRequest = Omit<messages.AskRun, "document"> & { readonly document: Page };
 export type ServerEvent = messages.Event;
 export type TraceWindow = messages.Window;
+export type Reached = messages.Reached;
 export type Place = messages.Place;
 export type TraceQuestion = Omit<messages.AskTrace, "document" | "index"> & { readonly document: Page; readonly index: readonly number[] };
 export type CheckRow = messages.CheckRow;
@@ -165,6 +166,7 @@ export const api = {
   places: (document: Page, signal?: AbortSignal) => json<messages.Places>("POST", "/places", { document }, signal),
   trace: (question: TraceQuestion, signal?: AbortSignal) =>
     json<messages.Traced>("POST", "/trace", question, signal),
+  reach: (question: TraceQuestion, signal?: AbortSignal) => json<readonly Reached[]>("POST", "/reach", question, signal),
   check: (document: Page, of?: readonly string[]) => json<messages.Checked>("POST", "/check", { document, ...(of ? { of } : {}) }),
   compare: (left: TensorRef, right: TensorRef) => json<Comparison>("POST", "/compare", { left, right }),
   compareRuns: (runs: readonly string[]) => json<messages.ComparedRuns>("POST", "/compare/runs", { runs }),

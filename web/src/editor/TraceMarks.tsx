@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The traced element and its windows on a picture of a plane: of a heat map, of a slice. */
 
-import type { TraceWindow } from "../core/api";
+import type { Reached, TraceWindow } from "../core/api";
 import { useStudio, type Trace } from "../state/store";
 
 interface Plane {
@@ -44,18 +44,21 @@ export function marksOf(trace: Trace, { block, output }: Pick<Plane, "block" | "
     ...windows.map(({ lo, hi, steps }): Mark => ({ kind: "in-window", lo, hi, steps })),
     ...windows.flatMap((window) => (window.ties.length > 1 ? window.ties.map((index) => cellOf("tie", index)) : [])),
     ...windows.flatMap((window) => (window.winner ? [cellOf("winner", window.winner)] : [])),
+    ...trace.reached.flatMap(({ output: path, lo, hi, steps }) => (path === `${block}.${output}` ? [{ kind: "reached", lo, hi, steps }] : [])),
     ...here,
   ];
 }
 
-/** Where a trace that was begun elsewhere leads in this output: to the voxel that won, or the middle of the window. */
-const aims = new WeakMap<TraceWindow, readonly number[]>();
+/** Where a trace that was begun elsewhere leads in this output: to the voxel that won, or the middle of a window. */
+const aims = new WeakMap<TraceWindow | Reached, readonly number[]>();
 
 export function aimOf(trace: Trace | null, { block, output }: { readonly block: string; readonly output: string }): readonly number[] | null {
-  const window = trace?.windows.find((one) => one.source === `${block}.${output}`);
-  if (!window) return null;
-  if (!aims.has(window)) aims.set(window, window.winner ?? window.lo.map((low, axis) => Math.floor((low + window.hi[axis]! - 1) / 2)));
-  return aims.get(window)!;
+  const path = `${block}.${output}`;
+  const window = trace?.windows.find((one) => one.source === path && one.count > 0);
+  const box = window ?? trace?.reached.find((one) => one.output === path);
+  if (!box) return null;
+  if (!aims.has(box)) aims.set(box, window?.winner ?? box.lo.map((low, axis) => Math.floor((low + box.hi[axis]! - 1) / 2)));
+  return aims.get(box)!;
 }
 
 export function TraceMarks(plane: Plane) {

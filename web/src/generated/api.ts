@@ -134,7 +134,7 @@ export interface AskSweep {
   feeds?: Record<string, unknown>;
 }
 
-/** Where does an element of an output come from? */
+/** Where does an element of an output come from, or where does it go? */
 export interface AskTrace {
   document: Record<string, unknown>;
   block: string;
@@ -663,6 +663,18 @@ export interface ProblemData {
   remedy: string;
   message: string;
   fixes: FixData[];
+}
+
+/** The elements of an output that read an element through one input of its block. */
+export interface Reached {
+  block: string;
+  pin: string;
+  output: string;
+  depth: number;
+  lo: number[];
+  hi: number[];
+  steps: number[];
+  count: number;
 }
 
 /** A result at a glance: one number, or the least, the mean and the greatest of the finite ones. */

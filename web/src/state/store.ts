@@ -4,7 +4,7 @@
 import { create } from "zustand";
 import type { ReactFlowInstance } from "@xyflow/react";
 import type { Action } from "../core/actions";
-import type { BlockRun, CheckRow, Engine, EngineName, Run, RunRow, RunSide, TraceWindow } from "../core/api";
+import type { BlockRun, CheckRow, Engine, EngineName, Reached, Run, RunRow, RunSide, TraceWindow } from "../core/api";
 import type { Point } from "../core/commands";
 import { displayOf } from "../core/displays";
 import { pageAt, type Catalogue } from "../core/document";
@@ -81,6 +81,8 @@ export interface Trace {
   readonly index: readonly number[];
   readonly value: number;
   readonly windows: readonly TraceWindow[];
+  /** What reads the element. */
+  readonly reached: readonly Reached[];
   /** It stays until it is let go, wherever the pointer goes. */
   readonly pinned: boolean;
 }
