@@ -799,7 +799,7 @@ class ImportedBlocks(Told):
     report: list[str]
 
 
-ExportFormat = Literal["python", "tensorflow", "svg", "png", "json", "npz"]
+ExportFormat = Literal["python", "tensorflow", "svg", "png", "json", "npz", "report"]
 
 
 class AskDisplays(Asked):

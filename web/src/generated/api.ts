@@ -76,7 +76,7 @@ export interface AskEdit {
 /** A document as a file of another kind. A picture that the browser has drawn, in base64, gets the page inside. */
 export interface AskExport {
   document: Record<string, unknown>;
-  format: "python" | "tensorflow" | "svg" | "png" | "json" | "npz";
+  format: "python" | "tensorflow" | "svg" | "png" | "json" | "npz" | "report";
   run?: string | null;
   picture?: string | null;
 }

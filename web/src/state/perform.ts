@@ -103,7 +103,7 @@ function download(name: string, data: Blob): void {
 }
 
 const ENDINGS: { readonly [format in ExportFormat]: string } = {
-  python: ".py", tensorflow: "_tf.py", svg: ".svg", png: ".png", json: ".vox.json", npz: ".npz",
+  python: ".py", tensorflow: "_tf.py", svg: ".svg", png: ".png", json: ".vox.json", npz: ".npz", report: "-report.html",
 };
 
 /** What is on the screen, as a file that holds the page. */
@@ -117,9 +117,10 @@ async function pictureOf(tab: Tab, format: "svg" | "png"): Promise<Blob> {
 async function exportAs(format: ExportFormat): Promise<void> {
   const tab = activeTab();
   if (!tab) return;
-  const data = await attempt(() =>
-    format === "svg" || format === "png" ? pictureOf(tab, format) : api.exportPage(tab.history.now, format, format === "npz" ? (tab.run?.id ?? null) : null),
-  );
+  const ofRun = format === "npz" || format === "report";
+  // What a run gave belongs to the page as it was then.
+  const document = ofRun ? (tab.run?.document ?? tab.history.now) : tab.history.now;
+  const data = await attempt(() => (format === "svg" || format === "png" ? pictureOf(tab, format) : api.exportPage(document, format, ofRun ? (tab.run?.id ?? null) : null)));
   if (data) download(`${tab.history.now.name.replaceAll(/[^\w.-]+/g, "_")}${ENDINGS[format]}`, data);
 }
 
@@ -239,6 +240,7 @@ const DO: { readonly [id in ActionId]: () => unknown } = {
   "export-png": () => exportAs("png"),
   "export-json": () => exportAs("json"),
   "export-npz": () => exportAs("npz"),
+  "export-report": () => exportAs("report"),
   theme: () => setSettings({ theme: studio().settings.theme === "dark" ? "light" : "dark" }),
   language: () => setSettings({ language: studio().settings.language === "en" ? "ko" : "en" }),
   letters: () => {
