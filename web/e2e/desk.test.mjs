@@ -131,3 +131,22 @@ test("a sweep that takes long is stopped and keeps its rows", async () => {
   await page.getByRole("tab", { name: "Curves" }).click();
   await seen(page, "sweep-stopped-light");
 });
+
+test("engines on the same cold inputs: several runs, the median and its spread", async () => {
+  const page = await browser.page(studio);
+  await studio.show(page, pooling());
+  await run(page);
+  await bottom(page, "Compare");
+  await page.locator(".bottom").getByLabel("cold runs each").fill("4");
+  await page.locator(".bottom").getByRole("button", { name: "Compare", exact: true }).click();
+  await page.waitForSelector(".table.compared tbody tr");
+  assert.match(await page.locator(".table.compared thead").innerText(), /cpu .* 4 cold runs/s);
+  // The page and its four blocks; nothing is taken from the run before.
+  assert.equal(await page.locator(".table.compared .spread").count(), 5 * (await page.locator(".table.compared thead tr").first().locator("th[scope=colgroup]").count()));
+  assert.equal(await page.locator(".table.compared").getByText("cached").count(), 0);
+  assert.match(await page.locator(".spread svg").first().getAttribute("aria-label"), /^median .*, from .* to /);
+  await seen(page, "engines");
+  await page.getByRole("button", { name: "File", exact: true }).click();
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("menuitem", { name: "Export a report of the run" }).click()]);
+  assert.equal(file.suggestedFilename(), "pooling-report.html");
+});

@@ -17,15 +17,17 @@ def run_facts(page: Page, run: messages.RunData, readings: Readings) -> RunFacts
     faults = [] if run.error is None else [Fault(**one.model_dump()) for one in run.error.faults]
     version = next((one.version for one in engines.found() if one.name == run.engine), "")
     versions = {run.engine: version} if version and run.engine != "cpu" else {}
+    seconds = run.seconds
+    if run.times is not None:
+        versions["times"] = f"the median of {run.times.count} cold runs, which keep nothing from before"
+        seconds = run.times.median
     told = [_block(one) for one in blocks]
-    return RunFacts(
-        run.engine, run.state, run.started, run.seconds, run.cycles, told, readings, faults, versions
-    )  # fmt: skip
+    return RunFacts(run.engine, run.state, run.started, seconds, run.cycles, told, readings, faults, versions)
 
 
 def _block(run: messages.BlockRun) -> BlockFacts:
     outputs = tuple(_output(one) for one in run.outputs)
-    seconds = run.seconds if run.state == "done" else None
+    seconds = run.times.median if run.times is not None else run.seconds if run.state == "done" else None
     error = "" if run.error is None else run.error.message
     return BlockFacts(run.block, run.state, run.reason, seconds, outputs, error)
 

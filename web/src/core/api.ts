@@ -40,6 +40,7 @@ export type DrawnDisplay = messages.DrawnDisplay;
 export type Mark = messages.MarkData;
 export type Comparison = messages.Compared;
 export type RunSide = messages.RunSide;
+export type Times = messages.TimesData;
 export type RunRow = messages.RunRow;
 export type Sweep = messages.SweepData;
 export type SweepRow = messages.SweepRow;

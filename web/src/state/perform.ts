@@ -12,7 +12,7 @@ import { tidy } from "../editor/tidy";
 import * as edits from "./edits";
 import { boxes } from "./layout";
 import { activate, attempt, closePanel, enterBlock, goUp, newPage, openPanel, savePage, toBase64 } from "./pages";
-import { compareEngines } from "./comparisons";
+import { COLD_RUNS, compareEngines } from "./comparisons";
 import { checkGradients, isRunning, runPage, stopRun } from "./runs";
 import { activeTab, flow, prefixOf, say, selectedBlocks, setSettings, shownPage, studio, update, updateTab, type Tab, type ViewerState, type ViewerTab } from "./store";
 import { glide } from "./view";
@@ -177,7 +177,7 @@ const DO: { readonly [id in ActionId]: () => unknown } = {
   stop: () => stopRun(),
   gradient: () => edits.addGradients(),
   check: () => checkGradients(),
-  compare: () => compareEngines(studio().settings.engine, otherEngine()),
+  compare: () => compareEngines([...new Set([studio().settings.engine, otherEngine()])], COLD_RUNS),
   sweep: () => {
     setSettings({ bottom: true });
     update({ bottomTab: "sweep" });
