@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import voxgrad as vg
 from tests.studio.documents import counter_page, pool_page
 from tests.studio.serving import Server
 from voxgrad.formats import page_file
+from voxgrad.studio.run_curves import MOST_POINTS, kept, thinned
 
 
 def compared(server: Server, *runs: dict[str, Any]) -> dict[str, list[Any]]:
@@ -111,3 +113,23 @@ def test_a_run_that_is_measured_is_cold_every_time_and_keeps_no_session(server: 
     for _ in range(2):
         both = server.run(page_file.to_data(twins), "twins", repeats=2)["blocks"]
         assert {one["state"] for one in both} == {"done"} and {one["times"]["count"] for one in both} == {2}
+
+
+def test_the_curves_of_a_run_are_kept_with_it(server: Server) -> None:
+    first, second = server.run(counter_page(), "curves", cycles=3), server.run(counter_page(), "curves", cycles=5)
+    for run, count in ((first, 3), (second, 5)):
+        curves = {one["path"]: one for one in server.get(f"runs/{run['id']}/curves")["curves"]}
+        assert curves["step.output_ref"] == {
+            "path": "step.output_ref", "cycles": list(range(count)), "values": [float(at + 1) for at in range(count)]
+        }  # fmt: skip
+    assert server.get(f"runs/{server.run(pool_page(), 'none')['id']}/curves")["curves"] == []
+    assert server.client.get("/api/runs/nothing/curves").status_code == 404
+
+
+def test_a_long_curve_keeps_its_peaks_and_says_where_it_has_no_number() -> None:
+    curve = [(at, math.sin(at)) for at in range(9999)]
+    curve[1234], curve[7777], curve[8888] = (1234, 50.0), (7777, -50.0), (8888, math.nan)
+    found = thinned(curve)
+    assert len(found) <= MOST_POINTS and {curve[1234], curve[7777]} <= set(found)
+    assert [at for at, _ in found] == sorted({at for at, _ in found})
+    assert thinned(curve[:100]) == curve[:100] and kept({"a": curve[:1], "b": curve[:2]}) == {"b": curve[:2]}

@@ -150,3 +150,43 @@ test("engines on the same cold inputs: several runs, the median and its spread",
   const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("menuitem", { name: "Export a report of the run" }).click()]);
   assert.equal(file.suggestedFilename(), "pooling-report.html");
 });
+
+/** w is multiplied by a factor in every cycle. */
+const decay = () => ({
+  name: "decay",
+  semantics: "documented",
+  blocks: [
+    { name: "w", op: "Variable", attrs: { shape: [], dtype: "float32" }, position: [0, 0] },
+    constant("factor", [], [0.5], [0, 260]),
+    { name: "scaled", op: "Mul", inputs: { x: [{ from: "w.ref" }], y: [{ from: "factor.output" }] }, position: [340, 0] },
+    { name: "step", op: "Assign", inputs: { ref: [{ from: "w.ref" }], value: [{ from: "scaled.z" }] }, position: [680, 0] },
+    { name: "first", op: "Assign", inputs: { ref: [{ from: "w.ref" }], value: [{ value: 8, dtype: "float32" }] }, position: [680, 320] },
+  ],
+  targets: ["step"],
+  initializers: ["first"],
+});
+
+test("trends of chosen scalars over chosen runs", async () => {
+  const page = await browser.page(studio);
+  const id = await studio.show(page, decay());
+  const document = decay();
+  const run_id = (await studio.api("POST", "/runs", { page_id: id, document, cycles: 12 })).run_id;
+  while ((await studio.api("GET", `/runs/${run_id}`)).state !== "done") await page.waitForTimeout(50);
+  document.blocks[1].attrs.value.tensor.values = [0.8];
+  await page.getByLabel("cycles", { exact: true }).first().fill("8");
+  await page.getByRole("button", { name: "Run in a loop" }).click();
+  await page.waitForSelector(".trends .chart");
+  await page.getByRole("button", { name: /^Run page/ }).waitFor();
+  const charts = await page.locator(".trends .chart").count();
+  assert.ok(charts >= 2, "a chart for each scalar");
+  await page.locator(".trend-choices").getByLabel(/12 cycles/).check();
+  await page.waitForFunction(() => document.querySelectorAll(".trends .chart:first-of-type polyline").length >= 2);
+  await page.locator(".trend-choices").getByLabel("all in one frame").check();
+  await page.locator(".trend-choices").getByLabel("log up").check();
+  assert.equal(await page.locator(".trends > .chart").count(), 1);
+  // Two runs of every scalar, in the frame and in the legend.
+  assert.equal(await page.locator(".trends .chart > svg .series").count(), 2 * charts);
+  await seen(page, "trends");
+  await page.locator(".trend-choices").getByLabel("scaled.z", { exact: true }).uncheck();
+  assert.equal(await page.locator(".trends .chart > svg .series").count(), 2 * (charts - 1));
+});

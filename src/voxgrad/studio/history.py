@@ -10,7 +10,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from voxgrad.studio import messages
+from voxgrad.studio.run_curves import Curves
 
 KEPT_READ = 8
 KEPT_RUNS = 200
@@ -26,6 +29,9 @@ CREATE TABLE IF NOT EXISTS blocks (
     run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE, block TEXT NOT NULL, cycle INTEGER NOT NULL,
     state TEXT NOT NULL, seconds REAL, reason TEXT NOT NULL, outputs TEXT NOT NULL, error TEXT, times TEXT,
     PRIMARY KEY (run, block));
+CREATE TABLE IF NOT EXISTS curves (
+    run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE, path TEXT NOT NULL, cycles BLOB NOT NULL,
+    numbers BLOB NOT NULL, PRIMARY KEY (run, path));
 """
 _LATER = (("runs", "times"), ("blocks", "times"))
 """Columns that files of earlier versions do not have."""
@@ -95,6 +101,24 @@ class History:
                     for one in run.blocks
                 ],
             )  # fmt: skip
+
+    def keep_curves(self, run: str, curves: Curves) -> None:
+        """Note the numbers over the cycles of a run that has ended."""
+        rows = [
+            (run, path, np.array([at for at, _ in curve], "<i8").tobytes(), np.array([y for _, y in curve], "<f8").tobytes())
+            for path, curve in curves.items()
+        ]
+        with self._lock, self._database:
+            self._database.executemany("INSERT OR REPLACE INTO curves VALUES (?, ?, ?, ?)", rows)
+
+    def curves(self, run: str) -> Curves:
+        """The numbers over the cycles of a run, by the paths of outputs."""
+        with self._lock:
+            rows = self._database.execute("SELECT path, cycles, numbers FROM curves WHERE run = ?", (run,)).fetchall()
+        return {
+            path: list(zip(np.frombuffer(cycles, "<i8").tolist(), np.frombuffer(numbers, "<f8").tolist(), strict=True))
+            for path, cycles, numbers in rows
+        }
 
     def runs(self, page: str | None, limit: int) -> list[messages.RunData]:
         """The newest runs, of one page or of all, without their blocks."""

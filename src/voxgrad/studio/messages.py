@@ -592,6 +592,21 @@ class Runs(Told):
     runs: list[RunData]
 
 
+class CurveData(Told):
+    """Numbers over the cycles of a run; None where one is not finite."""
+
+    path: str
+    cycles: list[int]
+    values: list[float | None]
+
+
+class RunCurves(Told):
+    """All curves of a run, with no more points than a chart can show."""
+
+    run: str
+    curves: list[CurveData]
+
+
 class RunStateData(Told):
     """Where a run stands."""
 

@@ -17,12 +17,14 @@ from typing import Any
 import voxgrad
 from voxgrad.errors import Fault, ResourceExhaustedError, VoxgradError
 from voxgrad.graph.measure import Times
+from voxgrad.graph.readings import Readings
 from voxgrad.studio import frames, messages
-from voxgrad.studio.displays import Curves
+from voxgrad.studio.displays import PageCurves, point_of
 from voxgrad.studio.frames import Frame
 from voxgrad.studio.history import History
 from voxgrad.studio.limits import RunLimits
 from voxgrad.studio.project import Project
+from voxgrad.studio.run_curves import Curves, kept
 from voxgrad.studio.tensors import TensorStore
 
 GRACE_SECONDS = 1.0
@@ -44,6 +46,7 @@ class Job:
     stopping: bool = False
     began: float = 0.0
     blocks: dict[str, messages.BlockRun] = field(default_factory=dict)
+    curves: Readings = field(default_factory=Readings)
 
     @property
     def id(self) -> str:
@@ -67,7 +70,7 @@ class Runs:
         self._tensors = tensors
         self._limits = limits
         self._publish = publish
-        self.curves = Curves()
+        self.curves = PageCurves()
         self._lanes: dict[str, _Lane] = {}
         self._active: dict[str, Job] = {}
 
@@ -142,6 +145,14 @@ class Runs:
             raise no_such_run(name)
         return found
 
+    def curves_of(self, name: str) -> Curves:
+        """The numbers over the cycles of a run, also of one under way."""
+        job = self._active.get(name)
+        if job is not None:
+            return kept(job.curves.over)
+        self.get(name)
+        return self._history.curves(name)
+
     def recent(self, page: str | None, limit: int) -> list[messages.RunData]:
         """The newest runs, those under way as they are now."""
         known = self._history.runs(page, limit)
@@ -170,6 +181,7 @@ class Runs:
             number = messages.ScalarEvent.model_validate(data)
             if not job.frame["repeats"]:
                 self.curves.note(str(job.frame["page"]), number)
+            job.curves.note(*point_of(number))
             self._publish(number)
         elif data["type"] == "repeat":
             self._tell(job, data["number"])
@@ -189,6 +201,8 @@ class Runs:
             # What a run gave that failed is never shown as a result of it; its blocks say how far it came.
             run.blocks = list(job.blocks.values())
             self._history.finish(run)
+            if curves := kept(job.curves.over):
+                self._history.keep_curves(run.id, curves)
             self._tell(job)
             asyncio.get_running_loop().run_in_executor(None, self._tensors.trim)
         if not job.done.done():

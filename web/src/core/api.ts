@@ -144,6 +144,7 @@ export const api = {
   run: (request: RunRequest) => json<messages.RunStarted>("POST", "/runs", request),
   runs: (page: string) => json<messages.Runs>("GET", `/runs?page=${id(page)}`),
   runDetails: (run: string) => json<Run>("GET", `/runs/${id(run)}`),
+  runCurves: (run: string) => json<messages.RunCurves>("GET", `/runs/${id(run)}/curves`),
   cancel: (run: string) => json<unknown>("POST", `/runs/${id(run)}/cancel`, {}),
   summary: (hash: string) => json<Summary>("GET", `/tensors/${id(hash)}/summary`),
   tensor: async (hash: string, slice = ""): Promise<Tensor> => {

@@ -274,6 +274,13 @@ export interface ComparedRuns {
   rows: RunRow[];
 }
 
+/** Numbers over the cycles of a run; None where one is not finite. */
+export interface CurveData {
+  path: string;
+  cycles: number[];
+  values: (number | null)[];
+}
+
 /** One place where two tensors differ. */
 export interface Difference {
   index: number[];
@@ -634,6 +641,12 @@ export interface ReadingData {
   mean: number | null;
   high: number | null;
   not_finite: number;
+}
+
+/** All curves of a run, with no more points than a chart can show. */
+export interface RunCurves {
+  run: string;
+  curves: CurveData[];
 }
 
 /** A run; `blocks` is empty in lists of runs. `times` are those of the whole page where it was measured, cold. */
