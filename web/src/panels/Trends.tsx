@@ -46,11 +46,13 @@ export function Trends({ tab }: { tab: Tab }) {
           <span>{words("chart.logY")}</span>
         </label>
       </div>
-      {together && shown.length > 1 ? (
-        <Chart label={shown.join(", ")} series={shown.flatMap((name) => seriesOf(name, false))} x={words("run.cycles")} y="" logY={log} />
-      ) : (
-        shown.map((name) => <Chart key={name} label={name} series={seriesOf(name, true)} x={words("run.cycles")} y={name} logY={log} size={[420, 200]} />)
-      )}
+      <div className="trend-charts">
+        {together && shown.length > 1 ? (
+          <Chart label={shown.join(", ")} series={shown.flatMap((name) => seriesOf(name, false))} x={words("run.cycles")} y="" logY={log} />
+        ) : (
+          shown.map((name) => <Chart key={name} label={name} series={seriesOf(name, true)} x={words("run.cycles")} y={name} logY={log} size={[420, 200]} />)
+        )}
+      </div>
     </div>
   );
 }
