@@ -189,3 +189,33 @@ test("trends of chosen scalars over chosen runs", async () => {
   await page.locator(".trend-choices").getByLabel("scaled.z", { exact: true }).uncheck();
   assert.equal(await page.locator(".trends .chart > svg .series").count(), 2 * (charts - 1));
 });
+
+test("a snapshot and the page in one picture: new, gone, changed, rewired", async () => {
+  const page = await browser.page(studio, { colorScheme: "light" });
+  const id = await studio.show(page, { ...pooling(), name: "versions" });
+  await studio.api("POST", `/pages/${id}/snapshots`, { name: "before" });
+  const { document, revision } = await studio.api("GET", `/pages/${id}`);
+  const edits = [
+    { do: "remove", block: "factor" },
+    { do: "set_value", block: "half", pin: "y", value: 0.25 },
+    { do: "set_text", block: "pool", name: "padding", text: "VALID" },
+    { do: "add", op: "Neg", name: "negative", inputs: { x: [{ from: "pool.output" }] }, position: [800, 260] },
+    { do: "connect", from: "negative.y", block: "half", pin: "x" },
+  ];
+  const edited = await studio.api("POST", "/edit", { document, edits });
+  await studio.api("PUT", `/pages/${id}`, { revision, document: edited.document });
+  await page.reload();
+  await page.waitForSelector('[data-id="negative"]');
+  await page.getByRole("button", { name: "File", exact: true }).click();
+  await page.getByRole("menuitem", { name: "Snapshots…" }).click();
+  await page.getByRole("button", { name: "Compare", exact: true }).click();
+  await page.waitForSelector(".page-diff");
+  const of = (change) => page.locator(`.page-diff .scroll .box.${change} title`).allTextContents();
+  assert.deepEqual((await of("added")).map((text) => text.split("\n")[0]), ["negative"]);
+  assert.deepEqual((await of("removed")).map((text) => text.split("\n")[0]), ["factor"]);
+  assert.match((await of("changed")).join("|"), /pool\nother values\npadding: SAME → VALID/);
+  assert.deepEqual((await of("rewired")).map((text) => text.split("\n")[0]), ["half"]);
+  assert.equal(await page.locator(".page-diff .wire.added").count(), 2);
+  assert.equal(await page.locator(".page-diff .wire.removed").count(), 2);
+  await seen(page, "versions-light", "dialog.snapshots");
+});
