@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 import voxgrad as vg
-from tests.studio.documents import pool_page
+from tests.studio.documents import counter_page, pool_page
 from tests.studio.serving import Server
 from voxgrad.formats import page_file
+from voxgrad.studio.run_curves import MOST_POINTS, kept, thinned
 
 
 def compared(server: Server, *runs: dict[str, Any]) -> dict[str, list[Any]]:
@@ -84,5 +86,50 @@ def test_texts_are_called_equal_only_where_all_of_them_were_kept(server: Server)
 def test_runs_that_nobody_knows_are_refused(server: Server) -> None:
     known = server.run(pool_page(), "known")["id"]
     assert server.client.post("/api/compare/runs", json={"runs": [known, "nothing"]}).status_code == 404
-    for wrong in ([], [known], [known] * 9):
+    for wrong in ([], [known] * 9):
         assert server.client.post("/api/compare/runs", json={"runs": wrong}).status_code == 422
+
+
+def test_a_run_that_is_measured_is_cold_every_time_and_keeps_no_session(server: Server) -> None:
+    events = server.listen()
+    before = server.run(counter_page(), "measured", cycles=2)
+    name = server.post("runs", {"page_id": "measured", "document": counter_page(), "repeats": 3, "cycles": 2})["run_id"]
+    seen = events.until(type="run", run=name, state="done")
+    events.close()
+    assert [one["repeat"] for one in seen if one["type"] == "run" and one["run"] == name and one["repeat"]] == [1, 2, 3]
+    run = server.get(f"runs/{name}")
+    step = next(one for one in run["blocks"] if one["block"] == "step")
+    for times in (run["times"], step["times"]):
+        assert times["count"] == 3 and 0 < times["low"] <= times["median"] <= times["high"] and times["first"] is None
+    assert step["outputs"][0]["summary"]["values"] == ["2"], "fresh variables in every run"
+    side = compared(server, before, run)["step.output_ref"]
+    assert side[0]["times"] is None and side[1]["times"] == step["times"] and side[1]["same"] is True
+    kept = server.run(counter_page(), "measured", session="keep")
+    assert next(one for one in kept["blocks"] if one["block"] == "step")["outputs"][0]["summary"]["values"] == ["3"]
+    twins = vg.Page("twins")
+    x = vg.ops.Const(twins, np.ones(8, np.float32), name="x")
+    for twin in ("one", "two"):
+        twins.add("Neg", {"x": x}, name=twin)
+    for _ in range(2):
+        both = server.run(page_file.to_data(twins), "twins", repeats=2)["blocks"]
+        assert {one["state"] for one in both} == {"done"} and {one["times"]["count"] for one in both} == {2}
+
+
+def test_the_curves_of_a_run_are_kept_with_it(server: Server) -> None:
+    first, second = server.run(counter_page(), "curves", cycles=3), server.run(counter_page(), "curves", cycles=5)
+    for run, count in ((first, 3), (second, 5)):
+        curves = {one["path"]: one for one in server.get(f"runs/{run['id']}/curves")["curves"]}
+        assert curves["step.output_ref"] == {
+            "path": "step.output_ref", "cycles": list(range(count)), "values": [float(at + 1) for at in range(count)]
+        }  # fmt: skip
+    assert server.get(f"runs/{server.run(pool_page(), 'none')['id']}/curves")["curves"] == []
+    assert server.client.get("/api/runs/nothing/curves").status_code == 404
+
+
+def test_a_long_curve_keeps_its_peaks_and_says_where_it_has_no_number() -> None:
+    curve = [(at, math.sin(at)) for at in range(9999)]
+    curve[1234], curve[7777], curve[8888] = (1234, 50.0), (7777, -50.0), (8888, math.nan)
+    found = thinned(curve)
+    assert len(found) <= MOST_POINTS and {curve[1234], curve[7777]} <= set(found)
+    assert [at for at, _ in found] == sorted({at for at, _ in found})
+    assert thinned(curve[:100]) == curve[:100] and kept({"a": curve[:1], "b": curve[:2]}) == {"b": curve[:2]}

@@ -131,3 +131,91 @@ test("a sweep that takes long is stopped and keeps its rows", async () => {
   await page.getByRole("tab", { name: "Curves" }).click();
   await seen(page, "sweep-stopped-light");
 });
+
+test("engines on the same cold inputs: several runs, the median and its spread", async () => {
+  const page = await browser.page(studio);
+  await studio.show(page, pooling());
+  await run(page);
+  await bottom(page, "Compare");
+  await page.locator(".bottom").getByLabel("cold runs each").fill("4");
+  await page.locator(".bottom").getByRole("button", { name: "Compare", exact: true }).click();
+  await page.waitForSelector(".table.compared tbody tr");
+  assert.match(await page.locator(".table.compared thead").innerText(), /cpu .* 4 cold runs/s);
+  // The page and its four blocks; nothing is taken from the run before.
+  assert.equal(await page.locator(".table.compared .spread").count(), 5 * (await page.locator(".table.compared thead tr").first().locator("th[scope=colgroup]").count()));
+  assert.equal(await page.locator(".table.compared").getByText("cached").count(), 0);
+  assert.match(await page.locator(".spread svg").first().getAttribute("aria-label"), /^median .*, from .* to /);
+  await seen(page, "engines");
+  await page.getByRole("button", { name: "File", exact: true }).click();
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("menuitem", { name: "Export a report of the run" }).click()]);
+  assert.equal(file.suggestedFilename(), "pooling-report.html");
+});
+
+/** w is multiplied by a factor in every cycle. */
+const decay = () => ({
+  name: "decay",
+  semantics: "documented",
+  blocks: [
+    { name: "w", op: "Variable", attrs: { shape: [], dtype: "float32" }, position: [0, 0] },
+    constant("factor", [], [0.5], [0, 260]),
+    { name: "scaled", op: "Mul", inputs: { x: [{ from: "w.ref" }], y: [{ from: "factor.output" }] }, position: [340, 0] },
+    { name: "step", op: "Assign", inputs: { ref: [{ from: "w.ref" }], value: [{ from: "scaled.z" }] }, position: [680, 0] },
+    { name: "first", op: "Assign", inputs: { ref: [{ from: "w.ref" }], value: [{ value: 8, dtype: "float32" }] }, position: [680, 320] },
+  ],
+  targets: ["step"],
+  initializers: ["first"],
+});
+
+test("trends of chosen scalars over chosen runs", async () => {
+  const page = await browser.page(studio);
+  const id = await studio.show(page, decay());
+  const document = decay();
+  const run_id = (await studio.api("POST", "/runs", { page_id: id, document, cycles: 12 })).run_id;
+  while ((await studio.api("GET", `/runs/${run_id}`)).state !== "done") await page.waitForTimeout(50);
+  await page.getByLabel("cycles", { exact: true }).first().fill("8");
+  await page.getByRole("button", { name: "Run in a loop" }).click();
+  await page.waitForSelector(".trends .chart");
+  await page.getByRole("button", { name: /^Run page/ }).waitFor();
+  const charts = await page.locator(".trends .chart").count();
+  assert.ok(charts >= 2, "a chart for each scalar");
+  await page.locator(".trend-choices").getByLabel(/12 cycles/).check();
+  await page.waitForFunction(() => document.querySelectorAll(".trend-charts .chart:first-of-type polyline").length >= 2);
+  await page.locator(".trend-choices").getByLabel("all in one frame").check();
+  await page.locator(".trend-choices").getByLabel("log up").check();
+  assert.equal(await page.locator(".trend-charts > .chart").count(), 1);
+  // Two runs of every scalar, in the frame and in the legend.
+  assert.equal(await page.locator(".trends .chart > svg .series").count(), 2 * charts);
+  await seen(page, "trends");
+  await page.locator(".trend-choices").getByLabel("scaled.z", { exact: true }).uncheck();
+  assert.equal(await page.locator(".trends .chart > svg .series").count(), 2 * (charts - 1));
+});
+
+test("a snapshot and the page in one picture: new, gone, changed, rewired", async () => {
+  const page = await browser.page(studio, { colorScheme: "light" });
+  const id = await studio.show(page, { ...pooling(), name: "versions" });
+  await studio.api("POST", `/pages/${id}/snapshots`, { name: "before" });
+  const { document, revision } = await studio.api("GET", `/pages/${id}`);
+  const edits = [
+    { do: "remove", block: "factor" },
+    { do: "set_value", block: "half", pin: "y", value: 0.25 },
+    { do: "set_text", block: "pool", name: "padding", text: "VALID" },
+    { do: "add", op: "Neg", name: "negative", inputs: { x: [{ from: "pool.output" }] }, position: [800, 260] },
+    { do: "connect", from: "negative.y", block: "half", pin: "x" },
+  ];
+  const edited = await studio.api("POST", "/edit", { document, edits });
+  await studio.api("PUT", `/pages/${id}`, { revision, document: edited.document });
+  await page.reload();
+  await page.waitForSelector('[data-id="negative"]');
+  await page.getByRole("button", { name: "File", exact: true }).click();
+  await page.getByRole("menuitem", { name: "Snapshots…" }).click();
+  await page.getByRole("button", { name: "Compare", exact: true }).click();
+  await page.waitForSelector(".page-diff");
+  const of = (change) => page.locator(`.page-diff .scroll .box.${change} title`).allTextContents();
+  assert.deepEqual((await of("added")).map((text) => text.split("\n")[0]), ["negative"]);
+  assert.deepEqual((await of("removed")).map((text) => text.split("\n")[0]), ["factor"]);
+  assert.match((await of("changed")).join("|"), /pool\nother values\npadding: SAME → VALID/);
+  assert.deepEqual((await of("rewired")).map((text) => text.split("\n")[0]), ["half"]);
+  assert.equal(await page.locator(".page-diff .wire.added").count(), 2);
+  assert.equal(await page.locator(".page-diff .wire.removed").count(), 2);
+  await seen(page, "versions-light", "dialog.snapshots");
+});

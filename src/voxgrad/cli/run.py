@@ -7,6 +7,7 @@ import argparse
 import json
 import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from voxgrad.catalog import dtypes
 from voxgrad.cli import chunked, exits, modes
 from voxgrad.cli.pages import add_page, open_page
 from voxgrad.cli.progress import ProgressLine
+from voxgrad.cli.report import reporting
 from voxgrad.cli.show import describe, tell_lost
 from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.formats.tensor_files import is_array_file, write_npz
@@ -43,6 +45,7 @@ Run a page: its outputs are computed, its targets executed, its variables kept o
   voxgrad run train.vox.json --cycles 100 --save out.npz     a training loop
   voxgrad run train.vox.json --cycles forever --period 0.5   a cycle every half second, until Ctrl-C
   voxgrad run train.vox.json --step                          cycle by cycle, with the results of each
+  voxgrad run page.vox.json --report run.html                picture, values, times and problems in one file
   voxgrad run page.vox.json --json                           {"blocks": {block: {output: {dtype, shape, values}}}}
   voxgrad run page.vox.json --volume x=scan.zarr --output y=features.zarr --fetch loss --chunks 128,128,128
                                                              a volume larger than memory, chunk by chunk
@@ -68,6 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="the results of the last cycle as JSON")
     parser.add_argument("--all", action="store_true", help="show every block, not only the outputs")
+    parser.add_argument("--report", metavar="FILE.html", help="write a report of the run there, in one file")
     parser.add_argument("--why", action="store_true", help="say for every block whether and why it ran")
     group = chunked.add_arguments(parser, device=False)
     group.add_argument(
@@ -93,8 +97,10 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     feeds = read_feeds(page, arguments.feed)
     pace = modes.Pace.of(arguments)
     every = arguments.json or arguments.all or not page.outputs
-    with ProgressLine(arguments.cycles or 0, False if pace is not None and pace.shows else None) as progress:
-        session = ClientSession(page, arguments.device)
+    with (
+        ProgressLine(arguments.cycles or 0, False if pace is not None and pace.shows else None) as progress,
+        reporting(arguments.report, page, ClientSession(page, arguments.device)) as session,
+    ):
         session.on_progress = progress
         if pace is None:
             results = run_page(session, wanted, feeds, arguments.cycles, progress, every)
@@ -155,6 +161,9 @@ def run_over_volumes(arguments: argparse.Namespace) -> int:
     """Run the page chunk by chunk; results go to files, sums over the volumes are shown or saved."""
     from voxgrad.volumes.job import Job
 
+    if arguments.report is not None:
+        wanted = "be left out of a run over volumes, which keeps no values of blocks"
+        raise InvalidArgumentError(Fault("VG052", "run", "--report", wanted, arguments.report))
     page = open_page(arguments)
     outputs = dict(_named(page, text) for text in arguments.output)
     fetches = arguments.fetch or ([] if outputs else list(page.outputs))
@@ -213,9 +222,13 @@ class _Cycle:
         self.values: dict[str, list[Array | None]] = {}
         self.progress = progress
         self.over = False
+        self.told: Callable[[str, list[Array | None]], None] | None = None
+        """Who else wants to know."""
 
     def take(self, name: str, values: list[Array | None]) -> None:
         """A block has run."""
+        if self.told is not None:
+            self.told(name, values)
         if self.over:
             self.values.clear()
             self.over = False
@@ -241,7 +254,7 @@ def run_page(
     cycle = _Cycle(progress)
     fetches, targets = what_runs(page, wanted)
     if every and not wanted:
-        session.on_values = cycle.take
+        cycle.told, session.on_values = session.on_values, cycle.take
     values = session.loop(cycles, fetches, feeds, targets, on_cycle=cycle.end)
     results: Results = {}
     if every and not wanted:

@@ -21,11 +21,12 @@ from starlette.exceptions import HTTPException
 
 from voxgrad import __version__
 from voxgrad.catalog import registry
-from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
+from voxgrad.errors import Fault, VoxgradError
 from voxgrad.formats.explainer.asked import asked_lesson, lesson_page
 from voxgrad.formats.op_page import example_as_page
 from voxgrad.graph.block import Output
 from voxgrad.graph.reach import Reached, reach
+from voxgrad.graph.readings import Curve
 from voxgrad.graph.trace import Traced, trace
 from voxgrad.kernels.arraywise.files import Files
 from voxgrad.studio import analyse, displays, engines, exchange, gallery, gate, grants, guard, messages, summaries
@@ -490,6 +491,17 @@ async def runs(
 async def get_run(run: str, studio: Here) -> messages.RunData:
     """A run with its blocks."""
     return studio.runs.get(run)
+
+
+@api.get("/runs/{run}/curves")
+async def run_curves(run: str, studio: Here) -> messages.RunCurves:
+    """What a run gave over its cycles, to be drawn with that of other runs."""
+    found = studio.runs.curves_of(run)
+    return messages.RunCurves(run=run, curves=[_curve(path, curve) for path, curve in found.items()])
+
+
+def _curve(path: str, curve: Curve) -> messages.CurveData:
+    return messages.CurveData(path=path, cycles=[at for at, _ in curve], values=[_finite(value) for _, value in curve])
 
 
 @api.post("/runs/{run}/cancel")

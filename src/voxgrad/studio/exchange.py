@@ -22,12 +22,14 @@ from voxgrad.arrays.kinds import dtype_of
 from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
 from voxgrad.formats import page_file, tensor_files
 from voxgrad.formats.picture import draw_png, draw_svg, with_page
+from voxgrad.formats.run_report import report_html
 from voxgrad.formats.text.tables import TABLES
 from voxgrad.graph.page import Page
 from voxgrad.graph.readings import Readings
 from voxgrad.isolation import isolated
 from voxgrad.studio import messages
 from voxgrad.studio.project import file_stem
+from voxgrad.studio.run_facts import run_facts
 from voxgrad.studio.tensors import Array, TensorStore
 from voxgrad.volumes.stores import SUFFIXES
 
@@ -229,6 +231,9 @@ def export(page: Page, kind: messages.ExportFormat, stem: str, results: Results)
         return attachment(draw_svg(page, readings=results.readings).encode(), f"{stem}.svg", "image/svg+xml")
     if kind == "png":
         return attachment(draw_png(page, readings=results.readings), f"{stem}.png", "image/png")
+    if kind == "report":
+        body = report_html(page, run_facts(page, _ran(results.run), results.readings)).encode()
+        return attachment(body, f"{stem}-report.html", "text/html; charset=utf-8")
     if kind == "npz":
         return attachment(_results(results.run, results.tensors), f"{stem}.npz", "application/octet-stream")
     return _script(page, "voxgrad" if kind == "python" else "tensorflow", stem)
@@ -259,9 +264,14 @@ def _script(page: Page, target: str, stem: str) -> Response:
     return attachment(buffer.getvalue(), f"{stem}.zip", "application/zip")
 
 
-def _results(run: messages.RunData | None, tensors: TensorStore) -> bytes:
+def _ran(run: messages.RunData | None) -> messages.RunData:
     if run is None:
         raise VoxgradError(Fault("VG050", "studio", "run", "have run before its results are exported", "no run"))
+    return run
+
+
+def _results(run: messages.RunData | None, tensors: TensorStore) -> bytes:
+    run = _ran(run)
     found = {
         f"{block.block}.{output.name}".replace("/", "."): tensors.open(output.hash)
         for block in run.blocks

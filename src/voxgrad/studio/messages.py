@@ -459,7 +459,7 @@ class Places(Told):
 
 
 class AskRun(Asked):
-    """Run a page: all of it, some blocks, or up to one."""
+    """Run a page: all of it, some blocks, or up to one. With `repeats` it is measured: so many runs more, all cold."""
 
     page_id: str
     document: Document
@@ -469,16 +469,7 @@ class AskRun(Asked):
     engine: Engine = "cpu"
     session: Literal["keep", "new"] = "new"
     feeds: dict[str, Any] = {}
-
-
-class TimesData(Told):
-    """Seconds of several cold runs: the middle one, the shortest and the longest. `first` loaded and warmed before."""
-
-    count: int
-    median: float
-    low: float
-    high: float
-    first: float | None
+    repeats: Annotated[int, Field(ge=0, le=100)] = 0
 
 
 class AskSweep(Asked):
@@ -608,8 +599,18 @@ class OutputData(Told):
     summary: Brief
 
 
+class TimesData(Told):
+    """Seconds of several cold runs: the middle one, the shortest and the longest. `first` loaded and warmed before."""
+
+    count: int
+    median: float
+    low: float
+    high: float
+    first: float | None
+
+
 class BlockRun(Told):
-    """What a run did with a block."""
+    """What a run did with a block; `times` where it was run several times to be measured."""
 
     block: str
     cycle: int
@@ -618,10 +619,11 @@ class BlockRun(Told):
     reason: str = ""
     outputs: list[OutputData] = []
     error: ErrorData | None = None
+    times: TimesData | None = None
 
 
 class RunData(Told):
-    """A run; `blocks` is empty in lists of runs."""
+    """A run; `blocks` is empty in lists of runs. `times` are those of the whole page where it was measured, cold."""
 
     id: str
     page_id: str
@@ -631,6 +633,7 @@ class RunData(Told):
     seconds: float | None
     cycles: int
     error: ErrorData | None = None
+    times: TimesData | None = None
     blocks: list[BlockRun] = []
 
 
@@ -638,6 +641,21 @@ class Runs(Told):
     """Runs, the newest first."""
 
     runs: list[RunData]
+
+
+class CurveData(Told):
+    """Numbers over the cycles of a run; None where one is not finite."""
+
+    path: str
+    cycles: list[int]
+    values: list[float | None]
+
+
+class RunCurves(Told):
+    """All curves of a run, with no more points than a chart can show."""
+
+    run: str
+    curves: list[CurveData]
 
 
 class RunStateData(Told):
@@ -782,7 +800,7 @@ class Compared(Told):
 class AskCompareRuns(Asked):
     """How do runs differ, block by block? The others are compared with the first; they may be of several engines."""
 
-    runs: Annotated[list[str], Field(min_length=2, max_length=8)]
+    runs: Annotated[list[str], Field(min_length=1, max_length=8)]
 
 
 class RunSide(Told):
@@ -797,6 +815,7 @@ class RunSide(Told):
     shape: list[int]
     state: BlockState
     seconds: float | None
+    times: TimesData | None = None
     same: bool | None = None
     max_abs: float | None = None
     max_rel: float | None = None
@@ -850,7 +869,7 @@ class ImportedBlocks(Told):
     report: list[str]
 
 
-ExportFormat = Literal["python", "tensorflow", "svg", "png", "json", "npz"]
+ExportFormat = Literal["python", "tensorflow", "svg", "png", "json", "npz", "report"]
 
 
 class AskDisplays(Asked):
@@ -979,7 +998,7 @@ class HelloEvent(Told):
 
 
 class RunEvent(Told):
-    """A run has changed its state."""
+    """A run has changed its state, or begins to be measured for the `repeat`-th time."""
 
     type: Literal["run"] = "run"
     run: str
@@ -988,6 +1007,7 @@ class RunEvent(Told):
     state: RunState
     seconds: float | None = None
     error: ErrorData | None = None
+    repeat: int | None = None
 
 
 class BlockEvent(BlockRun):

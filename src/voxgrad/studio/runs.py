@@ -17,12 +17,15 @@ from typing import Any
 import voxgrad
 from voxgrad.catalog import registry
 from voxgrad.errors import Fault, ResourceExhaustedError, VoxgradError
+from voxgrad.graph.measure import Times
+from voxgrad.graph.readings import Readings
 from voxgrad.studio import frames, messages
-from voxgrad.studio.displays import Curves
+from voxgrad.studio.displays import PageCurves, point_of
 from voxgrad.studio.frames import Frame
 from voxgrad.studio.history import History
 from voxgrad.studio.limits import RunLimits
 from voxgrad.studio.project import Project
+from voxgrad.studio.run_curves import Curves, kept
 from voxgrad.studio.tensors import TensorStore
 
 GRACE_SECONDS = 1.0
@@ -46,6 +49,7 @@ class Job:
     blocks: dict[str, messages.BlockRun] = field(default_factory=dict)
     at: messages.BlockEvent | None = None
     """The block that runs now."""
+    curves: Readings = field(default_factory=Readings)
 
     @property
     def id(self) -> str:
@@ -69,7 +73,7 @@ class Runs:
         self._tensors = tensors
         self._limits = limits
         self._publish = publish
-        self.curves = Curves()
+        self.curves = PageCurves()
         self._lanes: dict[str, _Lane] = {}
         self._active: dict[str, Job] = {}
 
@@ -79,7 +83,7 @@ class Runs:
         frame = {
             "kind": "run", "job": name, "page": ask.page_id, "document": ask.document, "roots": roots,
             "cycles": ask.cycles, "engine": ask.engine, "session": ask.session, "feeds": ask.feeds,
-            "files": files,
+            "files": files, "repeats": ask.repeats,
         }  # fmt: skip
         run = messages.RunData(
             id=name,
@@ -94,7 +98,8 @@ class Runs:
         self._lane(ask.engine).put(job)
         self._history.start(run)
         self._active[name] = job
-        self.curves.start(ask.page_id, ask.session == "keep")
+        if not ask.repeats:
+            self.curves.start(ask.page_id, ask.session == "keep")
         self._tell(job)
         return name
 
@@ -143,6 +148,14 @@ class Runs:
             raise no_such_run(name)
         return found
 
+    def curves_of(self, name: str) -> Curves:
+        """The numbers over the cycles of a run, also of one under way."""
+        job = self._active.get(name)
+        if job is not None:
+            return kept(job.curves.over)
+        self.get(name)
+        return self._history.curves(name)
+
     def recent(self, page: str | None, limit: int) -> list[messages.RunData]:
         """The newest runs, those under way as they are now."""
         known = self._history.runs(page, limit)
@@ -173,8 +186,12 @@ class Runs:
             self._publish(event)
         elif data["type"] == "scalar":
             number = messages.ScalarEvent.model_validate(data)
-            self.curves.note(str(job.frame["page"]), number)
+            if not job.frame["repeats"]:
+                self.curves.note(str(job.frame["page"]), number)
+            job.curves.note(*point_of(number))
             self._publish(number)
+        elif data["type"] == "repeat":
+            self._tell(job, data["number"])
         elif data["type"] == "log":
             self._publish(messages.LogEvent.model_validate(data))
 
@@ -188,9 +205,13 @@ class Runs:
             # Waiting in the queue, and for a worker that starts, is not the time of the run.
             run.seconds = time.monotonic() - job.began if job.began else None
             run.error = None if frame["error"] is None else messages.ErrorData.model_validate(frame["error"])
+            if frame.get("result") is not None:
+                _take_times(run, job.blocks, frame["result"])
             # What a run gave that failed is never shown as a result of it; its blocks say how far it came.
             run.blocks = list(job.blocks.values())
             self._history.finish(run)
+            if curves := kept(job.curves.over):
+                self._history.keep_curves(run.id, curves)
             self._tell(job)
             asyncio.get_running_loop().run_in_executor(None, self._tensors.trim)
         if not job.done.done():
@@ -209,13 +230,14 @@ class Runs:
         self._publish(failed)
         return {**frame, "error": error}
 
-    def _tell(self, job: Job) -> None:
+    def _tell(self, job: Job, repeat: int | None = None) -> None:
         assert job.run is not None
         run = job.run
         self._publish(
             messages.RunEvent(
-                run=run.id, page=run.page_id, engine=run.engine, state=run.state, seconds=run.seconds, error=run.error
-            )
+                run=run.id, page=run.page_id, engine=run.engine, state=run.state, seconds=run.seconds, error=run.error,
+                repeat=repeat,
+            )  # fmt: skip
         )
 
     def _lane(self, engine: str) -> _Lane:
@@ -369,6 +391,22 @@ _WANTED = {
     "VG021": "end in time",
     "VG068": "have a worker that lives",
 }
+
+
+def _take_times(run: messages.RunData, blocks: dict[str, messages.BlockRun], measured: Frame) -> None:
+    """The times of a run that was measured. The first run behind it showed the values, and is not among them."""
+    run.times = times_data(Times(tuple(measured["whole"])))
+    for name, seconds in measured["blocks"].items():
+        if name in blocks:
+            blocks[name].times = times_data(Times(tuple(seconds)))
+
+
+def times_data(times: Times) -> messages.TimesData | None:
+    """Times for a client; None where nothing was timed."""
+    if times.median is None:
+        return None
+    low, high = times.spread or (times.median, times.median)
+    return messages.TimesData(count=len(times.runs), median=times.median, low=low, high=high, first=times.first)
 
 
 def _ended(state: str, code: str, got: str, lost: bool = False) -> Frame:

@@ -45,7 +45,7 @@ def _side(block: Block | None, output: messages.OutputData | None) -> Side | Non
     # Looking a kept result up takes time, too; it is not the time of the block.
     side = Side(
         hash=None, dtype="", shape=[], state=block.state, seconds=None if block.state == "cached" else block.seconds,
-        note="" if block.error is None else block.error.message,
+        times=block.times, note="" if block.error is None else block.error.message,
     )  # fmt: skip
     if output is not None:
         side.hash, side.dtype, side.shape = output.hash, output.dtype, output.shape

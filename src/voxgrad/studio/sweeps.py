@@ -19,7 +19,7 @@ from anyio import to_thread
 
 from voxgrad.errors import Fault, VoxgradError
 from voxgrad.formats.text import split_values
-from voxgrad.graph.measure import Times, Work
+from voxgrad.graph.measure import Work
 from voxgrad.graph.sweep import ENGINE, Point, Row, Sweep
 from voxgrad.graph.sweep_table import Table, csv_line
 from voxgrad.studio import gate, messages
@@ -27,7 +27,7 @@ from voxgrad.studio.documents import Documents
 from voxgrad.studio.frames import Frame
 from voxgrad.studio.limits import RunLimits
 from voxgrad.studio.peers import check_engines
-from voxgrad.studio.runs import Job, QueueFull, Runs
+from voxgrad.studio.runs import Job, QueueFull, Runs, times_data
 
 KEPT = 16
 FULL_SECONDS = 0.2
@@ -206,11 +206,3 @@ def _row(one: _Sweep, row: Row) -> messages.SweepRow:
         faults=[messages.FaultData(**fault.as_dict()) for fault in row.faults],
         edits=[dict(edit) for edit in row.point.edits],
     )
-
-
-def times_data(times: Times) -> messages.TimesData | None:
-    """Times for a client; None where nothing was timed."""
-    if times.median is None:
-        return None
-    low, high = times.spread or (times.median, times.median)
-    return messages.TimesData(count=len(times.runs), median=times.median, low=low, high=high, first=times.first)

@@ -76,6 +76,7 @@ const TABLE = [
   ["export-png", "action.exportPng", [], "file"],
   ["export-json", "action.exportJson", [], "file"],
   ["export-npz", "action.exportNpz", [], "file"],
+  ["export-report", "action.exportReport", [], "file"],
   ["theme", "action.theme", [], "view"],
   ["language", "action.language", [], "view"],
   ["letters", "action.letters", [], "view"],

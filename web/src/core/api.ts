@@ -42,6 +42,7 @@ export type DrawnDisplay = messages.DrawnDisplay;
 export type Mark = messages.MarkData;
 export type Comparison = messages.Compared;
 export type RunSide = messages.RunSide;
+export type Times = messages.TimesData;
 export type RunRow = messages.RunRow;
 export type Sweep = messages.SweepData;
 export type SweepRow = messages.SweepRow;
@@ -147,6 +148,7 @@ export const api = {
   run: (request: RunRequest) => json<messages.RunStarted>("POST", "/runs", request),
   runs: (page: string) => json<messages.Runs>("GET", `/runs?page=${id(page)}`),
   runDetails: (run: string) => json<Run>("GET", `/runs/${id(run)}`),
+  runCurves: (run: string) => json<messages.RunCurves>("GET", `/runs/${id(run)}/curves`),
   cancel: (run: string) => json<unknown>("POST", `/runs/${id(run)}/cancel`, {}),
   summary: (hash: string) => json<Summary>("GET", `/tensors/${id(hash)}/summary`),
   tensor: async (hash: string, slice = ""): Promise<Tensor> => {

@@ -76,7 +76,7 @@ export interface AskEdit {
 /** A document as a file of another kind. A picture that the browser has drawn, in base64, gets the page inside. */
 export interface AskExport {
   document: Record<string, unknown>;
-  format: "python" | "tensorflow" | "svg" | "png" | "json" | "npz";
+  format: "python" | "tensorflow" | "svg" | "png" | "json" | "npz" | "report";
   run?: string | null;
   picture?: string | null;
 }
@@ -107,7 +107,7 @@ export interface AskReset {
   page_id: string;
 }
 
-/** Run a page: all of it, some blocks, or up to one. */
+/** Run a page: all of it, some blocks, or up to one. With `repeats` it is measured: so many runs more, all cold. */
 export interface AskRun {
   page_id: string;
   document: Record<string, unknown>;
@@ -117,6 +117,7 @@ export interface AskRun {
   engine?: "cpu" | "cuda" | "tensorflow" | "torch";
   session?: "keep" | "new";
   feeds?: Record<string, unknown>;
+  repeats?: number;
 }
 
 /** Run a page with other values: what varies by its name, `block.attribute`, `block.input`, semantics or engine.
@@ -171,12 +172,13 @@ export interface BlockEvent {
   reason: string;
   outputs: OutputData[];
   error: ErrorData | null;
+  times: TimesData | null;
   type: "block";
   run: string;
   fraction: number | null;
 }
 
-/** What a run did with a block. */
+/** What a run did with a block; `times` where it was run several times to be measured. */
 export interface BlockRun {
   block: string;
   cycle: number;
@@ -185,6 +187,7 @@ export interface BlockRun {
   reason: string;
   outputs: OutputData[];
   error: ErrorData | null;
+  times: TimesData | null;
 }
 
 /** A part of a tensor that enters through a pin; `steps` between the elements that count. */
@@ -292,6 +295,13 @@ export interface Compared {
 export interface ComparedRuns {
   runs: RunData[];
   rows: RunRow[];
+}
+
+/** Numbers over the cycles of a run; None where one is not finite. */
+export interface CurveData {
+  path: string;
+  cycles: number[];
+  values: (number | null)[];
 }
 
 /** One place where two tensors differ. */
@@ -688,7 +698,13 @@ export interface ReadingData {
   not_finite: number;
 }
 
-/** A run; `blocks` is empty in lists of runs. */
+/** All curves of a run, with no more points than a chart can show. */
+export interface RunCurves {
+  run: string;
+  curves: CurveData[];
+}
+
+/** A run; `blocks` is empty in lists of runs. `times` are those of the whole page where it was measured, cold. */
 export interface RunData {
   id: string;
   page_id: string;
@@ -698,10 +714,11 @@ export interface RunData {
   seconds: number | null;
   cycles: number;
   error: ErrorData | null;
+  times: TimesData | null;
   blocks: BlockRun[];
 }
 
-/** A run has changed its state. */
+/** A run has changed its state, or begins to be measured for the `repeat`-th time. */
 export interface RunEvent {
   type: "run";
   run: string;
@@ -710,6 +727,7 @@ export interface RunEvent {
   state: "queued" | "running" | "done" | "failed" | "cancelled";
   seconds: number | null;
   error: ErrorData | null;
+  repeat: number | null;
 }
 
 /** One output in all runs: None for a run that did not come to its block. A block that failed has no outputs. */
@@ -729,6 +747,7 @@ export interface RunSide {
   shape: number[];
   state: "queued" | "started" | "progress" | "done" | "cached" | "failed";
   seconds: number | null;
+  times: TimesData | null;
   same: boolean | null;
   max_abs: number | null;
   max_rel: number | null;

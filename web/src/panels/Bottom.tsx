@@ -19,7 +19,7 @@ const Sweep = lazy(() => import("./Sweep").then((module) => ({ default: module.S
 const Volumes = lazy(() => import("./Volumes").then((module) => ({ default: module.Volumes })));
 
 /** Those that need room for tables and charts. */
-const TALL: ReadonlySet<BottomTab> = new Set(["compare", "sweep", "volumes"]);
+const TALL: ReadonlySet<BottomTab> = new Set(["trends", "compare", "sweep", "volumes"]);
 const KINDS: readonly BottomTab[] = ["problems", "runs", "trends", "check", "compare", "sweep", "volumes", "log"];
 
 export function Bottom({ tab }: { tab: Tab }) {

@@ -6,8 +6,11 @@ import { feedsOf } from "./feeds";
 import { attempt } from "./pages";
 import { openViewer } from "./perform";
 import { refreshRuns } from "./runs";
-import { activeTab, prefixOf, say, update, updateTab } from "./store";
+import { activeTab, prefixOf, say, update, updateTab, type Tab } from "./store";
 import { word } from "./words";
+
+/** How often a page is run to be measured, where nobody says. */
+export const COLD_RUNS = 5;
 
 /** What a run is called where several are shown. */
 export function runName(run: Run): string {
@@ -21,6 +24,17 @@ export function toggleChosen(id: string, run: string): void {
     if (!next.delete(run)) next.add(run);
     return { chosen: next };
   });
+}
+
+/** A run that is measured begins once more: say so where one waits for it. */
+export function onRepeat(page: string, run: string, repeat: number): void {
+  updateTab(page, ({ comparison }) => (comparison?.measuring === run ? { comparison: { ...comparison, repeat } } : {}));
+}
+
+/** Stop the engine that is measured, and those behind it. */
+export async function stopMeasuring(tab: Tab): Promise<void> {
+  const run = tab.comparison?.measuring;
+  if (run) await attempt(() => api.cancel(run));
 }
 
 /** Compare every output of some runs with that of the first. */
@@ -43,9 +57,9 @@ export function openDifference(runs: readonly Run[], row: RunRow, first: RunSide
   openViewer(name, row.output, "diff", { against: `hash:${other.hash}`, kept });
 }
 
-async function runOn(engine: EngineName): Promise<Run> {
-  const tab = activeTab()!;
-  const { run_id } = await api.run({ page_id: tab.id, document: tab.history.now, engine, session: "new", feeds: feedsOf(tab) });
+async function measureOn(tab: Tab, engine: EngineName, repeats: number): Promise<Run> {
+  const { run_id } = await api.run({ page_id: tab.id, document: tab.history.now, engine, session: "new", feeds: feedsOf(tab), repeats });
+  updateTab(tab.id, ({ comparison }) => ({ comparison: comparison && { ...comparison, measuring: run_id } }));
   for (;;) {
     const run = await api.runDetails(run_id);
     if (run.state === "done" || run.state === "failed" || run.state === "cancelled") return run;
@@ -53,16 +67,20 @@ async function runOn(engine: EngineName): Promise<Run> {
   }
 }
 
-/** Run the page on two engines and compare every output. */
-export async function compareEngines(left: EngineName, right: EngineName): Promise<void> {
+/** Run the page on some engines, one after the other, each several times and cold, and compare every output. */
+export async function compareEngines(engines: readonly EngineName[], repeats: number): Promise<void> {
   const tab = activeTab();
-  if (!tab) return;
+  if (!tab || engines.length === 0) return;
   update({ bottomTab: "compare" });
   updateTab(tab.id, () => ({ comparison: { busy: true, runs: [], rows: [] } }));
   try {
-    const first = await runOn(left);
-    const second = await runOn(right);
-    await compareRuns(tab.id, [first.id, second.id]);
+    const runs: Run[] = [];
+    for (const engine of engines) {
+      const run = await measureOn(tab, engine, repeats);
+      runs.push(run);
+      if (run.state === "cancelled") break;
+    }
+    await compareRuns(tab.id, runs.map((run) => run.id));
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     updateTab(tab.id, () => ({ comparison: null }));

@@ -14,7 +14,7 @@ import * as edits from "./edits";
 import { foldGradients, setMode } from "./folding";
 import { boxes } from "./layout";
 import { activate, attempt, closePanel, enterBlock, goUp, newPage, openPanel, savePage, toBase64 } from "./pages";
-import { compareEngines } from "./comparisons";
+import { COLD_RUNS, compareEngines } from "./comparisons";
 import { checkGradients, isRunning, runPage, stopRun } from "./runs";
 import { activeTab, flow, prefixOf, say, selectedBlocks, setSettings, shownPage, studio, update, updateTab, type Tab, type ViewerState, type ViewerTab } from "./store";
 import { glide } from "./view";
@@ -107,7 +107,7 @@ function download(name: string, data: Blob): void {
 }
 
 const ENDINGS: { readonly [format in ExportFormat]: string } = {
-  python: ".py", tensorflow: "_tf.py", svg: ".svg", png: ".png", json: ".vox.json", npz: ".npz",
+  python: ".py", tensorflow: "_tf.py", svg: ".svg", png: ".png", json: ".vox.json", npz: ".npz", report: "-report.html",
 };
 
 /** What is on the screen, as a file that holds the page. */
@@ -121,9 +121,10 @@ async function pictureOf(tab: Tab, format: "svg" | "png"): Promise<Blob> {
 async function exportAs(format: ExportFormat): Promise<void> {
   const tab = activeTab();
   if (!tab) return;
-  const data = await attempt(() =>
-    format === "svg" || format === "png" ? pictureOf(tab, format) : api.exportPage(tab.history.now, format, format === "npz" ? (tab.run?.id ?? null) : null),
-  );
+  const ofRun = format === "npz" || format === "report";
+  // What a run gave belongs to the page as it was then.
+  const document = ofRun ? (tab.run?.document ?? tab.history.now) : tab.history.now;
+  const data = await attempt(() => (format === "svg" || format === "png" ? pictureOf(tab, format) : api.exportPage(document, format, ofRun ? (tab.run?.id ?? null) : null)));
   if (data) download(`${tab.history.now.name.replaceAll(/[^\w.-]+/g, "_")}${ENDINGS[format]}`, data);
 }
 
@@ -180,7 +181,7 @@ const DO: { readonly [id in ActionId]: () => unknown } = {
   stop: () => stopRun(),
   gradient: () => edits.addGradients(),
   check: () => checkGradients(),
-  compare: () => compareEngines(studio().settings.engine, otherEngine()),
+  compare: () => compareEngines([...new Set([studio().settings.engine, otherEngine()])], COLD_RUNS),
   sweep: () => {
     setSettings({ bottom: true });
     update({ bottomTab: "sweep" });
@@ -246,6 +247,7 @@ const DO: { readonly [id in ActionId]: () => unknown } = {
   "export-png": () => exportAs("png"),
   "export-json": () => exportAs("json"),
   "export-npz": () => exportAs("npz"),
+  "export-report": () => exportAs("report"),
   theme: () => setSettings({ theme: studio().settings.theme === "dark" ? "light" : "dark" }),
   language: () => setSettings({ language: studio().settings.language === "en" ? "ko" : "en" }),
   letters: () => {

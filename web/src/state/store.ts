@@ -73,6 +73,9 @@ export interface RunComparison {
   readonly busy: boolean;
   readonly runs: readonly Run[];
   readonly rows: readonly RunRow[];
+  /** The run that is measured now, and for which time. */
+  readonly measuring?: string;
+  readonly repeat?: number;
 }
 
 export interface Trace {

@@ -8,6 +8,7 @@ import type { Block, Page } from "../core/model";
 import { withoutHead } from "./edits";
 import { activeTab, recordDocument, say, studio, update, updateTab, useStudio, type Tab, type TrendPoint } from "./store";
 import { refreshRuns, takeNext } from "./runs";
+import { onRepeat } from "./comparisons";
 import { onSweep } from "./sweeps";
 import { watchPresses, whenReleased } from "./view";
 import { word } from "./words";
@@ -105,6 +106,7 @@ function adoptEarly(): void {
 
 function onEvent(event: ServerEvent): void {
   if (event.type === "sweep") return onSweep(event);
+  if (event.type === "run" && event.repeat !== null) return onRepeat(event.page, event.run, event.repeat);
   if (event.type === "run") listRun(event);
   if ("run" in event && event.type !== "log" && !tabOfRun(event.run)) {
     early.push(event);

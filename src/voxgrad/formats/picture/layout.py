@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,19 +89,20 @@ class Drawing:
     """All other displays."""
 
 
-def lay_out(page: Page, readings: Readings | None = None) -> Drawing:
-    """The drawing of a page; its displays show what was read in a run."""
+def lay_out(page: Page, readings: Readings | None = None, told: Mapping[str, str] | None = None) -> Drawing:
+    """The drawing of a page; its displays show what was read in a run, its blocks what is told of their outputs."""
     inference = page.infer()
     wrong = {problem.block for problem in page.problems()}
     blocks = page.blocks
-    sizes = {block: _block_size(block, _rows(block, inference.spec)) for block in blocks}
+    rows = {block: _rows(block, inference.spec, told or {}) for block in blocks}
+    sizes = {block: _block_size(block, rows[block]) for block in blocks}
     shown = [(*display.position, *display.size) for display in page.displays]
     places, scale = _places(blocks, sizes, max((y + height for _, y, _, height in shown), default=0.0))
     drawing = Drawing(page.name)
     pins: dict[tuple[Block, str, bool], Point] = {}
     for block in blocks:
         titles = block.name, _subtitle(block)
-        box = _box(*titles, places[block], sizes[block], _rows(block, inference.spec), block.name in wrong)
+        box = _box(*titles, places[block], sizes[block], rows[block], block.name in wrong)
         drawing.boxes.append(box)
         names = [*_input_names(block), *block.output_names]
         for name, pin in zip(names, box.pins, strict=True):
@@ -143,7 +144,7 @@ def _pin_row(pin: Pin) -> tuple[str, str, str]:
 def arrange(page: Page) -> None:
     """Give every block a position: columns from left to right, each block right of all that it reads."""
     spec_of = page.infer().spec
-    sizes = {block: _block_size(block, _rows(block, spec_of)) for block in page.blocks}
+    sizes = {block: _block_size(block, _rows(block, spec_of, {})) for block in page.blocks}
     for block, place in _columns(page.blocks, sizes).items():
         block.position = place
 
@@ -161,7 +162,7 @@ def _input_names(block: Block) -> list[str]:
     return [*declared, *(name for name in block.own.sources if name not in declared)]
 
 
-def _rows(block: Block, spec_of: Any) -> _Rows:
+def _rows(block: Block, spec_of: Any, told: Mapping[str, str]) -> _Rows:
     hosts = {item.name for item in block.own.op.inputs if item.host} if block.own.op else set()
     inputs = []
     for name in _input_names(block):
@@ -177,6 +178,8 @@ def _rows(block: Block, spec_of: Any) -> _Rows:
         kind = type_class(spec.dtype)
         outputs.append((_cut(f"{name} {_spec_text(spec)}".strip()), kind, _form(kind)))
     lines = tuple(_cut(f"{name}: {_short(value)}") for name, value in block.own.attrs.items())
+    values = [(name, told.get(f"{block.name}.{name}")) for name in block.output_names]
+    lines += tuple(_cut(f"{name} = {value}") for name, value in values if value is not None)
     return _Rows(tuple(inputs), tuple(outputs), lines)
 
 
