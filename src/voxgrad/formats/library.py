@@ -5,18 +5,19 @@
     library.keep(page["layer"].used_page, "residual")
     y = other.use(library.page("residual"), {"x": x})
 
-A page that is used is copied, so no page depends on a folder; it remembers its name here and its version, which is that of
-its blocks and wires wherever they stand. Nothing here is code.
+A page that is used is copied, so no page depends on a folder; it remembers its name here and its version, which is that
+of its blocks and wires wherever they stand. Nothing here is code.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from voxgrad.catalog.model import Spec
 from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
 from voxgrad.formats import page_file
 from voxgrad.formats.page_file import SUFFIX
@@ -32,13 +33,13 @@ _VARIABLE = "VOXGRAD_PAGES"
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A page of a library as a block: its pins and its version; `error` says why it cannot be used."""
+    """A page of a library as a block: what is known of its pins, its version; `error` says why it cannot be used."""
 
     name: str
     file: Path
     version: str = ""
-    inputs: tuple[str, ...] = ()
-    outputs: tuple[str, ...] = ()
+    inputs: Mapping[str, Spec] = field(default_factory=dict)
+    outputs: Mapping[str, Spec] = field(default_factory=dict)
     about: str = ""
     error: str = ""
 
@@ -129,7 +130,7 @@ def checked_name(name: str) -> str:
     good = 0 < len(name) <= 100 and name.isprintable() and not set(name) & set('/\\:^<>"|?*')
     if good and name == name.strip() and not name.startswith("."):
         return name
-    wanted = "be the name of a file: printable, up to 100 letters, without / \\ : ^ < > \" | ? * or a dot at its begin"
+    wanted = 'be the name of a file: printable, up to 100 letters, without / \\ : ^ < > " | ? * or a dot at its begin'
     raise InvalidArgumentError(Fault("VG061", "Library", "name", wanted, repr(name)[:80]))
 
 
@@ -137,8 +138,9 @@ def version_of(page: Page) -> str:
     """The version of a page: what its blocks and wires say, wherever they stand and whatever it is called."""
     data = undrawn(page.to_dict()) | {"name": FOLDER}
     data.pop("displays", None)
-    text = page_file.dumps(Page.from_dict(data))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    copy = Page.from_dict(data)
+    with_pins(copy)
+    return hashlib.sha256(page_file.dumps(copy).encode()).hexdigest()[:16]
 
 
 _ENTRIES: dict[tuple[Path, int, int], Kept] = {}
@@ -161,4 +163,6 @@ def _read(name: str, path: Path) -> Kept:
     with_pins(page)
     notes = [note["text"] for note in page.notes if isinstance(note, dict) and isinstance(note.get("text"), str)]
     about = notes[0] if notes else ""
-    return Kept(name, path, version_of(page), page.input_names, tuple(page.outputs), about)
+    inputs = {pin: block.output(0).spec for pin, block in zip(page.input_names, page.input_blocks, strict=True)}
+    outputs = {pin: output.spec for pin, output in page.outputs.items()}
+    return Kept(name, path, version_of(page), inputs, outputs, about)

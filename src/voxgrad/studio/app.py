@@ -26,7 +26,7 @@ from voxgrad.formats.op_page import example_as_page
 from voxgrad.graph.block import Output
 from voxgrad.graph.trace import Traced, trace
 from voxgrad.kernels.arraywise.files import Files
-from voxgrad.studio import analyse, displays, engines, exchange, gallery, grants, guard, messages, summaries
+from voxgrad.studio import analyse, displays, engines, exchange, gallery, grants, guard, kept_pages, messages, summaries
 from voxgrad.studio.documents import MAX_BLOCKS, page_at
 from voxgrad.studio.jobs import roots_of
 from voxgrad.studio.keys import Keys
@@ -264,6 +264,27 @@ async def open_card(card: str, studio: Here) -> messages.PageData:
     return await off(copied)
 
 
+# Pages that are kept to be used as blocks
+
+
+@api.get("/library")
+async def library(studio: Here) -> messages.KeptPages:
+    """The pages of the library, as blocks."""
+    return await off(kept_pages.listed, studio.library)
+
+
+@api.get("/library/{name}")
+async def library_page(name: str, studio: Here) -> messages.DocumentData:
+    """A page of the library, to put into a page."""
+    return await off(lambda: messages.DocumentData(document=studio.documents.write(studio.library.page(name))))
+
+
+@api.post("/library")
+async def keep_page(ask: messages.AskKeep, studio: Here) -> messages.PageKept:
+    """Keep a page, or one inside it, in the library."""
+    return await off(kept_pages.keep, studio.library, studio.documents, ask)
+
+
 # Pages
 
 
@@ -338,8 +359,13 @@ async def get_snapshot(page: str, number: int, studio: Here) -> messages.Documen
 @api.post("/analyse", response_model=messages.Analysis)
 async def analyse_page(ask: messages.AskAnalyse, studio: Here) -> Response:
     """What is known of a page without running it."""
+
     # Serialised here: validating what was just made costs more than making it.
-    found = await off(lambda: analyse.analyse(studio.documents.look(ask.document), studio.limits).model_dump_json())
+    def work() -> str:
+        page = studio.documents.look(ask.document)
+        return analyse.analyse(page, studio.limits, studio.library.newer(page)).model_dump_json()
+
+    found = await off(work)
     return Response(found, media_type="application/json")
 
 

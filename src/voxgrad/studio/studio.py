@@ -9,6 +9,7 @@ import threading
 from collections import OrderedDict
 from pathlib import Path
 
+from voxgrad.formats.library import Library
 from voxgrad.kernels.arraywise.files import Files
 from voxgrad.studio import packages, summaries
 from voxgrad.studio.chunked import ChunkedRuns
@@ -34,6 +35,7 @@ class Studio:
         self.limits = limits if limits is not None else RunLimits.of_this_machine()
         self.grants = Grants(self.project.root)
         self.documents = Documents(self.project.blobs, Files(self.project.files, apart=True), self.grants)
+        self.library = Library.beside(self.project.root)
         self.history = History(self.project.state / "studio.sqlite")
         self.tensors = TensorStore(self.project.tensors)
         self.pages = PageStore(self.project, self.documents, self.history)

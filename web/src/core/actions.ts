@@ -37,6 +37,7 @@ const TABLE = [
   ["rename", "action.rename", ["F2"], "edit"],
   ["page-from", "action.pageFrom", ["P"], "edit"],
   ["unfold", "action.unfold", ["Shift+P"], "edit"],
+  ["keep", "action.keep", [], "file"],
   ["display", "action.display", ["D"], "edit"],
   ["panel", "action.panel", ["F9"], "view"],
   ["group", "action.group", ["Ctrl+G"], "edit"],

@@ -92,6 +92,14 @@ export interface AskImport {
   files: FileData[];
 }
 
+/** Keep a page, or a page inside it, in the library; one of that name is replaced only if asked. */
+export interface AskKeep {
+  document: Record<string, unknown>;
+  path?: string[];
+  name: string;
+  replace?: boolean;
+}
+
 /** Forget the variables and the random state of a page. */
 export interface AskReset {
   page_id: string;
@@ -167,6 +175,12 @@ export interface Brief {
   nan: number;
   infinite: number;
   values: string[];
+}
+
+/** A page of the library that cannot be used. */
+export interface BrokenPage {
+  name: string;
+  error: string;
 }
 
 /** A tensor by its content. */
@@ -403,6 +417,13 @@ export interface Info {
   languages: string[];
 }
 
+/** The pages of the library as blocks, as ops are told; `where` is the folder in which pages are kept. */
+export interface KeptPages {
+  pages: OpData[];
+  broken: BrokenPage[];
+  where: string;
+}
+
 /** What a run and a request may take. */
 export interface Limits {
   memory_bytes: number;
@@ -576,6 +597,12 @@ export interface PageEvent {
 export interface PageFiles {
   wanted: WantedFile[];
   allowed: string[];
+}
+
+/** The document, in which the page that was kept says where it lies. */
+export interface PageKept {
+  name: string;
+  document: Record<string, unknown>;
 }
 
 /** All pages of the folder. */

@@ -52,6 +52,7 @@ export type Page = {
   readonly displays?: Displays;
   readonly groups?: Groups;
   readonly notes?: Notes;
+  readonly origin?: Origin;
 };
 
 /** Names of blocks. */
@@ -59,6 +60,12 @@ export type Names = readonly string[];
 
 /** Remarks about the page, kept as they are. */
 export type Notes = readonly Json[];
+
+/** Where in a library the page was taken from, and which of its versions that was. */
+export type Origin = {
+  readonly name: string;
+  readonly version: string;
+};
 
 /** The output pins of the page as a block; a run of the page fetches them. */
 export type Outputs = { readonly [name: string]: Path };

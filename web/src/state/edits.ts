@@ -28,8 +28,9 @@ export function select(blocks: Iterable<string>, wires: Iterable<string> = []): 
 }
 
 function instanceName(op: string): string {
-  const short = op.replace(/^(.)/, (letter) => letter.toLowerCase());
-  return /^[A-Z]/.test(op) && op.length > 14 ? op : short;
+  const own = op.slice(op.lastIndexOf(".") + 1); // without the name of its package
+  const short = own.replace(/^(.)/, (letter) => letter.toLowerCase());
+  return /^[A-Z]/.test(own) && own.length > 14 ? own : short;
 }
 
 /** Put an op on the page; with a pin, wire the two together. Returns the name of the new block. */

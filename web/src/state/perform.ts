@@ -196,6 +196,7 @@ const DO: { readonly [id in ActionId]: () => unknown } = {
   rename: () => update({ renaming: firstSelected() }),
   "page-from": () => edits.makePage(),
   unfold: () => edits.unfold(),
+  keep: () => update({ dialog: "keep" }),
   display: () => update({ dialog: "displays" }),
   panel: () => (studio().panel ? closePanel() : openPanel()),
   group: () => edits.groupSelection(),

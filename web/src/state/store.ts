@@ -132,6 +132,8 @@ export interface LogLine {
 
 export interface Studio {
   readonly ops: readonly Op[];
+  /** The pages of the library, told as ops are. */
+  readonly library: readonly Op[];
   readonly catalogue: Catalogue;
   readonly engines: readonly Engine[];
   readonly tabs: { readonly [id: string]: Tab };
@@ -144,7 +146,7 @@ export interface Studio {
   readonly quickAdd: QuickAdd | null;
   /** The menu of a block or of the page, where the pointer asked for it. */
   readonly menu: { readonly at: Point; readonly on: MenuPlace } | null;
-  readonly dialog: "commands" | "help" | "files" | "displays" | "snapshots" | null;
+  readonly dialog: "commands" | "help" | "files" | "displays" | "snapshots" | "keep" | null;
   /** The page is shown as a panel: its displays alone. */
   readonly panel: boolean;
   /** The stop of the tour that is shown. */
@@ -184,6 +186,7 @@ function storedSettings(): Settings {
 
 export const useStudio = create<Studio>(() => ({
   ops: [],
+  library: [],
   catalogue: new Map(),
   engines: [],
   tabs: {},
