@@ -80,6 +80,21 @@ def test_what_was_changed_in_a_page_is_not_lost_silently(tmp_path: Path) -> None
     page.pages["scaled"].set_value("y", "y", 3.0)
 
 
+def test_large_constants_travel_along(tmp_path: Path) -> None:
+    library, inner = vg.Library(tmp_path / "library"), vg.Page("large")
+    table = np.arange(20000, dtype=np.float32)
+    x = vg.ops.Placeholder(inner, dtype="float32", shape=[20000], name="x")
+    vg.ops.Mul(inner, x, table, name="y")
+    library.keep(inner)
+    assert (tmp_path / "library" / "large.data").is_dir()
+    page = vg.Page("user")
+    page.use(library.page("large"), {"x": vg.ops.OnesLike(page, vg.ops.Const(page, table))}, name="layer")
+    page.save(tmp_path / "user.vox.json")
+    for path in (tmp_path / "library" / "large.data").iterdir():
+        path.unlink()
+    assert (vg.ClientSession(vg.Page.load(tmp_path / "user.vox.json")).run("layer.y") == table).all()
+
+
 def test_where_blocks_stand_is_no_other_version(tmp_path: Path) -> None:
     library, page = vg.Library(tmp_path), scaled()
     before = library.keep(page)
@@ -117,6 +132,23 @@ def test_folders_stand_behind_each_other(tmp_path: Path) -> None:
     for name in ("../up", ".hidden", "a/b", "", "a:b", " x"):
         with pytest.raises(vg.InvalidArgumentError, match="VG061"):
             both.keep(scaled(), name or " ")
+
+
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    scaled().save(tmp_path / "elsewhere" / "scaled.vox.json")
+    (tmp_path / "library").symlink_to(tmp_path / "elsewhere")
+    found = vg.Library.beside(tmp_path)
+    assert found.entries() == []
+    with pytest.raises(vg.VoxgradError, match="VG056"):
+        found.keep(scaled(3.0), replace=True)
+    named = vg.Library(tmp_path / "own")
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "scaled.vox.json").symlink_to(tmp_path / "elsewhere" / "scaled.vox.json")
+    assert named.entries() == []
+    with pytest.raises(vg.VoxgradError, match="VG056"):
+        named.keep(scaled(3.0), replace=True)
+    assert version_of(vg.Page.load(tmp_path / "elsewhere" / "scaled.vox.json")) == version_of(scaled())
 
 
 def test_the_command_keeps_adds_and_updates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

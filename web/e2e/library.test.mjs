@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { AxeBuilder } from "@axe-core/playwright";
 import { clear } from "./arrangement.mjs";
 import { bare, block, constant, opened } from "./studio.mjs";
 
@@ -22,7 +23,11 @@ const document = {
   pages: { layer: { name: "layer", semantics: "documented", blocks: [placeholder, square], inputs: ["x"], outputs: { y: "square.y" } } },
 };
 
-const outputs = (page, name) => block(page, name).locator(".cell:not(.ghost)").allTextContents();
+/** What axe finds in a part of the page, as the other screens are looked at in `looks.test.mjs`. */
+async function clean(page, part) {
+  const { violations } = await new AxeBuilder({ page }).withTags(["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]).include(part).analyze();
+  assert.deepEqual(violations.map((one) => `${one.id}: ${one.nodes[0].target}`), []);
+}
 
 async function ran(page, name, wanted) {
   await bare(page);
@@ -39,6 +44,7 @@ test("a page is kept, used again and updated", async () => {
   await block(page, "layer").locator(".block-title").click({ button: "right" });
   await page.getByRole("menuitem", { name: "Keep in the library" }).click();
   const dialog = page.getByRole("dialog");
+  await clean(page, "dialog");
   await dialog.getByLabel("Name").fill("squared");
   await dialog.getByRole("button", { name: "Keep", exact: true }).click();
   await dialog.waitFor({ state: "detached" });
@@ -59,7 +65,6 @@ test("a page is kept, used again and updated", async () => {
   await block(page, "squared").waitFor();
   await page.keyboard.press("Control+z");
   await block(page, "squared").waitFor({ state: "detached" });
-  await ran(page, "out", "-1 -4");
 
   // A newer version is told, and taken in one step that can be undone.
   const file = join(studio.folder, "library", "squared.vox.json");
@@ -73,5 +78,30 @@ test("a page is kept, used again and updated", async () => {
   await page.keyboard.press("Control+z");
   await fix.waitFor();
   await ran(page, "out", "-1 -4");
-  assert.deepEqual((await outputs(page, "out")).length, 2);
+});
+
+test("G goes through a page, and offers the unpacking of one that keeps state", async () => {
+  const page = await browser.page(studio, { reducedMotion: "reduce", colorScheme: "light" });
+  const noise = { name: "noise", op: "RandomUniform", inputs: { shape: [{ value: { tensor: { dtype: "int32", shape: [1], values: [2] } }, dtype: "int32" }] }, attrs: { dtype: "float32" }, position: [0, 200] };
+  const mul = { name: "mul", op: "Mul", inputs: { x: [{ from: "x.output" }], y: [{ from: "noise.output" }] }, position: [260, 100] };
+  const random = { name: "random", semantics: "documented", blocks: [placeholder, noise, mul], inputs: ["x"], outputs: { y: "mul.z" } };
+  const drawn = { name: "drawn", page: "random", inputs: { x: [{ from: "layer.y" }] }, position: [840, 0] };
+  await studio.show(page, { ...document, blocks: [...document.blocks.slice(0, 2), drawn], pages: { ...document.pages, random } });
+  await block(page, "layer").locator(".block-title").click();
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("Keep in the library");
+  await page.keyboard.press("Enter");
+  await clean(page, "dialog");
+  await page.keyboard.press("Escape");
+  await block(page, "layer").locator(".block-title").click();
+  await page.keyboard.press("g");
+  await block(page, "gradients/layer_grad").waitFor();
+  await clear(page, "with the gradient of a page");
+  await bare(page);
+  await page.keyboard.press("Control+z");
+  await block(page, "drawn").locator(".block-title").click();
+  await page.keyboard.press("g");
+  await page.getByRole("button", { name: "Put the blocks of drawn in its place" }).click();
+  await block(page, "gradients/drawn/mul_grad/Mul").waitFor();
+  assert.equal(await block(page, "drawn").count(), 0);
 });

@@ -21,6 +21,7 @@ from voxgrad.catalog.model import Spec
 from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
 from voxgrad.formats import page_file
 from voxgrad.formats.page_file import SUFFIX
+from voxgrad.formats.tensor_files import bad_file
 from voxgrad.graph.data import undrawn
 from voxgrad.graph.nesting import with_pins
 from voxgrad.graph.page import Origin, Page
@@ -49,11 +50,15 @@ class Library:
 
     def __init__(self, *folders: str | os.PathLike[str]):
         self.folders = tuple(map(Path, folders)) or (personal(),)
+        self._found: Path | None = None
+        """A folder that nobody has named: it may have come with the pages beside it."""
 
     @staticmethod
     def beside(place: str | os.PathLike[str]) -> Library:
         """The library in a folder, and behind it the one of the person."""
-        return Library(Path(place) / FOLDER, personal())
+        made = Library(Path(place) / FOLDER, personal())
+        made._found = made.folders[0]
+        return made
 
     def entries(self) -> list[Kept]:
         """Every page that is kept, by name; also those that cannot be opened."""
@@ -77,6 +82,8 @@ class Library:
         with_pins(copy)
         copy.name, copy.origin = name, None
         target = self.folders[0] / f"{name}{SUFFIX}"
+        if target.is_symlink() or (self.folders[0] == self._found and self._found.is_symlink()):
+            raise bad_file(target, "be a file in a folder", "a link, which is not followed", code="VG056")
         if target.exists() and not replace and _entry(name, target).version != version_of(copy):
             remedy = "Keep it under another name, or replace that one."
             raise InvalidArgumentError(Fault("VG060", "Library", "name", "be a new one", repr(name), remedy))
@@ -104,7 +111,7 @@ class Library:
             title = f"Update {name} from the library{changed}"
             fix = Fix(title, ({"do": "define", "pages": {name: newest.to_dict()}},))
             yield PinProblem(
-                users[0].name, "", name, "VG084", f"be the {origin.name} of the library", "an older version",
+                users[0].name, "", name, "VG084", f"be the newest {origin.name!r} of the library", "an older version",
                 "Update it, or leave it as it is.", (fix,),
             )  # fmt: skip
 
@@ -112,6 +119,8 @@ class Library:
         """The files by name; links are not followed, and what begins with a dot is left alone."""
         found: dict[str, Path] = {}
         for folder in reversed(self.folders):
+            if folder == self._found and folder.is_symlink():
+                continue
             for path in folder.glob(f"*{SUFFIX}") if folder.is_dir() else ():
                 if path.is_file() and not path.is_symlink() and not path.name.startswith("."):
                     found[path.name.removesuffix(SUFFIX)] = path

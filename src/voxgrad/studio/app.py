@@ -363,7 +363,9 @@ async def analyse_page(ask: messages.AskAnalyse, studio: Here) -> Response:
     # Serialised here: validating what was just made costs more than making it.
     def work() -> str:
         page = studio.documents.look(ask.document)
-        return analyse.analyse(page, studio.limits, studio.library.newer(page)).model_dump_json()
+        return analyse.analyse(
+            page, studio.limits, kept_pages.newer(studio.library, studio.documents, page)
+        ).model_dump_json()
 
     found = await off(work)
     return Response(found, media_type="application/json")

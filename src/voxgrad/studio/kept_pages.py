@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.model import Spec
 from voxgrad.formats.library import FOLDER, Kept, Library
-from voxgrad.graph.page import Origin
+from voxgrad.graph.page import Origin, Page
+from voxgrad.graph.problems import Fix, PinProblem
 from voxgrad.studio import messages
 from voxgrad.studio.documents import Documents, page_at
 
@@ -46,6 +49,20 @@ def _types(spec: Spec) -> list[str]:
 
 def _shape(spec: Spec) -> str:
     return "" if spec.shape is None else f"[{', '.join(map(str, spec.shape))}]"
+
+
+def newer(library: Library, documents: Documents, page: Page) -> list[PinProblem]:
+    """What the library has newer versions of. Large constants of a fix lie with those of other documents."""
+    return [replace(one, fixes=tuple(_as_sent(fix, documents) for fix in one.fixes)) for one in library.newer(page)]
+
+
+def _as_sent(fix: Fix, documents: Documents) -> Fix:
+    (edit,) = fix.edits
+    pages = {}
+    for name, data in edit["pages"].items():
+        document = documents.write(Page.from_dict(data))
+        pages[name] = {key: value for key, value in document.items() if key not in ("format", "version")}
+    return Fix(fix.title, ({**edit, "pages": pages},))
 
 
 def keep(library: Library, documents: Documents, ask: messages.AskKeep) -> messages.PageKept:

@@ -159,7 +159,7 @@ export interface Studio {
   readonly trace: Trace | null;
   readonly viewer: ViewerState | null;
   readonly pinned: { readonly [number: string]: { readonly tab: string; readonly block: string } };
-  readonly notice: { readonly text: string; readonly level: "info" | "error" } | null;
+  readonly notice: Notice | null;
   readonly spoken: string;
   readonly log: readonly LogLine[];
 }
@@ -263,9 +263,21 @@ export function recordDocument(id: string, document: Page, title: string, merge?
   });
 }
 
-export function say(text: string, level: "info" | "error" = "info"): void {
+/** What a button beside a notice does. */
+export interface Offer {
+  readonly title: string;
+  readonly act: () => void;
+}
+
+export interface Notice {
+  readonly text: string;
+  readonly level: "info" | "error";
+  readonly offer?: Offer;
+}
+
+export function say(text: string, level: "info" | "error" = "info", offer?: Offer): void {
   update((state) => ({
-    notice: { text, level },
+    notice: { text, level, ...(offer ? { offer } : {}) },
     spoken: text,
     log: [...state.log, { time: Date.now(), level, text }].slice(-500),
   }));

@@ -112,7 +112,10 @@ function onEvent(event: ServerEvent): void {
   }
   if (event.type === "page") {
     onPageSaved(event.id, event.revision);
-    void loadLibrary().then(analyseAgain); // it may be a page of the library
+    void loadLibrary().then(() => {
+      const pages = Object.values(activeTab()?.history.now.pages ?? {});
+      if (pages.some((page) => page.origin)) analyseAgain(); // it may be a page of the library
+    });
   }
   else if (event.type === "run") onRun(event);
   else if (event.type === "block") onBlock(event);
