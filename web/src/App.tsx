@@ -17,6 +17,7 @@ import { Breadcrumb, StatusBar } from "./panels/StatusBar";
 import { TopBar } from "./panels/TopBar";
 import { Home } from "./screens/Home";
 import { Panel } from "./screens/Panel";
+import { loadLibrary } from "./state/library";
 import { attempt, followAddress, openDropped, openFiles, reopenTabs, startAtAddress } from "./state/pages";
 import { activeTab, update, useStudio } from "./state/store";
 import { startSync } from "./state/sync";
@@ -123,6 +124,7 @@ function OpenFile() {
 function useStart(): void {
   useEffect(() => {
     void attempt(() => api.ops()).then((found) => found && update({ ops: found.ops, catalogue: new Map(found.ops.map((op) => [op.name, op])) }));
+    void loadLibrary();
     void attempt(() => api.engines()).then((found) => found && update({ engines: found.engines }));
     void reopenTabs().then(startAtAddress);
     window.addEventListener("hashchange", followAddress);

@@ -33,8 +33,8 @@ def fault_data(fault: Fault) -> messages.FaultData:
     return messages.FaultData(**fault.as_dict())
 
 
-def analyse(page: Page, limits: RunLimits) -> messages.Analysis:
-    """Everything that an editor shows after an edit."""
+def analyse(page: Page, limits: RunLimits, newer: Sequence[PinProblem] = ()) -> messages.Analysis:
+    """Everything that an editor shows after an edit; `newer` says what the library has newer versions of."""
     start = time.perf_counter()
     inference = page.infer()
     pins: dict[str, dict[str, messages.PinData]] = {}
@@ -51,7 +51,7 @@ def analyse(page: Page, limits: RunLimits) -> messages.Analysis:
     return messages.Analysis(
         pins=pins,
         problems=problems,
-        warnings=[_problem(one) for one in (*(one for one in found if one.block in idle), *page.warnings())],
+        warnings=[_problem(one) for one in (*(one for one in found if one.block in idle), *page.warnings(), *newer)],
         estimate=messages.EstimateData(blocks=costs, peak_bytes=estimate.peak_bytes, flops=_amount(estimate.flops)),
         order=[block.name for block in order(page.blocks).blocks],
         seconds=time.perf_counter() - start,

@@ -29,7 +29,9 @@ from voxgrad.graph.reach import Reached, reach
 from voxgrad.graph.readings import Curve
 from voxgrad.graph.trace import Traced, trace
 from voxgrad.kernels.arraywise.files import Files
-from voxgrad.studio import analyse, displays, engines, exchange, gallery, gate, grants, guard, messages, summaries
+from voxgrad.studio import (
+    analyse, displays, engines, exchange, gallery, gate, grants, guard, kept_pages, messages, summaries,
+)  # fmt: skip
 from voxgrad.studio.documents import MAX_BLOCKS, page_at
 from voxgrad.studio.keys import Keys
 from voxgrad.studio.pages import StaleRevision
@@ -281,6 +283,27 @@ async def open_card(card: str, studio: Here) -> messages.PageData:
     return await off(copied)
 
 
+# Pages that are kept to be used as blocks
+
+
+@api.get("/library")
+async def library(studio: Here) -> messages.KeptPages:
+    """The pages of the library, as blocks."""
+    return await off(kept_pages.listed, studio.library)
+
+
+@api.get("/library/{name}")
+async def library_page(name: str, studio: Here) -> messages.DocumentData:
+    """A page of the library, to put into a page."""
+    return await off(lambda: messages.DocumentData(document=studio.documents.write(studio.library.page(name))))
+
+
+@api.post("/library")
+async def keep_page(ask: messages.AskKeep, studio: Here) -> messages.PageKept:
+    """Keep a page, or one inside it, in the library."""
+    return await off(kept_pages.keep, studio.library, studio.documents, ask)
+
+
 # Pages
 
 
@@ -355,8 +378,15 @@ async def get_snapshot(page: str, number: int, studio: Here) -> messages.Documen
 @api.post("/analyse", response_model=messages.Analysis)
 async def analyse_page(ask: messages.AskAnalyse, studio: Here) -> Response:
     """What is known of a page without running it."""
+
     # Serialised here: validating what was just made costs more than making it.
-    found = await off(lambda: analyse.analyse(studio.documents.look(ask.document), studio.limits).model_dump_json())
+    def work() -> str:
+        page = studio.documents.look(ask.document)
+        return analyse.analyse(
+            page, studio.limits, kept_pages.newer(studio.library, studio.documents, page)
+        ).model_dump_json()
+
+    found = await off(work)
     return Response(found, media_type="application/json")
 
 

@@ -155,6 +155,37 @@ class Ops(Told):
     ops: list[OpData]
 
 
+class BrokenPage(Told):
+    """A page of the library that cannot be used."""
+
+    name: str
+    error: str
+
+
+class KeptPages(Told):
+    """The pages of the library as blocks, as ops are told; `where` is the folder in which pages are kept."""
+
+    pages: list[OpData]
+    broken: list[BrokenPage]
+    where: str
+
+
+class AskKeep(Asked):
+    """Keep a page, or a page inside it, in the library; one of that name is replaced only if asked."""
+
+    document: Document
+    path: list[str] = []
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    replace: bool = False
+
+
+class PageKept(Told):
+    """The document, in which the page that was kept says where it lies."""
+
+    name: str
+    document: Document
+
+
 class OpResult(Told):
     """What an output of an example holds, as texts."""
 

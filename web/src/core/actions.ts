@@ -38,6 +38,7 @@ const TABLE = [
   ["rename", "action.rename", ["F2"], "edit"],
   ["page-from", "action.pageFrom", ["P"], "edit"],
   ["unfold", "action.unfold", ["Shift+P"], "edit"],
+  ["keep", "action.keep", [], "file"],
   ["display", "action.display", ["D"], "edit"],
   ["panel", "action.panel", ["F9"], "view"],
   ["bypass", "action.bypass", ["B"], "edit"],

@@ -122,6 +122,10 @@ const id = encodeURIComponent;
 
 export const api = {
   ops: () => json<{ ops: Op[] }>("GET", "/ops"),
+  library: () => json<{ readonly pages: Op[] }>("GET", "/library"),
+  keptPage: (name: string) => json<{ readonly document: Page }>("GET", `/library/${id(name)}`),
+  keepPage: (document: Page, path: PagePath, name: string, replace: boolean) =>
+    json<{ readonly name: string; readonly document: Page }>("POST", "/library", { document, path, name, replace }),
   opHelp: (op: string, theme: "dark" | "light") => json<messages.OpHelp>("GET", `/ops/${id(op)}?theme=${theme}`),
   lesson: (op: string, places: readonly number[], typed: { readonly [tensor: string]: readonly string[] }) => json<messages.LessonData>("POST", `/ops/${id(op)}/lesson`, { places, typed }),
   openLesson: (op: string, places: readonly number[], typed: { readonly [tensor: string]: readonly string[] }) => json<StoredPage>("POST", `/ops/${id(op)}/lesson/open`, { places, typed }),

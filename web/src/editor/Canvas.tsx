@@ -18,6 +18,7 @@ import { facingLeft, gradientOrder } from "../core/scopes";
 import { spreadOut, useDrawnDisplays } from "../state/displays";
 import { addOp, changeGroup, connectPins, editPage, localAnalysis, select } from "../state/edits";
 import { boxes, guessHeight, settle, unsettle } from "../state/layout";
+import { addKept } from "../state/library";
 import { dropBlocks, dropsBlocks, openDropped } from "../state/pages";
 import { openBlock, openQuickAdd } from "../state/perform";
 import type { Group } from "../generated/page";
@@ -467,6 +468,11 @@ function onDrop(event: React.DragEvent): void {
     const point = flow.current?.screenToFlowPosition({ x: event.clientX, y: event.clientY });
     if (point) addOp(op, [point.x - 60, point.y - 16]);
     return;
+  }
+  const kept = studio().library.find((one) => one.name === event.dataTransfer.getData("application/x-voxgrad-page"));
+  if (kept) {
+    const at = flow.current?.screenToFlowPosition({ x: event.clientX, y: event.clientY });
+    return void addKept(kept, at ? [at.x - 60, at.y - 16] : null);
   }
   event.stopPropagation();
   if (!dropsBlocks(event.dataTransfer)) return void openDropped(event.dataTransfer);

@@ -91,6 +91,14 @@ export interface AskImport {
   files: FileData[];
 }
 
+/** Keep a page, or a page inside it, in the library; one of that name is replaced only if asked. */
+export interface AskKeep {
+  document: Record<string, unknown>;
+  path?: string[];
+  name: string;
+  replace?: boolean;
+}
+
 /** An op on a small grid: the places of what was chosen, and numbers that were typed into tensors. */
 export interface AskLesson {
   places: number[];
@@ -207,6 +215,12 @@ export interface Brief {
   nan: number;
   infinite: number;
   values: string[];
+}
+
+/** A page of the library that cannot be used. */
+export interface BrokenPage {
+  name: string;
+  error: string;
 }
 
 /** A tensor by its content. */
@@ -449,6 +463,13 @@ export interface Info {
   languages: string[];
 }
 
+/** The pages of the library as blocks, as ops are told; `where` is the folder in which pages are kept. */
+export interface KeptPages {
+  pages: OpData[];
+  broken: BrokenPage[];
+  where: string;
+}
+
 /** A lesson as `voxgrad.formats.explainer.packing` writes it. */
 export interface LessonData {
   pack: Record<string, unknown>;
@@ -628,6 +649,12 @@ export interface PageEvent {
 export interface PageFiles {
   wanted: WantedFile[];
   allowed: string[];
+}
+
+/** The document, in which the page that was kept says where it lies. */
+export interface PageKept {
+  name: string;
+  document: Record<string, unknown>;
 }
 
 /** All pages of the folder. */

@@ -9,6 +9,7 @@ import type { Op, Page } from "../core/model";
 import { compatiblePins, readingOrder } from "../core/pins";
 import { search } from "../core/search";
 import { addOp, editPage, localAnalysis } from "../state/edits";
+import { addKept, GROUP } from "../state/library";
 import { attempt, goUp, openPage, enterBlock } from "../state/pages";
 import { goToBlock } from "../state/perform";
 import { activeTab, setSettings, shownPage, studio, update, useStudio, type Tab } from "../state/store";
@@ -45,8 +46,18 @@ export function Left({ tab }: { tab: Tab }) {
 
 /** The 3-D family comes first and stands alone; everything else as the catalogue groups it, or by its package. */
 function groupOf(op: Op): string {
-  if (op.package) return op.package;
+  if (op.package || op.group === GROUP) return op.package || GROUP;
   return op.family ? "volume" : op.group;
+}
+
+/** The 3-D family stands first, then the pages of the library and the packages of this installation. */
+function rank(group: string): number {
+  return group === "volume" ? 3 : group === GROUP ? 2 : group.includes(" ") ? 1 : 0;
+}
+
+function put(op: Op): void {
+  if (op.group === GROUP) void addKept(op, null);
+  else addOp(op, null);
 }
 
 function groupTitle(words: Say, group: string): string {
@@ -60,11 +71,12 @@ function Palette() {
   const [query, setQuery] = useState("");
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
   const searching = query.trim() !== "";
-  const found = useMemo(() => search(ops, query), [ops, query]);
+  const library = useStudio((state) => state.library);
+  const found = useMemo(() => search([...library, ...ops], query), [library, ops, query]);
   const groups = useMemo(() => {
     const all = new Map<string, Op[]>();
     for (const op of found) all.set(groupOf(op), [...(all.get(groupOf(op)) ?? []), op]);
-    return [...all].sort(([a], [b]) => Number(b === "volume") - Number(a === "volume"));
+    return [...all].sort(([a], [b]) => rank(b) - rank(a));
   }, [found]);
   const toggle = (group: string) => {
     const next = new Set(closed);
@@ -81,7 +93,7 @@ function Palette() {
           value={query}
           onChange={(event) => setQuery(event.target.value)}
           onKeyDown={(event) => {
-            if (event.key === "Enter" && found[0]) addOp(found[0], null);
+            if (event.key === "Enter" && found[0]) put(found[0]);
           }}
         />
       </div>
@@ -104,8 +116,8 @@ function Palette() {
                       className="op-entry"
                       draggable
                       title={op.summary}
-                      onDragStart={(event) => event.dataTransfer.setData("application/x-voxgrad-op", op.name)}
-                      onClick={() => addOp(op, null)}
+                      onDragStart={(event) => event.dataTransfer.setData(`application/x-voxgrad-${op.group === GROUP ? "page" : "op"}`, op.name)}
+                      onClick={() => put(op)}
                     >
                       {op.name}
                     </button>

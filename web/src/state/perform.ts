@@ -206,6 +206,7 @@ const DO: { readonly [id in ActionId]: () => unknown } = {
   rename: () => update({ renaming: firstSelected() }),
   "page-from": () => edits.makePage(),
   unfold: () => edits.unfold(),
+  keep: () => update({ dialog: "keep" }),
   display: () => update({ dialog: "displays" }),
   panel: () => (studio().panel ? closePanel() : openPanel()),
   bypass: () => setMode("bypassed"),

@@ -148,6 +148,8 @@ export interface LogLine {
 
 export interface Studio {
   readonly ops: readonly Op[];
+  /** The pages of the library, told as ops are. */
+  readonly library: readonly Op[];
   readonly catalogue: Catalogue;
   readonly engines: readonly Engine[];
   readonly tabs: { readonly [id: string]: Tab };
@@ -160,7 +162,7 @@ export interface Studio {
   readonly quickAdd: QuickAdd | null;
   /** The menu of a block or of the page, where the pointer asked for it. */
   readonly menu: { readonly at: Point; readonly on: MenuPlace } | null;
-  readonly dialog: "commands" | "help" | "files" | "displays" | "snapshots" | null;
+  readonly dialog: "commands" | "help" | "files" | "displays" | "snapshots" | "keep" | null;
   /** The page is shown as a panel: its displays alone. */
   readonly panel: boolean;
   /** The op that is explained on a small grid. */
@@ -176,7 +178,7 @@ export interface Studio {
   readonly cursor: Cursor | null;
   readonly viewer: ViewerState | null;
   readonly pinned: { readonly [number: string]: { readonly tab: string; readonly block: string } };
-  readonly notice: { readonly text: string; readonly level: "info" | "error" } | null;
+  readonly notice: Notice | null;
   readonly spoken: string;
   readonly log: readonly LogLine[];
 }
@@ -203,6 +205,7 @@ function storedSettings(): Settings {
 
 export const useStudio = create<Studio>(() => ({
   ops: [],
+  library: [],
   catalogue: new Map(),
   engines: [],
   tabs: {},
@@ -281,9 +284,21 @@ export function recordDocument(id: string, document: Page, title: string, merge?
   });
 }
 
-export function say(text: string, level: "info" | "error" = "info"): void {
+/** What a button beside a notice does. */
+export interface Offer {
+  readonly title: string;
+  readonly act: () => void;
+}
+
+export interface Notice {
+  readonly text: string;
+  readonly level: "info" | "error";
+  readonly offer?: Offer;
+}
+
+export function say(text: string, level: "info" | "error" = "info", offer?: Offer): void {
   update((state) => ({
-    notice: { text, level },
+    notice: { text, level, ...(offer ? { offer } : {}) },
     spoken: text,
     log: [...state.log, { time: Date.now(), level, text }].slice(-500),
   }));
