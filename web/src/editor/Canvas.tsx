@@ -28,6 +28,7 @@ import { BlockNode, type BlockNodeType } from "./BlockNode";
 import { DisplayNode, displayNodes, type DisplayNodeType } from "./displays/DisplayNode";
 import { GroupNode, type GroupNodeType } from "./GroupNode";
 import { problemsOf } from "./useBlock";
+import { useLongPress } from "./longPress";
 import { plansOf, type Plan } from "./routes";
 import { tidy } from "./tidy";
 import { PIN, WireEdge, type WireEdgeType } from "./WireEdge";
@@ -211,8 +212,11 @@ export function Canvas({ tab }: { tab: Tab }) {
     if (chosen.length > 0) changeSelection("wires", chosen);
   }, []);
 
+  const canvas = useRef<HTMLDivElement>(null);
+  useLongPress(canvas, menuAt);
   return (
     <div
+      ref={canvas}
       className="canvas"
       tabIndex={-1}
       role="region"
@@ -440,10 +444,16 @@ function isBare(target: EventTarget | null): boolean {
 function onContextMenu(event: React.MouseEvent): void {
   if (!(event.target instanceof Element) || event.target.closest("input, textarea")) return;
   event.preventDefault();
-  const name = event.target.closest<HTMLElement>(".react-flow__node")?.dataset["id"];
+  menuAt(event.target, event.clientX, event.clientY);
+}
+
+/** The menu of what is under a point: of a block, which is selected then, or of the page. */
+function menuAt(target: Element, x: number, y: number): void {
+  if (target.closest("input, textarea")) return;
+  const name = target.closest<HTMLElement>(".react-flow__node")?.dataset["id"];
   const tab = activeTab();
   if (name !== undefined && tab && !tab.selection.has(name)) select([name]);
-  update({ menu: { at: [event.clientX, event.clientY], on: name === undefined ? "page" : "block" } });
+  update({ menu: { at: [x, y], on: name === undefined ? "page" : "block" } });
 }
 
 /** What the keyboard comes to is brought into sight. */
