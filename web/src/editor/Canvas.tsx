@@ -2,7 +2,7 @@
 /** The page as a drawing: blocks, wires, and everything that pointers do there. */
 
 import {
-  applyNodeChanges, Background, BackgroundVariant, MiniMap, Position, ReactFlow, useNodesInitialized, useReactFlow, useStore,
+  applyNodeChanges, Background, BackgroundVariant, MiniMap, Position, ReactFlow, useNodesInitialized, useReactFlow, useStore, useUpdateNodeInternals,
   type Connection, type EdgeChange, type IsValidConnection, type NodeChange, type OnConnectEnd, type OnConnectStart, type ReactFlowInstance,
 } from "@xyflow/react";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
@@ -150,6 +150,18 @@ function endsOf(wire: Wire): Ends | null {
   return from && to && { x0: from.x, y0: from.y, x1: to.x, y1: to.y, out: from.toRight ? 1 : -1, into: to.toRight ? -1 : 1 };
 }
 
+/** Measure the pins of blocks that have turned around: their size stays, so that nobody else tells. All of them at once. */
+function useTurned(nodes: readonly AnyNode[]): void {
+  const measure = useUpdateNodeInternals();
+  const before = useRef<ReadonlyMap<string, boolean>>(new Map());
+  useEffect(() => {
+    const now = new Map(nodes.flatMap((node) => (node.type === "block" ? [[node.id, node.data.mirrored] as const] : [])));
+    const turned = [...now].flatMap(([id, mirrored]) => ((before.current.get(id) ?? mirrored) === mirrored ? [] : [id]));
+    before.current = now;
+    if (turned.length > 0) measure(turned);
+  }, [nodes, measure]);
+}
+
 /**
  * Whether a person drags. The view follows a drag over the edge for no longer than that: the drawing's library can go on
  * with it behind the end of a drag, so that the block runs away.
@@ -194,6 +206,7 @@ export function Canvas({ tab }: { tab: Tab }) {
   const frames = useMemo(() => framesOf(page, nodes), [page.groups, nodes]);
   const wiring = drawnWires(page).map(({ id, drawn }) => `${id} ${drawn.from} ${drawn.to}`).join();
   const drawing = nodes.map((node) => `${node.id}@${node.position.x},${node.position.y} ${node.measured?.width ?? 0}x${node.measured?.height ?? 0}${"mirrored" in node.data && node.data.mirrored ? "<" : ">"}`).join();
+  useTurned(nodes);
   const plans = usePlans(page, drawing, wiring, nodes.some((node) => node.dragging));
   const drawn = useRef<WireEdgeType[]>([]);
   const edges = useMemo(() => (drawn.current = edgesOf(page, tab.wires, plans, drawn.current)), [wiring, tab.wires, plans]);
