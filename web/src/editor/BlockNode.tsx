@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A block on the page: title, values, pins, attributes, problems. */
 
-import { Handle, Position, useUpdateNodeInternals, type Node, type NodeProps } from "@xyflow/react";
+import { Handle, Position, type Node, type NodeProps } from "@xyflow/react";
 import { memo, useEffect, useRef } from "react";
 import { nameFault, type PinShape } from "../core/document";
 import * as format from "../core/format";
@@ -26,8 +26,6 @@ export const BlockNode = memo(function BlockNode({ data, selected }: NodeProps<B
   const op = block.op === undefined ? undefined : view.catalogue.get(block.op);
   const { inputs, outputs } = usePins(block, view);
   const words = useWords();
-  const measure = useUpdateNodeInternals();
-  useEffect(() => measure(block.name), [mirrored, measure, block.name]);
   const wrong = view.problems.length > 0;
   const state = view.run?.state;
   const order = gradientOrder(block.name);

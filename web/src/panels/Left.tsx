@@ -70,6 +70,7 @@ function Palette() {
   const ops = useStudio((state) => state.ops);
   const [query, setQuery] = useState("");
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
+  const [at, setAt] = useState("");
   const searching = query.trim() !== "";
   const library = useStudio((state) => state.library);
   const found = useMemo(() => search([...library, ...ops], query), [library, ops, query]);
@@ -83,6 +84,11 @@ function Palette() {
     if (!next.delete(group)) next.add(group);
     setClosed(next);
   };
+  const isOpen = (group: string) => searching || !closed.has(group);
+  const entries = groups.flatMap(([group, members]) => [`# ${group}`, ...(isOpen(group) ? members.map((op) => op.name) : [])]);
+  const current = entries.includes(at) ? at : entries[0];
+  /** One stop of Tab for all of them; arrows go on from there. */
+  const stop = (id: string) => ({ tabIndex: id === current ? 0 : -1, onFocus: () => setAt(id) });
   return (
     <div className="palette">
       <div className="field">
@@ -97,17 +103,17 @@ function Palette() {
           }}
         />
       </div>
-      <div className="scroll">
+      <div className="scroll" onKeyDown={stepThrough}>
         {found.length === 0 && <p className="none">{words("palette.none", { query })}</p>}
         {groups.map(([group, members]) => (
           <section key={group}>
             <h3>
-              <button type="button" aria-expanded={searching || !closed.has(group)} onClick={() => toggle(group)}>
+              <button type="button" aria-expanded={isOpen(group)} onClick={() => toggle(group)} {...stop(`# ${group}`)}>
                 <Icon name="chevron" /> {groupTitle(words, group)}
                 <span className="count">{members.length}</span>
               </button>
             </h3>
-            {(searching || !closed.has(group)) && (
+            {isOpen(group) && (
               <ul>
                 {members.map((op) => (
                   <li key={op.name}>
@@ -115,6 +121,7 @@ function Palette() {
                       type="button"
                       className="op-entry"
                       draggable
+                      {...stop(op.name)}
                       title={op.summary}
                       onDragStart={(event) => event.dataTransfer.setData(`application/x-voxgrad-${op.group === GROUP ? "page" : "op"}`, op.name)}
                       onClick={() => put(op)}
@@ -130,6 +137,25 @@ function Palette() {
       </div>
     </div>
   );
+}
+
+const STEPS: { readonly [key: string]: (at: number, last: number) => number } = {
+  ArrowDown: (at, last) => Math.min(at + 1, last),
+  ArrowUp: (at) => Math.max(at - 1, 0),
+  PageDown: (at, last) => Math.min(at + 12, last),
+  PageUp: (at) => Math.max(at - 12, 0),
+  Home: () => 0,
+  End: (_at, last) => last,
+};
+
+/** Arrows go from entry to entry. */
+function stepThrough(event: React.KeyboardEvent<HTMLElement>): void {
+  const step = STEPS[event.key];
+  if (!step || event.altKey || event.ctrlKey || event.metaKey) return;
+  const all = [...event.currentTarget.querySelectorAll("button")];
+  all[step(all.indexOf(document.activeElement as HTMLButtonElement), all.length - 1)]?.focus();
+  event.preventDefault();
+  event.stopPropagation();
 }
 
 function Pages({ tab }: { tab: Tab }) {

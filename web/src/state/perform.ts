@@ -15,6 +15,7 @@ import { foldGradients, setMode } from "./folding";
 import { boxes } from "./layout";
 import { activate, attempt, closePanel, enterBlock, goUp, newPage, openPanel, savePage, toBase64 } from "./pages";
 import { COLD_RUNS, compareEngines } from "./comparisons";
+import { goToRegion } from "./regions";
 import { checkGradients, isRunning, runPage, stopRun } from "./runs";
 import { activeTab, flow, prefixOf, say, selectedBlocks, setSettings, shownPage, studio, update, updateTab, type Tab, type ViewerState, type ViewerTab } from "./store";
 import { glide } from "./view";
@@ -232,6 +233,8 @@ const DO: { readonly [id in ActionId]: () => unknown } = {
   fit: () => glide((view, duration) => view.fitView({ padding: 0.12, maxZoom: 1.2, duration })),
   "actual-size": () => actualSize(),
   "next-problem": () => nextProblem(),
+  "next-region": () => goToRegion(1),
+  "region-before": () => goToRegion(-1),
   help: () => update({ dialog: "help" }),
   tour: async () => (await import("../panels/Tour")).startTour(),
   files: () => update({ dialog: "files" }),
@@ -276,7 +279,7 @@ export function openQuickAdd(from: PinPlace | null, screen?: { x: number; y: num
   update({ quickAdd: { at: [at.x, at.y], place: [point.x, point.y], from } });
 }
 
-const WITHOUT_PAGE = new Set<ActionId>(["commands", "help", "tour", "home", "new", "open-file", "theme", "language", "letters"]);
+const WITHOUT_PAGE = new Set<ActionId>(["commands", "help", "tour", "home", "new", "open-file", "theme", "language", "letters", "next-region", "region-before"]);
 
 /** True where an action can do something now. */
 export function isPossible(id: ActionId): boolean {
