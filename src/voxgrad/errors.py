@@ -60,10 +60,11 @@ CODES: dict[str, str] = {
     "VG073": "A disk that is full.",
     "VG074": "An output that another run is writing.",
     "VG075": "A record of a chunked run that is damaged.",
-    "VG080": "A warning: a gradient that is not the one of the pool or convolution on the page that it belongs to.",
-    "VG081": "A warning: a gradient that is zero everywhere, and why.",
-    "VG082": "A warning: a constant that holds NaN or an infinity.",
+    "VG080": "A warning: a gradient that is not the one of the block on the page that it belongs to.",
+    "VG081": "A warning: a gradient or a product that is zero everywhere, and why.",
+    "VG082": "A warning: a constant that holds NaN or an infinity, or a block that makes NaN of finite constants.",
     "VG083": "A warning: a block whose results nobody uses.",
+    "VG084": "A warning: a result that does not depend on what it is computed from.",
 }
 """Every code with its meaning; the documentation has a page made from this table."""
 
