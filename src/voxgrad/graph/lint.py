@@ -96,8 +96,8 @@ class _Look:
 
     def _other_end(self, block: Block) -> list[PinProblem]:
         """A gradient that takes the input of its forward block where its output is meant, or the other way round."""
-        told = exchanged(block, (other for other in self.blocks if other.name not in self.wrong))
-        if told is None:
+        told = exchanged(block)
+        if told is None or told[3].name in self.wrong:
             return []
         pin, taken, end, forward, source = told
         got, remedy = f"{taken.path}, its other end", "As it is, the result is not its gradient."

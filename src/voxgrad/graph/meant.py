@@ -6,7 +6,6 @@ That is an op's own fact, in the function that builds its gradient; here it is a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
 
 from voxgrad.catalog import registry
@@ -46,7 +45,7 @@ def _asked(op: Op, forward: Op) -> tuple[Op, str, str] | None:
     return None
 
 
-def exchanged(block: Block, others: Iterable[Block]) -> tuple[str, Output, str, Block, Output] | None:
+def exchanged(block: Block) -> tuple[str, Output, str, Block, Output] | None:
     """The pin of a gradient that takes the wrong end of a forward block on the page: the pin, what it takes, which end
     was meant, of which block, and the output to wire."""
     found = meant(block.op_name) if block.op is not None else None
@@ -56,13 +55,12 @@ def exchanged(block: Block, others: Iterable[Block]) -> tuple[str, Output, str, 
     sources = block.sources.get(pin, [])
     if len(sources) != 1 or not isinstance(sources[0], Output):
         return None
-    given = {other: other.sources.get(forward.inputs[0].name, [None])[0] for other in others if other.op is forward}
-    taken = sources[0]
-    gave = [other for other in given if taken.block is other]
-    read = [other for other in given if given[other] == taken]
-    if end == GAVE and not gave and read:
-        return pin, taken, end, read[0], read[0].outputs[0]
-    source = given[gave[0]] if gave else None
-    if end == GIVEN and not read and isinstance(source, Output):
-        return pin, taken, end, gave[0], source
+    taken, given = sources[0], forward.inputs[0].name
+    readers = [other for other in taken.block.readers if other.op is forward and other.sources.get(given) == [taken]]
+    gave = taken.block if taken.block.op is forward else None
+    if end == GAVE and gave is None and readers:
+        return pin, taken, end, readers[0], readers[0].outputs[0]
+    source = gave.sources.get(given, [None])[0] if gave is not None else None
+    if end == GIVEN and gave is not None and not readers and isinstance(source, Output):
+        return pin, taken, end, gave, source
     return None
