@@ -169,8 +169,8 @@ def _read_page(path: Path) -> tuple[Page, list[str]]:
     if path.name.endswith(VOLUMES):
         return _volume_page(path)
     if path.suffix == ".pb":
-        page, found = import_graph(path)
-        return page, [str(remark) for remark in found.remarks]
+        page, graph = import_graph(path)
+        return page, [str(remark) for remark in graph.remarks]
     try:
         return page_file.load(path), []
     except VoxgradError as error:
