@@ -59,7 +59,7 @@ def test_a_newer_version_is_told_and_put_in_place_by_one_edit(tmp_path: Path) ->
         library.keep(newer)
     library.keep(newer, replace=True)
     (found,) = library.newer(page)
-    assert found.code == "VG084" and found.block == "layer" and found.fix is not None
+    assert found.code == "VG085" and found.block == "layer" and found.fix is not None
     assert found.fix.title == "Update scaled from the library"
     before = page.to_dict()
     page.apply(found.fix)

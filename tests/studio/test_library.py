@@ -53,7 +53,7 @@ def test_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert refused.status_code == 422 and "VG060" in refused.text
         server.post("library", ask | {"replace": True})
         (warning,) = server.post("analyse", {"document": document})["warnings"]
-        assert warning["code"] == "VG084" and warning["block"] == "layer"
+        assert warning["code"] == "VG085" and warning["block"] == "layer"
         (fix,) = warning["fixes"]
         updated = server.post("edit", {"document": document, "edits": fix["edits"]})["document"]
         assert server.post("analyse", {"document": updated})["warnings"] == []

@@ -111,7 +111,7 @@ class Library:
             title = f"Update {name} from the library{changed}"
             fix = Fix(title, ({"do": "define", "pages": {name: newest.to_dict()}},))
             yield PinProblem(
-                users[0].name, "", name, "VG084", f"be the newest {origin.name!r} of the library", "an older version",
+                users[0].name, "", name, "VG085", f"be the newest {origin.name!r} of the library", "an older version",
                 "Update it, or leave it as it is.", (fix,),
             )  # fmt: skip
 

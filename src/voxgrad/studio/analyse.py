@@ -92,7 +92,9 @@ def pin_data(spec: Spec, direction: Any) -> messages.PinData:
     """What is known of one tensor."""
     dtype = spec.dtype.name if spec.dtype is not None else None
     shape = None if spec.shape is None else [_size(one) for one in spec.shape]
-    sizes = "[...]" if shape is None else f"[{','.join(map(str, shape))}]"
+    # A size that nobody has named is open: conv[0], which tells such sizes apart, is no name for a person.
+    told = ["?" if "[" in str(one) else str(one) for one in shape or ()]
+    sizes = "[...]" if shape is None else f"[{','.join(told)}]"
     return messages.PinData(dtype=dtype, shape=shape, text=f"{dtype or '?'} {sizes}", direction=direction)
 
 

@@ -723,6 +723,19 @@ async def import_blocks(
     return messages.ImportedBlocks(document=await off(studio.documents.write, made[0]), report=report)
 
 
+@api.post("/import/tensor")
+async def import_tensor(
+    request: Request, studio: Here, name: Annotated[str, Query(max_length=255)], like: str = ""
+) -> messages.ImportedTensor:
+    """The array of a file, to compare results with. `like` is a shape that it takes where only axes of one differ."""
+    files, shape = {name: await request.body()}, _numbers(like)
+    array = await off(exchange.read_array, files, studio.project.uploads, studio.limits.memory)
+    kept = await off(studio.tensors.put, exchange.like(array, shape))
+    if kept is None:
+        raise HTTPException(422, "The file must hold numbers.")
+    return messages.ImportedTensor(hash=kept.hash, dtype=kept.dtype, shape=list(kept.shape))
+
+
 # Volumes, and pages over them in chunks
 
 

@@ -893,6 +893,14 @@ class Imported(Told):
     report: list[str]
 
 
+class ImportedTensor(Told):
+    """An array of a file, among the tensors of the studio: what a result is compared with."""
+
+    hash: str
+    dtype: str
+    shape: list[int]
+
+
 class ImportedBlocks(Told):
     """The blocks that were made, as a document of their own that is kept nowhere."""
 

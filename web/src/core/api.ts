@@ -185,6 +185,8 @@ export const api = {
   importFile: (name: string, data: Blob) =>
     json<Imported>("POST", `/import?name=${id(name)}`, data),
   importBlocks: (name: string, data: Blob) => json<{ readonly document: Page; readonly report: readonly string[] }>("POST", `/import/blocks?name=${id(name)}`, data),
+  importTensor: (name: string, data: Blob, like: readonly number[]) =>
+    json<messages.ImportedTensor>("POST", `/import/tensor?name=${id(name)}&like=${like.join(",")}`, data),
   importFiles: (files: readonly { name: string; base64: string }[]) =>
     json<Imported>("POST", "/import", { files }),
   displays: (document: Page, path: PagePath, before: string, run: string | null) =>

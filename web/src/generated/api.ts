@@ -455,6 +455,13 @@ export interface ImportedBlocks {
   report: string[];
 }
 
+/** An array of a file, among the tensors of the studio: what a result is compared with. */
+export interface ImportedTensor {
+  hash: string;
+  dtype: string;
+  shape: number[];
+}
+
 /** About this studio. */
 export interface Info {
   version: string;

@@ -156,7 +156,7 @@ export function TextField({ label, value, send: read, placeholder, rule }: TextP
     setFault("");
   }, [known]);
   const literal = literalOf(value);
-  const lines = Math.max(known.length > 60 ? 4 : 1, Math.min(8, text.split("\n").length));
+  const lines = Math.max(known.length > 60 ? 4 : known.length > 36 ? 2 : 1, Math.min(8, text.split("\n").length));
   const send = async () => {
     if (text !== known) setFault(await read(text));
   };

@@ -3,6 +3,7 @@
 
 import { api, ApiError, type StoredPage } from "../core/api";
 import { findBlock } from "../core/document";
+import { isArray } from "../core/files";
 import { start } from "../core/history";
 import type { Point } from "../core/commands";
 import type { Json, Page } from "../core/model";
@@ -228,11 +229,6 @@ export async function openFiles(files: readonly File[]): Promise<void> {
   const lines = imported.report.map((text) => ({ time: Date.now(), level: "info" as const, text }));
   update((state) => ({ log: [...state.log, ...lines], ...(lines.length > 0 ? { bottomTab: "log" as const } : {}) }));
 }
-
-/** Files that become blocks, or the value of one. */
-export const ARRAYS = [".npy", ".npz", ".nii", ".nii.gz", ".tif", ".tiff", ".h5", ".hdf5", ".nrrd", ".mha", ".mhd", ".dcm", ".csv", ".tsv", ".txt"];
-
-const isArray = (name: string) => ARRAYS.some((ending) => name.toLowerCase().endsWith(ending));
 
 /** The array in a file, as the value of a constant; null where it is none, which is told. */
 export async function valueOfFile(file: File): Promise<Json | null> {
