@@ -10,6 +10,7 @@ import { attempt } from "../state/pages";
 import { goToBlock, openViewer } from "../state/perform";
 import { cancelRun, checkGradients, compareEngines, compareRuns, isBusy, isUnderWay, showRun } from "../state/runs";
 import { prefixOf, setSettings, update, useStudio, type BottomTab, type Tab } from "../state/store";
+import { useTold } from "../state/told";
 import { useWords } from "../state/words";
 import { Icon } from "../ui/Icon";
 import { Trends } from "./Trends";
@@ -91,6 +92,7 @@ function Look({ tab }: { tab: Tab }) {
 }
 
 function ProblemRows({ tab, problems, level }: { tab: Tab; problems: readonly Problem[]; level: "bad" | "warn" }) {
+  const tell = useTold();
   if (problems.length === 0) return null;
   return (
     <ul className="rows">
@@ -102,11 +104,11 @@ function ProblemRows({ tab, problems, level }: { tab: Tab; problems: readonly Pr
               {problem.block}
               {problem.pin && ` · ${problem.pin}`}
             </strong>
-            <span>{problem.message}</span>
+            <span>{tell(problem.message)}</span>
           </button>
           {problem.fixes.map((fix) => (
             <button key={fix.title} type="button" onClick={() => void applyFix(fix)}>
-              {fix.title}
+              {tell(fix.title)}
             </button>
           ))}
         </li>
@@ -117,6 +119,7 @@ function ProblemRows({ tab, problems, level }: { tab: Tab; problems: readonly Pr
 
 function Runs({ tab }: { tab: Tab }) {
   const words = useWords();
+  const tell = useTold();
   const [chosen, setChosen] = useState<string | null>(null);
   if (tab.runs.length === 0) return <p className="none">{words("runs.none")}</p>;
   const compare = async (other: string) => {
@@ -138,7 +141,7 @@ function Runs({ tab }: { tab: Tab }) {
             <td>{run.engine}</td>
             <td>{run.cycles > 1 ? `${format.count(run.cycles)} ${words("run.cycles")}` : words("runs.page")}</td>
             <td className="number">{run.seconds === null ? "" : format.seconds(run.seconds)}</td>
-            <td className="message">{run.error?.message ?? ""}</td>
+            <td className="message">{run.error ? tell(run.error.message) : ""}</td>
             <td>
               {isUnderWay(run) ? (
                 <button type="button" onClick={() => void cancelRun(tab.id, run.id)}>
@@ -172,6 +175,7 @@ function runName(run: Run): string {
 
 function Check({ tab }: { tab: Tab }) {
   const words = useWords();
+  const tell = useTold();
   const checks = tab.checks;
   return (
     <>
@@ -205,7 +209,7 @@ function Check({ tab }: { tab: Tab }) {
                 <td>{row.input}</td>
                 <td className="number">{row.error === null ? "—" : row.error.toExponential(1)}</td>
                 <td>
-                  <span className={`badge ${row.ok ? "ok" : "bad"}`}>{words(row.ok ? "check.ok" : "check.bad")}</span> {row.note}
+                  <span className={`badge ${row.ok ? "ok" : "bad"}`}>{words(row.ok ? "check.ok" : "check.bad")}</span> {row.note && tell(row.note)}
                 </td>
                 <td>
                   <StepCurve row={row} />
@@ -240,6 +244,7 @@ function StepCurve({ row }: { row: CheckRow }) {
 
 function Compare({ tab }: { tab: Tab }) {
   const words = useWords();
+  const tell = useTold();
   const engines = useStudio((state) => state.engines).filter((engine) => engine.available);
   const [left, setLeft] = useState(engines[0]?.name ?? "cpu");
   const [right, setRight] = useState(engines[1]?.name ?? "cpu");
@@ -292,7 +297,7 @@ function Compare({ tab }: { tab: Tab }) {
                 </td>
                 <td>{row.output}</td>
                 <td className="number">
-                  {row.comparison ? row.comparison.differing === 0 ? <span className="badge ok">{words("compare.equal")}</span> : format.number(row.comparison.max_abs ?? Infinity, 3) : row.message || "—"}
+                  {row.comparison ? row.comparison.differing === 0 ? <span className="badge ok">{words("compare.equal")}</span> : format.number(row.comparison.max_abs ?? Infinity, 3) : row.message ? tell(row.message) : "—"}
                 </td>
                 <td className="number">{row.comparison?.max_ulp ?? "—"}</td>
                 {row.seconds.map((time, index) => (

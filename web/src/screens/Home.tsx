@@ -6,6 +6,7 @@ import { api, type Card, type PageEntry } from "../core/api";
 import { attempt, newPage, openCard, openLearn, openPage } from "../state/pages";
 import { openFileDialog, perform } from "../state/perform";
 import { useStudio } from "../state/store";
+import { useTold } from "../state/told";
 import { useWords } from "../state/words";
 import { Icon } from "../ui/Icon";
 
@@ -87,12 +88,13 @@ export function Home() {
 function GalleryCard({ card }: { card: Card }) {
   const picture = useMemo(() => (card.picture_svg ? URL.createObjectURL(new Blob([card.picture_svg], { type: "image/svg+xml" })) : ""), [card]);
   useEffect(() => () => URL.revokeObjectURL(picture), [picture]);
+  const tell = useTold();
   return (
     <li>
       <button type="button" className="card" onClick={() => void openCard(card.id)}>
         <span className="picture">{picture && <img src={picture} alt="" />}</span>
-        <strong>{card.title}</strong>
-        <span>{card.summary}</span>
+        <strong>{tell(card.title)}</strong>
+        <span>{tell(card.summary)}</span>
       </button>
     </li>
   );

@@ -4,7 +4,7 @@
 import { api, ApiError } from "../core/api";
 import { emptyPage, findBlock } from "../core/document";
 import type { Json } from "../core/model";
-import { updateTab, type Tab } from "./store";
+import { toldNow, updateTab, type Tab } from "./store";
 
 export function feed(id: string, block: string, value: Json | undefined): void {
   updateTab(id, (tab) => {
@@ -26,7 +26,7 @@ export async function feedText(id: string, block: string, dtype: string, text: s
     return "";
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    return error.message;
+    return toldNow(error.message);
   }
 }
 

@@ -11,6 +11,7 @@ import { pageAt, type Catalogue } from "../core/document";
 import { record, type History } from "../core/history";
 import type { Analysis, Json, Op, Page, PagePath } from "../core/model";
 import type { PinPlace } from "../core/pins";
+import type { Tell } from "../core/told";
 import type { Language } from "../core/words";
 
 /** One step into a nested page: the block that was opened, and the page that it stands for. */
@@ -161,6 +162,8 @@ export interface Studio {
   readonly pinned: { readonly [number: string]: { readonly tab: string; readonly block: string } };
   readonly notice: { readonly text: string; readonly level: "info" | "error" } | null;
   readonly spoken: string;
+  /** Says in Korean what the server says, once somebody reads Korean. */
+  readonly tell: Tell | null;
   readonly log: readonly LogLine[];
 }
 
@@ -210,6 +213,7 @@ export const useStudio = create<Studio>(() => ({
   pinned: {},
   notice: null,
   spoken: "",
+  tell: null,
   log: [],
 }));
 
@@ -263,7 +267,14 @@ export function recordDocument(id: string, document: Page, title: string, merge?
   });
 }
 
-export function say(text: string, level: "info" | "error" = "info"): void {
+/** A text of the server in the chosen language. */
+export function toldNow(text: string): string {
+  const { tell, settings } = studio();
+  return settings.language === "ko" && tell ? tell(text) : text;
+}
+
+export function say(said: string, level: "info" | "error" = "info"): void {
+  const text = toldNow(said);
   update((state) => ({
     notice: { text, level },
     spoken: text,

@@ -6,6 +6,7 @@ import { api, ApiError, type BlockOutput, type Comparison, type Run } from "../c
 import * as format from "../core/format";
 import { difference, indexText, type Tensor } from "../core/tensor";
 import { prefixOf, update, type Tab, type ViewerState } from "../state/store";
+import { useTold } from "../state/told";
 import { useWords } from "../state/words";
 import { Slices } from "./Slices";
 import { useTensor } from "./Viewer";
@@ -20,6 +21,7 @@ interface Props {
 
 export function Diff({ tab, viewer, output, tensor, names }: Props) {
   const words = useWords();
+  const tell = useTold();
   const choices = useChoices(tab, viewer, output);
   const hash = viewer.against.startsWith("hash:") ? viewer.against.slice(5) : null;
   const other = useTensor(hash);
@@ -45,7 +47,7 @@ export function Diff({ tab, viewer, output, tensor, names }: Props) {
         </select>
       </label>
       {mismatch && <p className="fault">{words("viewer.shapesDiffer", { left: format.brackets(tensor.shape), right: format.brackets(other.shape) })}</p>}
-      {other instanceof ApiError && <p className="fault">{other.message}</p>}
+      {other instanceof ApiError && <p className="fault">{tell(other.message)}</p>}
       {differs && (
         <>
           <dl className="facts statistics">

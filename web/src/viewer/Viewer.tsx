@@ -11,6 +11,7 @@ import { layoutOfOutput } from "../editor/useBlock";
 import { useSummary } from "../editor/ValueGrid";
 import { Statistics } from "../panels/Inspector";
 import { prefixOf, shownPage, update, useStudio, type Tab, type ViewerState, type ViewerTab } from "../state/store";
+import { useTold } from "../state/told";
 import { useWords } from "../state/words";
 import { Icon } from "../ui/Icon";
 import { Diff } from "./Diff";
@@ -112,12 +113,13 @@ export default function Viewer({ tab, viewer }: { tab: Tab; viewer: ViewerState 
 
 function Content({ tab, viewer, output }: { tab: Tab; viewer: ViewerState; output: BlockOutput }) {
   const words = useWords();
+  const tell = useTold();
   const tensor = useTensor(output.hash);
   const summary = useSummary(output.hash);
   const names = useMemo(() => layoutLetters(tab, viewer.block, output.name, output.shape.length), [tab, viewer.block, output]);
   const of = useMemo(() => ({ block: viewer.block, output: output.name }), [viewer.block, output.name]);
   const scale = gradientOrder(viewer.block) > 0 ? "signed" : "values";
-  if (tensor instanceof ApiError) return <p className="none fault">{tensor.message}</p>;
+  if (tensor instanceof ApiError) return <p className="none fault">{tell(tensor.message)}</p>;
   if (!tensor) return <p className="none">{words("viewer.loading")}</p>;
   return (
     <div className="viewer-body">
