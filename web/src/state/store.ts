@@ -123,6 +123,8 @@ export interface Settings {
   readonly bottom: boolean;
   readonly engine: EngineName;
   readonly depth: number;
+  /** Somebody has taken the tour, or does not want it. */
+  readonly toured: boolean;
 }
 
 export interface LogLine {
@@ -179,6 +181,7 @@ function storedSettings(): Settings {
     bottom: true,
     engine: "cpu",
     depth: 1,
+    toured: false,
   };
   try {
     return { ...preferred, ...(JSON.parse(localStorage.getItem(SETTINGS_KEY) ?? "{}") as Partial<Settings>) };
