@@ -21,6 +21,7 @@ import { loadLibrary } from "./state/library";
 import { attempt, followAddress, openDropped, openFiles, reopenTabs, startAtAddress } from "./state/pages";
 import { activeTab, update, useStudio } from "./state/store";
 import { startSync } from "./state/sync";
+import { loadTold } from "./state/told";
 import { useWords } from "./state/words";
 
 const Tour = lazy(() => import("./panels/Tour").then(({ Tour: shown }) => ({ default: shown })));
@@ -42,6 +43,7 @@ export function App() {
   useEffect(() => {
     document.documentElement.dataset["theme"] = settings.theme;
     document.documentElement.lang = settings.language;
+    if (settings.language === "ko") void loadTold();
   }, [settings.theme, settings.language]);
   return (
     <div className={`studio ${dropping ? "dropping" : ""}`}>

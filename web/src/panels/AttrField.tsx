@@ -8,6 +8,7 @@ import * as format from "../core/format";
 import type { Json, OpAttr } from "../core/model";
 import { literalOf, textOf } from "../core/values";
 import { editPage, serverEdit } from "../state/edits";
+import { toldNow } from "../state/store";
 import { useWords } from "../state/words";
 import { TensorField } from "./TensorField";
 
@@ -131,7 +132,7 @@ function Widget({ block, attr, value, axes, dtype, rule, set }: WidgetProps) {
 /** Let the server read a text for an attribute or a pin; what is wrong with it, or nothing. */
 export async function sendText(block: string, name: string, text: string): Promise<string> {
   let fault = "";
-  await serverEdit(`${block}.${name}`, [{ do: "set_text", block, name, text }], { refused: (error) => (fault = error.message) });
+  await serverEdit(`${block}.${name}`, [{ do: "set_text", block, name, text }], { refused: (error) => (fault = toldNow(error.message)) });
   return fault;
 }
 

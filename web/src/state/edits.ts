@@ -12,7 +12,7 @@ import type { Block, Fix, Json, Op, OpAttr, Page, PagePath, Wire } from "../core
 import type { Group } from "../generated/page";
 import { firstFit, givenTypes, refusal, type PinPlace } from "../core/pins";
 import { placeBelow, placeMirrored, placeNear, placeTogether, reveal, roomFor } from "./layout";
-import { activeTab, pathOf, prefixOf, recordDocument, say, selectedBlocks, shownPage, studio, update, updateTab, type Tab } from "./store";
+import { activeTab, pathOf, prefixOf, recordDocument, say, selectedBlocks, shownPage, studio, toldNow, update, updateTab, type Tab } from "./store";
 import { glide, glideAfter } from "./view";
 import { word } from "./words";
 
@@ -257,7 +257,7 @@ export async function applyFix(fix: Fix): Promise<void> {
   // Only problems of the outermost page have fixes.
   const done = await serverEdit(fix.title, fix.edits, { arrange: placeNear, path: [] });
   if (!done) return;
-  update({ spoken: fix.title });
+  update({ spoken: toldNow(fix.title) });
   reveal(done);
 }
 

@@ -9,7 +9,7 @@ import type { Point } from "../core/commands";
 import type { Json, Page } from "../core/model";
 import type { PinPlace } from "../core/pins";
 import { connectPins, pasteBlocks, withoutHead } from "./edits";
-import { activeTab, recordDocument, say, shownPage, studio, update, updateTab, useStudio, type Tab } from "./store";
+import { activeTab, recordDocument, say, shownPage, studio, toldNow, update, updateTab, useStudio, type Tab } from "./store";
 import { refreshRuns, runPage } from "./runs";
 import { savingNow } from "./sync";
 import { word } from "./words";
@@ -226,7 +226,7 @@ export async function openFiles(files: readonly File[]): Promise<void> {
   if (!imported) return;
   show(imported.page);
   say(word("notice.imported", { name: first.name }));
-  const lines = imported.report.map((text) => ({ time: Date.now(), level: "info" as const, text }));
+  const lines = imported.report.map((text) => ({ time: Date.now(), level: "info" as const, text: toldNow(text) }));
   update((state) => ({ log: [...state.log, ...lines], ...(lines.length > 0 ? { bottomTab: "log" as const } : {}) }));
 }
 

@@ -17,7 +17,7 @@ import { activate, attempt, closePanel, enterBlock, goUp, newPage, openPanel, sa
 import { COLD_RUNS, compareEngines } from "./comparisons";
 import { goToRegion } from "./regions";
 import { checkGradients, isRunning, runPage, stopRun } from "./runs";
-import { activeTab, flow, prefixOf, say, selectedBlocks, setSettings, shownPage, studio, update, updateTab, type Tab, type ViewerState, type ViewerTab } from "./store";
+import { activeTab, flow, prefixOf, say, selectedBlocks, setSettings, shownPage, studio, toldNow, update, updateTab, type Tab, type ViewerState, type ViewerTab } from "./store";
 import { glide } from "./view";
 import { startWiring } from "./wiring";
 import { word } from "./words";
@@ -95,7 +95,7 @@ function nextProblem(): void {
   if (!tab || problems.length === 0) return;
   lastProblem = (lastProblem + 1) % problems.length;
   const problem = problems[lastProblem]!;
-  update({ bottomTab: "problems", spoken: problem.message });
+  update({ bottomTab: "problems", spoken: toldNow(problem.message) });
   goToBlock(problem.block.slice(prefixOf(tab).length));
 }
 

@@ -12,6 +12,7 @@ import { record, type History } from "../core/history";
 import type { Analysis, Json, Op, Page, PagePath } from "../core/model";
 import type { PinPlace } from "../core/pins";
 import type { Spot } from "../core/space";
+import type { Tell } from "../core/told";
 import type { Language } from "../core/words";
 
 /** One step into a nested page: the block that was opened, and the page that it stands for. */
@@ -138,6 +139,8 @@ export interface Settings {
   readonly bottom: boolean;
   readonly engine: EngineName;
   readonly depth: number;
+  /** Somebody has taken the tour, or does not want it. */
+  readonly toured: boolean;
 }
 
 export interface LogLine {
@@ -180,6 +183,8 @@ export interface Studio {
   readonly pinned: { readonly [number: string]: { readonly tab: string; readonly block: string } };
   readonly notice: Notice | null;
   readonly spoken: string;
+  /** Says in Korean what the server says, once somebody reads Korean. */
+  readonly tell: Tell | null;
   readonly log: readonly LogLine[];
 }
 
@@ -195,6 +200,7 @@ function storedSettings(): Settings {
     bottom: true,
     engine: "cpu",
     depth: 1,
+    toured: false,
   };
   try {
     return { ...preferred, ...(JSON.parse(localStorage.getItem(SETTINGS_KEY) ?? "{}") as Partial<Settings>) };
@@ -231,6 +237,7 @@ export const useStudio = create<Studio>(() => ({
   pinned: {},
   notice: null,
   spoken: "",
+  tell: null,
   log: [],
 }));
 
@@ -296,7 +303,14 @@ export interface Notice {
   readonly offer?: Offer;
 }
 
-export function say(text: string, level: "info" | "error" = "info", offer?: Offer): void {
+/** A text of the server in the chosen language. */
+export function toldNow(text: string): string {
+  const { tell, settings } = studio();
+  return settings.language === "ko" && tell ? tell(text) : text;
+}
+
+export function say(said: string, level: "info" | "error" = "info", offer?: Offer): void {
+  const text = toldNow(said);
   update((state) => ({
     notice: { text, level, ...(offer ? { offer } : {}) },
     spoken: text,

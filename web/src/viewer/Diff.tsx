@@ -7,6 +7,7 @@ import * as format from "../core/format";
 import { difference, indexText, type Tensor } from "../core/tensor";
 import { prefixOf, update, type Tab, type ViewerState } from "../state/store";
 import { attempt } from "../state/pages";
+import { useTold } from "../state/told";
 import { useWords } from "../state/words";
 import { ArrayFile } from "../ui/ArrayFile";
 import { Slices } from "./Slices";
@@ -22,6 +23,7 @@ interface Props {
 
 export function Diff({ tab, viewer, output, tensor, names }: Props) {
   const words = useWords();
+  const tell = useTold();
   const [files, setFiles] = useState<readonly Choice[]>([]);
   const choices = [...useChoices(tab, viewer, output), ...files];
   const compareWith = async (file: File) => {
@@ -55,7 +57,7 @@ export function Diff({ tab, viewer, output, tensor, names }: Props) {
         <ArrayFile label={words("viewer.againstFile")} take={(file) => void compareWith(file)} />
       </label>
       {mismatch && <p className="fault">{words("viewer.shapesDiffer", { left: format.brackets(tensor.shape), right: format.brackets(other.shape) })}</p>}
-      {other instanceof ApiError && <p className="fault">{other.message}</p>}
+      {other instanceof ApiError && <p className="fault">{tell(other.message)}</p>}
       {differs && (
         <>
           <dl className="facts statistics">
