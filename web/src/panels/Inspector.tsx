@@ -153,6 +153,19 @@ function BlockInspector({ tab, page, block }: { tab: Tab; page: Page; block: Blo
           ))}
         </section>
       )}
+      {!op && block.attrs && (
+        <section>
+          <h3>{words("inspector.attributes")}</h3>
+          <dl className="facts">
+            {Object.entries(block.attrs).map(([name, value]) => (
+              <div key={name}>
+                <dt>{name}</dt>
+                <dd>{JSON.stringify(value).slice(0, 80)}</dd>
+              </div>
+            ))}
+          </dl>
+        </section>
+      )}
       {block.op === "Placeholder" && tab.trail.length === 0 && <FeedField tab={tab} block={block} />}
       <Inputs tab={tab} page={page} block={block} />
       <section>
