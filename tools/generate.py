@@ -40,12 +40,14 @@ PYTHON_TYPES = {
     "shapes": "Sequence[Sequence[int | str | None] | None]",
     "tensor": "typing.Any",
 }
+MAKER = "def make_function(op: typing.Any) -> typing.Callable[..., typing.Any]: ..."
+"""What makes the functions, for those of packages."""
 
 
 def stub() -> str:
     """raw_ops.pyi: the signatures as editors read them. `Any` is an op too, so types name their module."""
     lines = [f"# {NOTICE}", "# ruff: noqa", "import typing", "from collections.abc import Sequence", ""]
-    lines += ["__all__: list[str]", ""]
+    lines += ["__all__: list[str]", MAKER, ""]
     for name in raw_ops.__all__:
         arguments = [
             "*",
@@ -67,6 +69,7 @@ def graph_stub() -> str:
         "from voxgrad.graph.page import Page",
         "",
         "__all__: list[str]",
+        MAKER,
         "",
     ]
     for op in OPS.values():
@@ -106,7 +109,7 @@ REFERENCE = ROOT / "docs" / "reference"
 
 
 def reference_pages() -> Iterator[tuple[Path, str]]:
-    """A page per op with its pictures, one per block of enuSpace that is no op, and two indices."""
+    """A page per op with its pictures and, of the 3-D family, its explainer, one per block of enuSpace that is no op, and two indices."""
     groups: dict[str, list[Op]] = {}
     for op in OPS.values():
         groups.setdefault("3-D family" if op in FAMILY else op.group, []).append(op)
@@ -206,7 +209,8 @@ def _same(path: Path, old: str, new: str) -> bool:
 def main() -> int:
     """Write or check."""
     stale, wanted = [], files()
-    for path in sorted({*REFERENCE.rglob("*.md"), *REFERENCE.rglob("*.svg")} - wanted.keys()):
+    kept = {path for kind in ("md", "svg", "html") for path in REFERENCE.rglob(f"*.{kind}")}
+    for path in sorted(kept - wanted.keys()):
         stale.append(path.relative_to(ROOT))
         if "--check" not in sys.argv:
             path.unlink()

@@ -28,6 +28,7 @@ from voxgrad.kernels.cpu import set_num_threads as set_num_threads
 from voxgrad.loading import LOADING
 
 if TYPE_CHECKING:
+    from voxgrad import blocks as blocks
     from voxgrad import nn as nn
     from voxgrad import ops as ops
     from voxgrad import volumes as volumes
@@ -43,6 +44,7 @@ _LATER = {
     "gradients": "graph.gradients",
     "check_gradients": "graph.check_gradients",
     "open_volume": "volumes.stores",
+    "blocks": "",
     "nn": "",
     "ops": "",
     "volumes": "",

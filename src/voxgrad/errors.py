@@ -54,6 +54,7 @@ CODES: dict[str, str] = {
     "VG066": "A block that failed while it ran.",
     "VG067": "A fetch or a feed that does not fit the page.",
     "VG068": "A worker process that died; the next run has a new one.",
+    "VG069": "A block that cannot be bypassed: it has no input of the type of its one output.",
     "VG070": "A file format whose library is not installed.",
     "VG071": "Worker processes that died too often.",
     "VG072": "A block that needs a whole volume at once, on a page that runs chunk by chunk.",
@@ -64,6 +65,9 @@ CODES: dict[str, str] = {
     "VG081": "A warning: a gradient that is zero everywhere, and why.",
     "VG082": "A warning: a constant that holds NaN or an infinity.",
     "VG083": "A warning: a block whose results nobody uses.",
+    "VG084": "A warning: a page that stands here as a block has a newer version in the library.",
+    "VG090": "A block of a package that is not installed, or that does not load.",
+    "VG091": "A block of a package that breaks its own declaration, or whose rule or function failed.",
 }
 """Every code with its meaning; the documentation has a page made from this table."""
 

@@ -312,3 +312,10 @@ def test_trace_tells_windows_and_winners(tmp_path: Path, capsys: Captured) -> No
     assert main([*trace, "0,2,0,0,0"]) == 1
     told = capsys.readouterr().err
     assert "VG052 trace: INDEX must be numbers" in told and "be read at an index below [1,2,1,1,1]" in told
+
+
+def test_what_cannot_be_viewed_is_said_before_a_studio_starts(tmp_path: Path, capsys: Captured) -> None:
+    assert main(["view", str(tmp_path / "none.nii")]) == 3
+    assert "must exist" in capsys.readouterr().err
+    assert main(["view", "https://example.org/scan.zarr"]) == 3
+    assert "voxgrad convert https://example.org/scan.zarr" in capsys.readouterr().err

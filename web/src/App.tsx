@@ -17,12 +17,13 @@ import { Breadcrumb, StatusBar } from "./panels/StatusBar";
 import { TopBar } from "./panels/TopBar";
 import { Home } from "./screens/Home";
 import { Panel } from "./screens/Panel";
-import { attempt, followAddress, openDropped, openFiles, reopenTabs } from "./state/pages";
+import { attempt, followAddress, openDropped, openFiles, reopenTabs, startAtAddress } from "./state/pages";
 import { activeTab, update, useStudio } from "./state/store";
 import { startSync } from "./state/sync";
 import { useWords } from "./state/words";
 
 const Tour = lazy(() => import("./panels/Tour").then(({ Tour: shown }) => ({ default: shown })));
+const Learn = lazy(() => import("./screens/Learn"));
 const Viewer = lazy(() => import("./viewer/Viewer"));
 
 export function App() {
@@ -31,6 +32,7 @@ export function App() {
   const spoken = useStudio((state) => state.spoken);
   const viewer = useStudio((state) => state.viewer);
   const panel = useStudio((state) => state.panel);
+  const learning = useStudio((state) => state.learning);
   const touring = useStudio((state) => state.tour !== null);
   const words = useWords();
   useStart();
@@ -49,7 +51,11 @@ export function App() {
       )}
       {!(panel && tab) && <TopBar />}
       <Notices />
-      {tab === null ? (
+      {learning !== null ? (
+        <Suspense fallback={<main className="learn" />}>
+          <Learn op={learning} />
+        </Suspense>
+      ) : tab === null ? (
         <Home />
       ) : panel ? (
         <Panel tab={tab} />
@@ -58,8 +64,8 @@ export function App() {
           {settings.left && <Left tab={tab} />}
           <main className="centre">
             <Breadcrumb tab={tab} />
-            <ReactFlowProvider>
-              <Canvas key={tab.id} tab={tab} />
+            <ReactFlowProvider key={tab.id}>
+              <Canvas tab={tab} />
             </ReactFlowProvider>
             <StatusBar tab={tab} />
             {settings.bottom && <Bottom tab={tab} />}
@@ -118,7 +124,7 @@ function useStart(): void {
   useEffect(() => {
     void attempt(() => api.ops()).then((found) => found && update({ ops: found.ops, catalogue: new Map(found.ops.map((op) => [op.name, op])) }));
     void attempt(() => api.engines()).then((found) => found && update({ engines: found.engines }));
-    void reopenTabs().then(() => followAddress());
+    void reopenTabs().then(startAtAddress);
     window.addEventListener("hashchange", followAddress);
     const stop = startSync();
     return () => {

@@ -25,6 +25,7 @@ COMMANDS = {
     "ops": "list the ops, or show the page of one",
     "apply": "run one op on array files",
     "info": "say what a volume holds, without reading it",
+    "view": "look at a volume in the browser",
     "convert": "write a volume in another format",
     "watch": "show how far a chunked run is",
     "doctor": "say what this installation can do",

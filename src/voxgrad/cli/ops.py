@@ -8,6 +8,7 @@ import json
 import shutil
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from voxgrad.catalog import registry
@@ -15,7 +16,9 @@ from voxgrad.catalog.describe import docstring, shown_default, type_names
 from voxgrad.catalog.model import Attr, Op
 from voxgrad.cli import exits
 from voxgrad.formats.enuspace.library import library, missing
+from voxgrad.formats.explainer.html import explainer_html
 from voxgrad.formats.op_page import example_as_page, op_page
+from voxgrad.formats.tensor_files import replace_file
 from voxgrad.formats.text.forms import forms_of
 
 DESCRIPTION = """\
@@ -24,7 +27,9 @@ List the ops by group, or show the page of one.
   voxgrad ops                   every op with one line
   voxgrad ops MaxPool3DGrad     what it does, arguments, an example with what it gives, its gradient, the edges
   voxgrad ops MaxPool3DGrad --page example.vox.json       that example as a page
+  voxgrad ops MaxPool3DGrad --explain explained.html      the op on a small grid, step by step, as a page of its own
   voxgrad ops pool              the ops whose name holds "pool"
+  voxgrad ops boxblur.BoxBlur   the op of an installed package; they stand at the end of the list, under its name
   voxgrad ops --missing         blocks of enuSpace that are not here
 """
 
@@ -34,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", help="the op, or a part of its name")
     parser.add_argument("--missing", action="store_true", help="the blocks of enuSpace that have no op yet")
     parser.add_argument("--page", metavar="FILE", help="write the example of the op as a page")
+    parser.add_argument("--explain", metavar="FILE", help="write an HTML page that explains an op of the 3-D family")
     parser.add_argument("--json", action="store_true", help="the declarations as JSON")
 
 
@@ -44,10 +50,12 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
         return exits.OK
     if arguments.page:
         return _write_example(registry.find(arguments.name or ""), arguments.page)
+    if arguments.explain:
+        return _write_explainer(registry.find(arguments.name or ""), arguments.explain)
     chosen = _chosen(arguments.name)
     if arguments.json:
         print(json.dumps([as_data(op) for op in chosen], indent=1))
-    elif arguments.name in registry.OPS or len(chosen) == 1:
+    elif len(chosen) == 1:
         print(page(chosen[0]))
     else:
         print("\n".join(listing(chosen)))
@@ -63,13 +71,18 @@ def _write_example(op: Op, path: str) -> int:
     return exits.OK
 
 
+def _write_explainer(op: Op, path: str) -> int:
+    replace_file(Path(path), explainer_html(op).encode())
+    return exits.OK
+
+
 def _chosen(name: str | None) -> list[Op]:
-    ops = list(registry.OPS.values())
     if name is None:
-        return ops
-    if name in registry.OPS:
-        return [registry.OPS[name]]
-    found = [op for op in ops if name.lower() in op.name.lower()]
+        return list(registry.everything())
+    one = registry.get(name)
+    if one is not None:
+        return [one]
+    found = [op for op in registry.everything() if name.lower() in op.name.lower()]
     return found or [registry.find(name)]
 
 
@@ -78,12 +91,13 @@ def listing(ops: list[Op]) -> list[str]:
     longest = max(len(op.name) for op in ops)
     room = max(shutil.get_terminal_size().columns, 80) - longest - 4
     lines: list[str] = []
-    for group in dict.fromkeys(op.group for op in ops):
-        lines += ["", group] if lines else [group]
+    for group, package in dict.fromkeys((op.group, op.package) for op in ops):
+        title = f"{group} (package {package})" if package else group
+        lines += ["", title] if lines else [title]
         lines += [
             f"  {op.name:{longest}}  {textwrap.shorten(op.summary, room, placeholder='...')}"
             for op in ops
-            if op.group == group
+            if (op.group, op.package) == (group, package)
         ]
     return lines
 
@@ -101,7 +115,7 @@ def missing_lines() -> list[str]:
 
 def page(op: Op) -> str:
     """The page of an op, as `help()` shows it, with the way to call it from a terminal."""
-    head = f"{op.name} ({op.group})"
+    head = f"{op.name} (package {op.package})" if op.package else f"{op.name} ({op.group})"
     given = " ".join(_option(item) for item in op.parameters if not isinstance(item, Attr) or item.required)
     command = textwrap.fill(
         f"voxgrad apply {op.name} {given} --output out.npy", 100, initial_indent="    ", subsequent_indent="        ",
@@ -143,6 +157,7 @@ def as_data(op: Op) -> dict[str, Any]:
     return {
         "name": op.name,
         "group": op.group,
+        "package": op.package,
         "summary": op.summary,
         "aliases": list(op.aliases),
         "inputs": [

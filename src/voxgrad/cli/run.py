@@ -23,8 +23,10 @@ from voxgrad.cli.show import describe, tell_lost
 from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.formats.tensor_files import is_array_file, write_npz
 from voxgrad.formats.text import parse_value
+from voxgrad.formats.text.tables import is_table
 from voxgrad.graph.block import Block, Output
 from voxgrad.graph.lint import left_out
+from voxgrad.graph.modes import silent
 from voxgrad.graph.page import Page
 from voxgrad.graph.session import ClientSession
 from voxgrad.volumes.grids import space_on_page
@@ -89,6 +91,9 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     for warning in (*page.warnings(), *(one for one in page.problems() if one.block in idle)):
         print(f"warning: {warning}", file=sys.stderr)
     wanted = [page.output(name) for name in arguments.fetch]
+    for output, muted in silent(page).items() if not wanted else ():
+        if output in page.outputs.values():
+            print(f"warning: {output.path} is not computed: it needs {muted}, which is muted", file=sys.stderr)
     feeds = read_feeds(page, arguments.feed)
     pace = modes.Pace.of(arguments)
     every = arguments.json or arguments.all or not page.outputs
@@ -205,7 +210,7 @@ def read_feeds(page: Page, texts: list[str]) -> dict[Output, Any]:
             fault = Fault("VG052", "run", "--feed", "be NAME=FILE or NAME=VALUE", repr(text))
             raise InvalidArgumentError(fault)
         output = page.output(name)
-        is_file = is_volume_name(value)
+        is_file = is_volume_name(value) or is_table(value)
         feeds[output] = read_file(value) if is_file else parse_value(value, output.dtype, name, "--feed")
     return feeds
 
@@ -272,7 +277,8 @@ def what_runs(page: Page, wanted: list[Output]) -> tuple[list[Output], list[Bloc
     if not wanted and not page.outputs and not page.targets:
         idle = {*page.initializers, *left_out(page.infer())}
         return [], [block for block in page.blocks if block not in idle] or page.blocks
-    named = wanted or list(page.outputs.values())
+    without = silent(page)
+    named = wanted or [one for one in page.outputs.values() if one not in without]
     handles = [one for one in named if one.dtype == dtypes.RESOURCE]
     return [one for one in named if one not in handles], [*page.targets, *(one.block for one in handles)]
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 
 from voxgrad.catalog.describe import shown_default, type_names
 from voxgrad.catalog.model import Attr, Input, Op, Output
-from voxgrad.catalog.registry import OPS
+from voxgrad.catalog.registry import FAMILY, OPS
 from voxgrad.formats.enuspace.differences import EVERYWHERE
 from voxgrad.formats.enuspace.helpers import HELPER_PAGES, Helper
 from voxgrad.formats.enuspace.library import Symbol, library, op_of, symbols_of
+from voxgrad.formats.explainer.html import explainer_html
 from voxgrad.formats.op_code import python_of
 from voxgrad.formats.op_page import OpPage, Result, op_page, results_of
 from voxgrad.formats.picture.example import lay_out_example
@@ -31,6 +32,13 @@ def op_files(op: Op) -> Iterator[tuple[str, str]]:
     }
     yield f"{op.name}.md", "\n".join(_op_lines(page))
     yield from ((name, picture) for name, picture in pictures.items() if picture)
+    if op in FAMILY:
+        yield _explainer(op), explainer_html(op)
+
+
+def _explainer(op: Op) -> str:
+    """The file that explains an op, in the folder of the reference."""
+    return f"explain/{op.name}.html"
 
 
 def helper_files(helper: Helper) -> Iterator[tuple[str, str]]:
@@ -83,6 +91,9 @@ def _op_lines(page: OpPage) -> Iterator[str]:
     yield from _picture(op.name, "", "the block")
     if page.formula:
         yield from ("```text", *page.formula.split("; "), "```", "")
+    if op in FAMILY:
+        said = "On a small grid, step by step, forward, gradient and second order"
+        yield from (f"[{said}]({_explainer(op)}) (a page of its own: open it in a browser).", "")
     if op.doc:
         yield from (op.doc, "")
     yield from _pins(op)

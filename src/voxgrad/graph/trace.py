@@ -24,6 +24,7 @@ from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.graph.block import Block, Output
 from voxgrad.graph.infer import Inference
 from voxgrad.graph.page import Page
+from voxgrad.graph.shares import Share, shares
 
 Array = np.ndarray[Any, Any]
 MAX_WINDOWS = 400
@@ -47,8 +48,9 @@ class Region:
         for (lo, hi), step, size in zip(self.ranges, self.steps, shape, strict=True):
             first = lo if lo >= 0 else lo + -(lo // step) * step
             end = min(hi, size)
-            last = first + (end - 1 - first) // step * step if end > first else first - 1
-            found.append((min(first, size), max(min(first, size), last + 1)))
+            # Taps with gaps between them can miss all cells there are.
+            none = min(first, size)
+            found.append((first, first + (end - 1 - first) // step * step + 1) if end > first else (none, none))
         return tuple(found)
 
 
@@ -95,6 +97,7 @@ class Window:
     weights: Box | None = None
     winner: list[int] | None = None
     ties: list[list[int]] = field(default_factory=list)
+    shares: list[Share] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +150,8 @@ class _Tracer:
                 if shape is None or len(shape) != len(read.region.ranges):
                     continue
                 window = self._window(block, pin, source, read, shape, depth)
-                if problem is not None and depth == 1 and problem.map.selects:
-                    self._find_winner(problem, block, region, window)
+                if problem is not None and depth == 1:
+                    self._look_inside(problem, block, region, window)
                 self.windows.append(window)
                 yield source, Region(read.region.clipped(shape), read.region.steps)
 
@@ -194,6 +197,14 @@ class _Tracer:
         if output.index or not all(all_known(spec.shape) for spec in tensors_of(call)):
             return None
         return call.op.follows(call, shape)
+
+    def _look_inside(self, problem: Problem, block: Block, region: Region, window: Window) -> None:
+        """What the cells of the window behind a single element count for, and which of them has won."""
+        if problem.map.selects:
+            self._find_winner(problem, block, region, window)
+        grid = [range(lo, hi, step) for lo, hi, step in zip(window.lo, window.hi, window.steps, strict=True)]
+        index = [lo for lo, _ in region.ranges]
+        window.shares = shares(problem, window.pin, index, grid, lambda pin: self._value(block, pin))
 
     def _find_winner(self, problem: Problem, block: Block, region: Region, window: Window) -> None:
         """The cell of a single window that won, and all that are as large."""
@@ -322,7 +333,7 @@ def _of_cells(problem: Problem, region: Region) -> Places:
     first = place.channels[0] % per_group if single else 0
     spatial, steps = tuple(one for one, _ in windows), tuple(step for _, step in windows)
     small = _whole(problem, _Place(place.batch, spatial, channels), steps)
-    cells = tuple(geometry.input_box(axis, lo, hi) for axis, (lo, hi) in zip(problem.axes, spatial, strict=True))
+    cells = tuple(_cells_of(axis, lo, hi) for axis, (lo, hi) in zip(problem.axes, spatial, strict=True))
     large = _whole(problem, _Place(place.batch, cells, place.channels), (1, 1, 1))
     combs = [*taps, _dense((first, first + 1 if single else per_group)), _dense(channels)]
     return {Side.CELLS: large, Side.WINDOWS: small}, combs
@@ -355,6 +366,9 @@ def _overlap(a: Range, b: Range) -> bool:
 
 def _meetings(axis: Axis, lo: int, hi: int) -> tuple[Comb, Comb]:
     """The windows and taps that meet in a cell of a range."""
+    if axis.overreach:  # such windows cover cells beyond their last tap
+        firsts, lasts = geometry.coverings(axis)
+        return ((firsts[lo], lasts[hi - 1]) if hi > lo else (0, 0), 1), ((0, axis.window), 1)
     if hi - lo > 1:
         return (geometry.output_box(axis, lo, hi), 1), ((0, axis.window), 1)
     pairs = [
@@ -364,6 +378,12 @@ def _meetings(axis: Axis, lo: int, hi: int) -> tuple[Comb, Comb]:
         if axis.start(window) + tap * axis.dilation == lo
     ]
     return _comb({window for window, _ in pairs}), _comb({tap for _, tap in pairs})
+
+
+def _cells_of(axis: Axis, lo: int, hi: int) -> Range:
+    """The cells that a range of windows reads; may reach into the padding."""
+    first, end = geometry.input_box(axis, lo, hi)
+    return first, max(end, geometry.spans(axis)[1][hi - 1]) if axis.overreach and hi > lo else end
 
 
 def _of_taps(problem: Problem, region: Region) -> Places:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from voxgrad.catalog import registry
@@ -23,6 +24,8 @@ from voxgrad.graph.page import Page
 from voxgrad.graph.problems import PinProblem
 from voxgrad.studio import messages
 from voxgrad.studio.limits import RunLimits
+from voxgrad.volumes.grids import lattices
+from voxgrad.volumes.orientation import placed_axes
 
 
 def fault_data(fault: Fault) -> messages.FaultData:
@@ -53,6 +56,12 @@ def analyse(page: Page, limits: RunLimits) -> messages.Analysis:
         order=[block.name for block in order(page.blocks).blocks],
         seconds=time.perf_counter() - start,
     )
+
+
+def places(page: Page) -> messages.Places:
+    """Where the results of a page lie in space."""
+    found = {path: asdict(placed_axes(lattice)) for path, lattice in lattices(page).items()}
+    return messages.Places(places={path: messages.Place(**told) for path, told in found.items()})
 
 
 def _amount(value: Any) -> int | None:
@@ -121,7 +130,7 @@ def _limit_problem(page: Page, fault: Fault) -> messages.ProblemData:
 
 def ops() -> messages.Ops:
     """All declarations, for palette, property panel and documentation."""
-    return messages.Ops(ops=[op_data(op) for op in registry.OPS.values()])
+    return messages.Ops(ops=[op_data(op) for op in registry.everything()])
 
 
 def op_data(op: Op) -> messages.OpData:
@@ -129,6 +138,7 @@ def op_data(op: Op) -> messages.OpData:
     return messages.OpData(
         name=op.name,
         group=op.group,
+        package=op.package,
         summary=op.summary,
         doc=op.doc,
         laws=[messages.OpLaw(name=law.name, text=law.text) for law in op.laws],
@@ -158,6 +168,7 @@ def op_data(op: Op) -> messages.OpData:
         aliases=list(op.aliases),
         differentiable=op.gradient is not None,
         stateful=op.stateful,
+        family=op in registry.FAMILY,
     )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from starlette.exceptions import HTTPException
 from voxgrad import __version__
 from voxgrad.catalog import registry
 from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
+from voxgrad.formats.explainer.asked import asked_lesson, lesson_page
 from voxgrad.formats.op_page import example_as_page
 from voxgrad.graph.block import Output
 from voxgrad.graph.readings import Curve
@@ -31,6 +32,7 @@ from voxgrad.studio import analyse, displays, engines, exchange, gallery, gate, 
 from voxgrad.studio.documents import MAX_BLOCKS, page_at
 from voxgrad.studio.keys import Keys
 from voxgrad.studio.pages import StaleRevision
+from voxgrad.studio.planes import MOST_LIKENESS, Asked
 from voxgrad.studio.runs import QueueFull
 from voxgrad.studio.side_by_side import side_by_side
 from voxgrad.studio.static_files import StaticFiles
@@ -206,7 +208,7 @@ async def info(studio: Here) -> messages.Info:
 @api.get("/ops", response_model=messages.Ops)
 async def ops(request: Request) -> Response:
     """All declared ops."""
-    body = _ops_body()
+    body = await off(_ops_body)  # packages of blocks are loaded for it
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     headers = {"etag": tag, "cache-control": "no-cache"}
     if request.headers.get("if-none-match") == tag:
@@ -217,7 +219,7 @@ async def ops(request: Request) -> Response:
 @api.get("/ops/{name}")
 async def op_help(name: str, theme: Literal["dark", "light"] = "dark") -> messages.OpHelp:
     """The page of an op, as the reference has it."""
-    return await off(analyse.op_help, registry.find(name), theme)
+    return await off(lambda: analyse.op_help(registry.find(name), theme))
 
 
 @api.post("/ops/{name}/open")
@@ -231,6 +233,18 @@ async def open_example(name: str, studio: Here) -> messages.PageData:
         return studio.pages.add(page)
 
     return await off(added)
+
+
+@api.post("/ops/{name}/lesson")
+async def lesson(name: str, ask: messages.AskLesson) -> messages.LessonData:
+    """An op of the 3-D family on a small grid, with its gradients."""
+    return messages.LessonData(pack=await off(asked_lesson, registry.find(name), ask.places, ask.typed))
+
+
+@api.post("/ops/{name}/lesson/open")
+async def open_lesson(name: str, ask: messages.AskLesson, studio: Here) -> messages.PageData:
+    """The same as a page in the folder."""
+    return await off(lambda: studio.pages.add(lesson_page(registry.find(name), ask.places, ask.typed)))
 
 
 _bodies: dict[str, bytes] = {}
@@ -380,6 +394,12 @@ async def trace_element(ask: messages.AskTrace, studio: Here) -> Traced:
         return trace(page, output, ask.index, ask.depth, value)
 
     return await off(work)
+
+
+@api.post("/places")
+async def places(ask: messages.AskPlaces, studio: Here) -> messages.Places:
+    """Where the results of a page lie in space, as far as its own volumes and its ops tell."""
+    return await off(lambda: analyse.places(studio.documents.look(ask.document)))
 
 
 @api.post("/check")
@@ -550,6 +570,33 @@ def _numbers(text: str) -> tuple[int, ...]:
     if not re.fullmatch(r"(\d{1,9}(,\d{1,9}){0,31})?", text):
         raise HTTPException(422, "axes and at must be numbers with commas between them.")
     return tuple(int(one) for one in text.split(",")) if text else ()
+
+
+@api.get("/tensors/{name}/plane", response_class=Response)
+async def tensor_plane(
+    name: str, studio: Here, axes: str, at: str, rows: str = "", columns: str = "",
+    step: Annotated[int, Query(ge=1, le=2**20)] = 1,
+) -> Response:  # fmt: skip
+    """A plane of a tensor or a tile of it, rows first; with a step, means over squares of so many cells a side."""
+    asked = Asked(_pair(axes), _numbers(at), step, _pair(rows) if rows else None, _pair(columns) if columns else None)
+    body = await off(lambda: framed(studio.planes.plane(name, asked)))
+    return Response(body, headers=FOREVER, media_type="application/octet-stream")
+
+
+@api.get("/tensors/{name}/likeness", response_class=Response)
+async def tensor_likeness(
+    name: str, studio: Here, axes: str, at: str, most: Annotated[int, Query(ge=1, le=MOST_LIKENESS)] = 96
+) -> Response:
+    """A volume in a tensor with at most so many cells a side: each is the mean of a brick of ceil(size / most)."""
+    body = await off(lambda: framed(studio.planes.likeness(name, _numbers(axes), _numbers(at), most)))
+    return Response(body, headers=FOREVER, media_type="application/octet-stream")
+
+
+def _pair(text: str) -> tuple[int, int]:
+    found = _numbers(text)
+    if len(found) != 2:
+        raise HTTPException(422, "axes, rows and columns must be two numbers, as in 2,3.")
+    return found[0], found[1]
 
 
 @api.get("/tensors/{name}/export.npy", response_class=Response)

@@ -23,6 +23,7 @@ from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
 from voxgrad.formats import page_file, tensor_files
 from voxgrad.formats.picture import draw_png, draw_svg, with_page
 from voxgrad.formats.run_report import report_html
+from voxgrad.formats.text.tables import TABLES
 from voxgrad.graph.page import Page
 from voxgrad.graph.readings import Readings
 from voxgrad.isolation import isolated
@@ -32,8 +33,8 @@ from voxgrad.studio.run_facts import run_facts
 from voxgrad.studio.tensors import Array, TensorStore
 from voxgrad.volumes.stores import SUFFIXES
 
-VOLUMES = tuple(sorted(SUFFIXES, key=len, reverse=True))
-"""Longer endings first: .nii.gz is not .gz."""
+VOLUMES = tuple(sorted((*SUFFIXES, *TABLES), key=len, reverse=True))
+"""Of volumes and tables. Longer endings first: .nii.gz is not .gz."""
 PAGES = (page_file.SUFFIX, ".json", ".svg", ".png")
 BESIDE = (".dat",)
 PROJECT = (".enup", ".svg", *BESIDE)

@@ -134,6 +134,8 @@ class OpData(Told):
 
     name: str
     group: str
+    package: str
+    """The installed package that brings it, with its version; "" for the catalogue's own."""
     summary: str
     doc: str
     laws: list[OpLaw]
@@ -144,6 +146,7 @@ class OpData(Told):
     aliases: list[str]
     differentiable: bool
     stateful: bool
+    family: bool
 
 
 class Ops(Told):
@@ -173,6 +176,19 @@ class OpHelp(Told):
     forms: dict[str, list[str]]
     differences: list[str]
     deprecated: str
+
+
+class AskLesson(Asked):
+    """An op on a small grid: the places of what was chosen, and numbers that were typed into tensors."""
+
+    places: Annotated[list[int], Field(max_length=5)]
+    typed: dict[str, Annotated[list[Annotated[str, Field(max_length=40)]], Field(max_length=64)]] = {}
+
+
+class LessonData(Told):
+    """A lesson as `voxgrad.formats.explainer.packing` writes it."""
+
+    pack: dict[str, Any]
 
 
 class EngineData(Told):
@@ -402,6 +418,41 @@ class AskTrace(Asked):
     index: Annotated[list[int], Field(max_length=32)]
     depth: Annotated[int, Field(ge=1, le=64)] = 1
     run: str | None = None
+
+
+class AskPlaces(Asked):
+    """Where do the results of a page lie in space?"""
+
+    document: Document
+
+
+class AxisPlace(Told):
+    """An axis of a tensor in space: from an element to the next, and from the origin of the volume to the first.
+
+    `step` is that way as x, y, z, to the right, to the front and upwards, `low` and `high` the letters at the ends; both
+    are empty where the volume does not say how it lies.
+    """
+
+    spacing: float
+    first: float
+    step: list[float]
+    low: str
+    high: str
+
+
+class Place(Told):
+    """A tensor in space, axis by axis; null for those that lead nowhere. `lost` says why, where it lay somewhere once."""
+
+    unit: str
+    axes: list[AxisPlace | None]
+    origin: list[float]
+    lost: str
+
+
+class Places(Told):
+    """The places of the results that are made of volumes, by block and output, with the pages that lead to them."""
+
+    places: dict[str, Place]
 
 
 # Running

@@ -10,11 +10,12 @@ import secrets
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import voxgrad
+from voxgrad.catalog import registry
 from voxgrad.errors import Fault, ResourceExhaustedError, VoxgradError
 from voxgrad.graph.measure import Times
 from voxgrad.graph.readings import Readings
@@ -47,6 +48,8 @@ class Job:
     began: float = 0.0
     blocks: dict[str, messages.BlockRun] = field(default_factory=dict)
     curves: Readings = field(default_factory=Readings)
+    at: messages.BlockEvent | None = None
+    """The block that runs now."""
 
     @property
     def id(self) -> str:
@@ -170,6 +173,10 @@ class Runs:
         """A worker tells something about a job."""
         if data["type"] == "block":
             event = messages.BlockEvent.model_validate(data)
+            if event.state == "started":
+                job.at = event
+            elif job.at is not None and job.at.block == event.block:
+                job.at = None
             if event.state in ("done", "cached", "failed"):
                 # The newest comes last, so that the history has the order of the run.
                 job.blocks.pop(event.block, None)
@@ -191,6 +198,8 @@ class Runs:
     def end(self, job: Job, frame: Frame) -> None:
         """A job has ended, in whatever way."""
         run = job.run
+        if frame.get("lost") and job.at is not None:
+            frame = self._blame(job, job.at, frame)
         if run is not None and self._active.pop(job.id, None) is not None:
             run.state = "cancelled" if job.stopping and frame["state"] != "done" else frame["state"]
             # Waiting in the queue, and for a worker that starts, is not the time of the run.
@@ -207,6 +216,19 @@ class Runs:
             asyncio.get_running_loop().run_in_executor(None, self._tensors.trim)
         if not job.done.done():
             job.done.set_result(frame)
+
+    def _blame(self, job: Job, at: messages.BlockEvent, frame: Frame) -> Frame:
+        """The end of a run whose worker died or was killed, as an error of the block that it was at."""
+        op = op_at(job.frame["document"], at.block)
+        found = None if op is None else registry.get(op)
+        whose = f" of the package {found.package}" if found is not None and found.package else ""
+        fault = Fault(**frame["error"]["faults"][0])
+        fault = replace(fault, op=op or fault.op, argument=at.block, got=f"{fault.got}, in this block{whose}")
+        error: Frame = {"message": str(fault), "faults": [fault.as_dict()]}
+        failed = messages.BlockEvent.model_validate(at.model_dump() | {"state": "failed", "error": error})
+        job.blocks[at.block] = messages.BlockRun(**failed.model_dump(include=set(messages.BlockRun.model_fields)))
+        self._publish(failed)
+        return {**frame, "error": error}
 
     def _tell(self, job: Job, repeat: int | None = None) -> None:
         assert job.run is not None
@@ -323,7 +345,7 @@ class _Lane:
             return (
                 frame
                 if frame["state"] == "done"
-                else _ended("failed", "VG021", f"more than {self._limits.seconds:g} seconds")
+                else _ended("failed", "VG021", f"more than {self._limits.seconds:g} seconds", lost=True)
             )
         except ConnectionError:
             return _ended("failed", "VG068", "it was gone")
@@ -339,7 +361,7 @@ class _Lane:
         code = await process.wait() if process is not None else None
         if job.stopping:
             return _ended("cancelled", "VG040", "a worker that had to be killed")
-        return _ended("failed", "VG068", f"exit code {code}")
+        return _ended("failed", "VG068", f"exit code {code}", lost=True)
 
     async def _worker(self) -> asyncio.subprocess.Process | None:
         """The worker; a new one where there is none, or where it has died."""
@@ -387,10 +409,23 @@ def times_data(times: Times) -> messages.TimesData | None:
     return messages.TimesData(count=len(times.runs), median=times.median, low=low, high=high, first=times.first)
 
 
-def _ended(state: str, code: str, got: str) -> Frame:
+def _ended(state: str, code: str, got: str, lost: bool = False) -> Frame:
+    """The end of a job that its worker does not tell; `lost` where it was at a block."""
     fault = Fault(code, "studio", "run", _WANTED[code], got)
     error: dict[str, Any] = {"message": str(fault), "faults": [fault.as_dict()]}
-    return {"state": state, "error": error, "result": None}
+    return {"state": state, "error": error, "result": None, "lost": lost}
+
+
+def op_at(document: messages.Document, name: str) -> str | None:
+    """The op of a block by its name in a run, in which those of inner pages begin with the block that stands for it."""
+    for block in document.get("blocks", ()):
+        if block.get("name") == name:
+            found: str | None = block.get("op")
+            return found
+        if "page" in block and name.startswith(f"{block['name']}/"):
+            inner = document.get("pages", {}).get(block["page"], {})
+            return op_at(inner, name.removeprefix(f"{block['name']}/"))
+    return None
 
 
 def no_such_run(name: str) -> VoxgradError:

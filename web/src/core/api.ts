@@ -34,6 +34,7 @@ export type Run = messages.RunData;
 export type RunRequest = Omit<messages.AskRun, "document"> & { readonly document: Page };
 export type ServerEvent = messages.Event;
 export type TraceWindow = messages.Window;
+export type Place = messages.Place;
 export type TraceQuestion = Omit<messages.AskTrace, "document" | "index"> & { readonly document: Page; readonly index: readonly number[] };
 export type CheckRow = messages.CheckRow;
 export type DrawnDisplay = messages.DrawnDisplay;
@@ -121,6 +122,8 @@ const id = encodeURIComponent;
 export const api = {
   ops: () => json<{ ops: Op[] }>("GET", "/ops"),
   opHelp: (op: string, theme: "dark" | "light") => json<messages.OpHelp>("GET", `/ops/${id(op)}?theme=${theme}`),
+  lesson: (op: string, places: readonly number[], typed: { readonly [tensor: string]: readonly string[] }) => json<messages.LessonData>("POST", `/ops/${id(op)}/lesson`, { places, typed }),
+  openLesson: (op: string, places: readonly number[], typed: { readonly [tensor: string]: readonly string[] }) => json<StoredPage>("POST", `/ops/${id(op)}/lesson/open`, { places, typed }),
   openExample: (op: string) => json<StoredPage>("POST", `/ops/${id(op)}/open`, {}),
   engines: () => json<messages.Engines>("GET", "/engines"),
   gallery: () => json<messages.Gallery>("GET", "/gallery"),
@@ -151,6 +154,17 @@ export const api = {
     const response = await send("GET", `/tensors/${id(hash)}${slice ? `?slice=${id(slice)}` : ""}`);
     return readSafetensors(await response.arrayBuffer());
   },
+  /** A plane of a tensor, rows first; with a step, means over squares of so many cells a side. */
+  plane: async (hash: string, axes: readonly [number, number], at: readonly number[], step = 1, signal?: AbortSignal): Promise<Tensor> => {
+    const response = await send("GET", `/tensors/${id(hash)}/plane?axes=${axes.join()}&at=${at.join()}&step=${step}`, undefined, signal);
+    return readSafetensors(await response.arrayBuffer());
+  },
+  /** A volume in a tensor with so many cells a side at most. */
+  likeness: async (hash: string, axes: readonly number[], at: readonly number[], most: number): Promise<Tensor> => {
+    const response = await send("GET", `/tensors/${id(hash)}/likeness?axes=${axes.join()}&at=${at.join()}&most=${most}`);
+    return readSafetensors(await response.arrayBuffer());
+  },
+  places: (document: Page, signal?: AbortSignal) => json<messages.Places>("POST", "/places", { document }, signal),
   trace: (question: TraceQuestion, signal?: AbortSignal) =>
     json<messages.Traced>("POST", "/trace", question, signal),
   check: (document: Page, of?: readonly string[]) => json<messages.Checked>("POST", "/check", { document, ...(of ? { of } : {}) }),

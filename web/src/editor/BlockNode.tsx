@@ -39,6 +39,7 @@ export const BlockNode = memo(function BlockNode({ data, selected }: NodeProps<B
     order > 0 ? "gradient" : "",
     mirrored ? "mirrored" : "",
     view.stale ? "stale" : "",
+    block.mode ?? "",
   ];
   return (
     <div className={classes.filter(Boolean).join(" ")}>
@@ -84,10 +85,11 @@ function Title({ block, order, view, unknown }: { block: Block; order: number; v
       {order > 0 && <span className="order">{order === 1 ? "∂" : order === 2 ? "∂²" : `∂^${order}`}</span>}
       <span className="op">{block.op ?? `▸ ${block.page}`}</span>
       <span className="grow" />
+      {block.mode && <span className="badge mode">{words(`block.${block.mode}`)}</span>}
       {unknown && <span className="badge bad">{words("block.unknown")}</span>}
       {count > 0 && <span className="badge bad">{words(count === 1 ? "block.problem" : "block.problems", { count })}</span>}
       {count === 0 && view.warnings.length > 0 && <span className="badge warn">{words("block.look")}</span>}
-      {count === 0 && (run ? <RunBadge run={run} stale={view.stale} /> : <NoBadge />)}
+      {count === 0 && block.mode !== "muted" && (run ? <RunBadge run={run} stale={view.stale} /> : <NoBadge />)}
       {run && run.outputs.length > 0 ? (
         <button type="button" className="open-viewer quiet icon-only nodrag" onClick={() => openViewer(block.name)} aria-label={`${words("block.openViewer")}: ${block.name}`} title={words("block.openViewer")}>
           <Icon name="expand" />

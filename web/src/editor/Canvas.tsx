@@ -16,7 +16,7 @@ import { compatiblePins, readingOrder, refusal, type PinPlace } from "../core/pi
 import type { Ends } from "../core/router";
 import { facingLeft, gradientOrder } from "../core/scopes";
 import { spreadOut, useDrawnDisplays } from "../state/displays";
-import { addOp, connectPins, editPage, localAnalysis, select } from "../state/edits";
+import { addOp, changeGroup, connectPins, editPage, localAnalysis, select } from "../state/edits";
 import { boxes, guessHeight, settle, unsettle } from "../state/layout";
 import { dropBlocks, dropsBlocks, openDropped } from "../state/pages";
 import { openBlock, openQuickAdd } from "../state/perform";
@@ -149,6 +149,26 @@ function endsOf(wire: Wire): Ends | null {
   return from && to && { x0: from.x, y0: from.y, x1: to.x, y1: to.y, out: from.toRight ? 1 : -1, into: to.toRight ? -1 : 1 };
 }
 
+/**
+ * Whether a person drags. The view follows a drag over the edge for no longer than that: the drawing's library can go on
+ * with it behind the end of a drag, so that the block runs away.
+ */
+function useDrag() {
+  const [on, setOn] = useState(false);
+  const now = useRef(false);
+  const turn = useCallback((to: boolean) => {
+    now.current = to;
+    setOn(to);
+  }, []);
+  const start = useCallback(() => turn(true), [turn]);
+  const stop = useCallback((moved: readonly Moved[]) => {
+    turn(false);
+    finishDrag(moved);
+  }, [turn]);
+  const isOn = useCallback(() => now.current, []);
+  return { on, start, stop, isOn };
+}
+
 /** How the wires go, once what is drawn is measured; while a block is moved they stay as they are. */
 function usePlans(page: Page, drawing: string, wiring: string, dragging: boolean): ReadonlyMap<string, Plan> {
   const catalogue = useStudio((state) => state.catalogue);
@@ -178,7 +198,9 @@ export function Canvas({ tab }: { tab: Tab }) {
   const edges = useMemo(() => (drawn.current = edgesOf(page, tab.wires, plans, drawn.current)), [wiring, tab.wires, plans]);
   const place = `${tab.id}/${tab.trail.map((step) => step.block).join("/")}`;
 
-  const onNodesChange = useCallback((changes: NodeChange<AnyNode>[]) => {
+  const drag = useDrag();
+  const onNodesChange = useCallback((all: NodeChange<AnyNode>[]) => {
+    const changes = all.filter((change) => change.type !== "position" || !change.dragging || drag.isOn());
     const chosen = changes.filter((change) => change.type === "select");
     if (chosen.length > 0) changeSelection("selection", chosen);
     // The document takes part when the drag ends; until then only the drawing moves.
@@ -208,9 +230,14 @@ export function Canvas({ tab }: { tab: Tab }) {
         edgeTypes={EDGE_TYPES}
         onNodesChange={onNodesChange}
         onEdgesChange={onEdgesChange}
-        onNodeDragStop={(_event, _node, moved) => finishDrag(moved)}
-        onSelectionDragStop={(_event, moved) => finishDrag(moved)}
+        onNodeDragStart={drag.start}
+        onSelectionDragStart={drag.start}
+        onNodeDragStop={(_event, _node, moved) => drag.stop(moved)}
+        onSelectionDragStop={(_event, moved) => drag.stop(moved)}
+        autoPanOnNodeDrag={drag.on}
         onNodeDoubleClick={(event, node) => {
+          const { group } = node.data as { group?: Group };
+          if (group?.collapsed && event.target instanceof Element && !event.target.closest("strong, button, input")) void changeGroup(group.title, { collapsed: false });
           if (node.type === "block" && !(event.target instanceof Element && event.target.closest(".nodrag"))) openBlock(node.id);
         }}
         onConnect={onConnect}
@@ -313,7 +340,12 @@ function changeSelection(kind: "selection" | "wires", changes: readonly { id: st
   });
 }
 
-function finishDrag(moved: readonly { id: string; position: { x: number; y: number } }[]): void {
+interface Moved {
+  readonly id: string;
+  readonly position: { readonly x: number; readonly y: number };
+}
+
+function finishDrag(moved: readonly Moved[]): void {
   const tab = activeTab();
   if (!tab) return;
   const names = moved.flatMap(({ id }) => framedBlocks(shownPage(tab), id) ?? [id]);

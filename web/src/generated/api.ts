@@ -91,6 +91,17 @@ export interface AskImport {
   files: FileData[];
 }
 
+/** An op on a small grid: the places of what was chosen, and numbers that were typed into tensors. */
+export interface AskLesson {
+  places: number[];
+  typed?: Record<string, string[]>;
+}
+
+/** Where do the results of a page lie in space? */
+export interface AskPlaces {
+  document: Record<string, unknown>;
+}
+
 /** Forget the variables and the random state of a page. */
 export interface AskReset {
   page_id: string;
@@ -132,6 +143,18 @@ export interface AskTrace {
   index: number[];
   depth?: number;
   run?: string | null;
+}
+
+/** An axis of a tensor in space: from an element to the next, and from the origin of the volume to the first.
+
+`step` is that way as x, y, z, to the right, to the front and upwards, `low` and `high` the letters at the ends; both
+are empty where the volume does not say how it lies. */
+export interface AxisPlace {
+  spacing: number;
+  first: number;
+  step: number[];
+  low: string;
+  high: string;
 }
 
 /** What a block takes; None where sizes are open. */
@@ -426,6 +449,11 @@ export interface Info {
   languages: string[];
 }
 
+/** A lesson as `voxgrad.formats.explainer.packing` writes it. */
+export interface LessonData {
+  pack: Record<string, unknown>;
+}
+
 /** What a run and a request may take. */
 export interface Limits {
   memory_bytes: number;
@@ -483,6 +511,7 @@ export interface OpAttr {
 export interface OpData {
   name: string;
   group: string;
+  package: string;
   summary: string;
   doc: string;
   laws: OpLaw[];
@@ -493,6 +522,7 @@ export interface OpData {
   aliases: string[];
   differentiable: boolean;
   stateful: boolean;
+  family: boolean;
 }
 
 /** The page of an op: what the reference has of it. */
@@ -611,6 +641,19 @@ export interface PinData {
   shape: (number | string)[] | null;
   text: string;
   direction: "input" | "output";
+}
+
+/** A tensor in space, axis by axis; null for those that lead nowhere. `lost` says why, where it lay somewhere once. */
+export interface Place {
+  unit: string;
+  axes: (AxisPlace | null)[];
+  origin: number[];
+  lost: string;
+}
+
+/** The places of the results that are made of volumes, by block and output, with the pages that lead to them. */
+export interface Places {
+  places: Record<string, Place>;
 }
 
 /** The first values in row-major order. */
@@ -741,6 +784,12 @@ export interface ScalarEvent {
   block: string;
   output: string;
   value: number | null;
+}
+
+/** A cell, and what it is multiplied by before it is added up. */
+export interface Share {
+  index: number[];
+  share: number;
 }
 
 /** A named state of a page. */
@@ -898,6 +947,7 @@ export interface Window {
   weights: Box | null;
   winner: number[] | null;
   ties: number[][];
+  shares: Share[];
 }
 
 /** What comes over the WebSocket /api/events. */

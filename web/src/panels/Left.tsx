@@ -43,9 +43,10 @@ export function Left({ tab }: { tab: Tab }) {
   );
 }
 
-/** The 3-D family comes first and stands alone; everything else as the catalogue groups it. */
+/** The 3-D family comes first and stands alone; everything else as the catalogue groups it, or by its package. */
 function groupOf(op: Op): string {
-  return /3D/.test(op.name) ? "volume" : op.group;
+  if (op.package) return op.package;
+  return op.family ? "volume" : op.group;
 }
 
 function groupTitle(words: Say, group: string): string {

@@ -5,7 +5,7 @@ import { useEffect, useMemo, useState } from "react";
 import { api } from "../core/api";
 import type { Op } from "../core/model";
 import type { OpHelp as Help } from "../generated/api";
-import { openExample } from "../state/pages";
+import { openExample, openLearn } from "../state/pages";
 import { useStudio } from "../state/store";
 import { useWords } from "../state/words";
 
@@ -18,6 +18,11 @@ export function OpHelp({ op }: { op: Op }) {
     <details className="docs" open>
       <summary>{words("inspector.docs", { op: op.name })}</summary>
       <p>{op.summary}</p>
+      {op.family && (
+        <button type="button" onClick={() => openLearn(op.name)}>
+          {words("inspector.learn")}
+        </button>
+      )}
       {help?.deprecated && <p className="prose">{words("inspector.deprecated", { why: help.deprecated })}</p>}
       {help?.formula && <pre tabIndex={0}>{help.formula.replaceAll("; ", "\n")}</pre>}
       {op.doc && <p className="prose">{op.doc}</p>}

@@ -3,7 +3,7 @@
 
 import { useEffect, useMemo, useState } from "react";
 import { api, type Card, type PageEntry } from "../core/api";
-import { attempt, newPage, openCard, openPage } from "../state/pages";
+import { attempt, newPage, openCard, openLearn, openPage } from "../state/pages";
 import { openFileDialog, perform } from "../state/perform";
 import { useStudio } from "../state/store";
 import { useWords } from "../state/words";
@@ -12,6 +12,7 @@ import { Icon } from "../ui/Icon";
 export function Home() {
   const words = useWords();
   const online = useStudio((state) => state.online);
+  const ops = useStudio((state) => state.ops);
   const [cards, setCards] = useState<readonly Card[] | null>(null);
   const [pages, setPages] = useState<readonly PageEntry[] | null>(null);
   const load = () => {
@@ -44,6 +45,18 @@ export function Home() {
         <h2>{words("home.gallery")}</h2>
         {!cards && <p className="none">{words("home.loading")}</p>}
         <ul className="cards">{cards?.map((card) => <GalleryCard key={card.id} card={card} />)}</ul>
+      </section>
+      <section aria-label={words("home.learn")}>
+        <h2>{words("home.learn")}</h2>
+        <ul className="lessons">
+          {ops.filter((op) => op.family).map((op) => (
+            <li key={op.name}>
+              <button type="button" onClick={() => openLearn(op.name)}>
+                {op.name}
+              </button>
+            </li>
+          ))}
+        </ul>
       </section>
       <section aria-label={words("home.recent")}>
         <h2>{words("home.recent")}</h2>

@@ -5,11 +5,11 @@ import { api, ApiError, type StoredPage } from "../core/api";
 import { findBlock } from "../core/document";
 import { start } from "../core/history";
 import type { Point } from "../core/commands";
-import type { Page } from "../core/model";
+import type { Json, Page } from "../core/model";
 import type { PinPlace } from "../core/pins";
 import { connectPins, pasteBlocks, withoutHead } from "./edits";
 import { activeTab, recordDocument, say, shownPage, studio, update, updateTab, useStudio, type Tab } from "./store";
-import { refreshRuns } from "./runs";
+import { refreshRuns, runPage } from "./runs";
 import { savingNow } from "./sync";
 import { word } from "./words";
 
@@ -47,6 +47,7 @@ export function show(stored: StoredPage): void {
     tabs: known ? state.tabs : { ...state.tabs, [stored.id]: tabOf(stored) },
     order: known ? state.order : [...state.order, stored.id],
     active: stored.id,
+    learning: null,
     trace: null,
     viewer: null,
   }));
@@ -91,14 +92,33 @@ export async function reopenTabs(): Promise<void> {
   }));
 }
 
-/** Show the page that the address names: at the start, and when somebody goes back. */
+/** Show the page that the address names: when somebody goes back. */
 export function followAddress(): void {
-  const [, kind, id] = /^#\/(page|panel)\/(.+)$/.exec(location.hash) ?? [];
+  const [, kind, id] = /^#\/(page|panel|learn)\/(.+)$/.exec(location.hash) ?? [];
+  if (kind === "learn") return update({ learning: decodeURIComponent(id!), active: null, panel: false });
   const wanted = id === undefined ? null : decodeURIComponent(id);
-  update({ panel: kind === "panel" });
+  update({ panel: kind === "panel", learning: null });
   if (wanted === studio().active) return;
   if (wanted === null) activate(null);
   else void openPage(wanted);
+}
+
+/** The same at the start; `?view=PAGE`, of `voxgrad view`, runs a page and opens the values of its first block. */
+export async function startAtAddress(): Promise<void> {
+  const wanted = new URLSearchParams(location.search).get("view");
+  if (wanted === null) return followAddress();
+  history.replaceState(null, "", "/");
+  await openPage(wanted);
+  const [first] = activeTab()?.history.now.blocks ?? [];
+  if (!first) return;
+  void runPage();
+  update({ viewer: { block: first.name, output: "", tab: "slices", against: "" } });
+}
+
+/** Show an op on a small grid. */
+export function openLearn(op: string): void {
+  location.hash = `#/learn/${op}`;
+  followAddress();
 }
 
 /** The example of an op as a page of the folder. */
@@ -118,7 +138,7 @@ export async function newPage(document?: Page): Promise<void> {
 }
 
 export function activate(id: string | null): void {
-  update({ active: id, trace: null, viewer: null, wiring: null, quickAdd: null });
+  update({ active: id, learning: null, trace: null, viewer: null, wiring: null, quickAdd: null });
   location.hash = id === null ? "#/" : `#/${studio().panel ? "panel" : "page"}/${id}`;
   if (id !== null) void refreshRuns(id, true);
 }
@@ -209,13 +229,23 @@ export async function openFiles(files: readonly File[]): Promise<void> {
   update((state) => ({ log: [...state.log, ...lines], ...(lines.length > 0 ? { bottomTab: "log" as const } : {}) }));
 }
 
-const VOLUME = /\.(npy|npz|nii|nii\.gz|tiff?|h5|hdf5|dcm)$/i;
+/** Files that become blocks, or the value of one. */
+export const ARRAYS = [".npy", ".npz", ".nii", ".nii.gz", ".tif", ".tiff", ".h5", ".hdf5", ".nrrd", ".mha", ".mhd", ".dcm", ".csv", ".tsv", ".txt"];
+
+const isArray = (name: string) => ARRAYS.some((ending) => name.toLowerCase().endsWith(ending));
+
+/** The array in a file, as the value of a constant; null where it is none, which is told. */
+export async function valueOfFile(file: File): Promise<Json | null> {
+  const made = await attempt(() => api.importBlocks(file.name, file));
+  made?.report.forEach((text) => say(text));
+  return made?.document.blocks[0]?.attrs?.["value"] ?? null;
+}
 
 /** Volumes that are dropped on a page become blocks there, several at once; on a pin, wired to it. True where they do. */
 export function dropsBlocks(transfer: DataTransfer): boolean {
   const folders = [...transfer.items].some((item) => item.webkitGetAsEntry()?.isDirectory);
   const files = [...transfer.files];
-  return activeTab() !== null && !folders && files.length > 0 && files.every((file) => VOLUME.test(file.name));
+  return activeTab() !== null && !folders && files.length > 0 && files.every((file) => isArray(file.name));
 }
 
 export async function dropBlocks(files: readonly File[], at: Point, pin: PinPlace | null): Promise<void> {

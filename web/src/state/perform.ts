@@ -7,9 +7,11 @@ import { align, distribute, type Edge } from "../core/arrange";
 import { moveBlocks } from "../core/commands";
 import { displayId } from "../core/displays";
 import { findBlock } from "../core/document";
+import { hiddenIn } from "../core/groups";
 import type { PinPlace } from "../core/pins";
 import { tidy } from "../editor/tidy";
 import * as edits from "./edits";
+import { foldGradients, setMode } from "./folding";
 import { boxes } from "./layout";
 import { activate, attempt, closePanel, enterBlock, goUp, newPage, openPanel, savePage, toBase64 } from "./pages";
 import { COLD_RUNS, compareEngines } from "./comparisons";
@@ -62,7 +64,9 @@ function toggleViewer(): void {
 
 export function goToBlock(name: string): void {
   edits.select([name]);
-  const node = flow.current?.getNode(name);
+  const tab = activeTab();
+  // A block inside of a collapsed group is shown where the group is.
+  const node = flow.current?.getNode((tab && hiddenIn(shownPage(tab)).get(name)) ?? name);
   if (!node) return;
   const [x, y] = [node.position.x + (node.measured?.width ?? 200) / 2, node.position.y + (node.measured?.height ?? 100) / 2];
   glide((view, duration) => view.setCenter(x, y, { zoom: Math.max(view.getZoom(), 0.8), duration }));
@@ -204,6 +208,9 @@ const DO: { readonly [id in ActionId]: () => unknown } = {
   unfold: () => edits.unfold(),
   display: () => update({ dialog: "displays" }),
   panel: () => (studio().panel ? closePanel() : openPanel()),
+  bypass: () => setMode("bypassed"),
+  mute: () => setMode("muted"),
+  "fold-gradients": () => foldGradients(),
   group: () => edits.groupSelection(),
   ungroup: () => Promise.all(edits.selectedGroups().map((group) => edits.ungroup(group.title))),
   collapse: () => Promise.all(edits.selectedGroups().map((group) => edits.changeGroup(group.title, { collapsed: !group.collapsed }))),

@@ -11,6 +11,7 @@ import { pageAt, type Catalogue } from "../core/document";
 import { record, type History } from "../core/history";
 import type { Analysis, Json, Op, Page, PagePath } from "../core/model";
 import type { PinPlace } from "../core/pins";
+import type { Spot } from "../core/space";
 import type { Language } from "../core/words";
 
 /** One step into a nested page: the block that was opened, and the page that it stands for. */
@@ -87,6 +88,14 @@ export interface Trace {
   readonly pinned: boolean;
 }
 
+/** The element that a person points out on the planes of an output; pictures of others go to the same spot. */
+export interface Cursor {
+  readonly block: string;
+  readonly output: string;
+  readonly index: readonly number[];
+  readonly spot: Spot;
+}
+
 export interface QuickAdd {
   readonly at: Point;
   readonly place: Point;
@@ -102,7 +111,7 @@ export interface Wiring {
 /** What a menu is about: a block, the page, or all actions of a kind. */
 export type MenuPlace = "block" | "page" | Action["group"];
 export type BottomTab = "problems" | "runs" | "trends" | "check" | "compare" | "sweep" | "volumes" | "log";
-export type ViewerTab = "table" | "slices" | "volume" | "histogram" | "diff";
+export type ViewerTab = "table" | "slices" | "planes" | "volume" | "histogram" | "diff";
 
 export interface ViewerState {
   readonly block: string;
@@ -152,6 +161,8 @@ export interface Studio {
   readonly dialog: "commands" | "help" | "files" | "displays" | "snapshots" | null;
   /** The page is shown as a panel: its displays alone. */
   readonly panel: boolean;
+  /** The op that is explained on a small grid. */
+  readonly learning: string | null;
   /** The stop of the tour that is shown. */
   readonly tour: number | null;
   readonly renaming: string | null;
@@ -160,6 +171,7 @@ export interface Studio {
   /** While a wire is dragged, the pins that it can go to, as `side:block.pin`. */
   readonly fitting: ReadonlySet<string> | null;
   readonly trace: Trace | null;
+  readonly cursor: Cursor | null;
   readonly viewer: ViewerState | null;
   readonly pinned: { readonly [number: string]: { readonly tab: string; readonly block: string } };
   readonly notice: { readonly text: string; readonly level: "info" | "error" } | null;
@@ -202,12 +214,14 @@ export const useStudio = create<Studio>(() => ({
   menu: null,
   dialog: null,
   panel: false,
+  learning: null,
   tour: null,
   renaming: null,
   wiring: null,
   dragging: null,
   fitting: null,
   trace: null,
+  cursor: null,
   viewer: null,
   pinned: {},
   notice: null,
