@@ -175,10 +175,11 @@ function BlockInspector({ tab, page, block }: { tab: Tab; page: Page; block: Blo
           <dd>{cost?.bytes === null || cost === undefined ? "?" : format.bytes(cost.bytes)}</dd>
           <dt>{words("inspector.work")}</dt>
           <dd>{cost?.flops === null || cost === undefined ? "?" : format.flops(cost.flops)}</dd>
-          {run?.seconds !== null && run?.seconds !== undefined && (
+          {run && (run.state === "cached" || (run.seconds !== null && run.seconds !== undefined)) && (
             <>
               <dt>{words("inspector.time")}</dt>
-              <dd>{format.seconds(run.seconds)}</dd>
+              {/* Looking a kept result up is not the time of the block. */}
+              <dd>{run.state === "cached" ? words("inspector.kept") : format.seconds(run.seconds ?? 0)}</dd>
             </>
           )}
           {run?.reason && (

@@ -4,13 +4,14 @@
 import { create } from "zustand";
 import type { ReactFlowInstance } from "@xyflow/react";
 import type { Action } from "../core/actions";
-import type { BlockRun, CheckRow, Engine, EngineName, Reached, Run, RunRow, RunSide, TraceWindow } from "../core/api";
+import type { CheckRow, Engine, EngineName, Reached, Run, RunRow, RunSide, TraceWindow } from "../core/api";
 import type { Point } from "../core/commands";
 import { displayOf } from "../core/displays";
 import { pageAt, type Catalogue } from "../core/document";
 import { record, type History } from "../core/history";
 import type { Analysis, Json, Op, Page, PagePath } from "../core/model";
 import type { PinPlace } from "../core/pins";
+import type { ToldRun } from "../core/progress";
 import type { Spot } from "../core/space";
 import type { Tell } from "../core/told";
 import type { Language } from "../core/words";
@@ -52,7 +53,7 @@ export interface Tab {
   readonly selection: ReadonlySet<string>;
   readonly wires: ReadonlySet<string>;
   readonly analysis: Analysis | null;
-  readonly results: { readonly [block: string]: BlockRun };
+  readonly results: { readonly [block: string]: ToldRun };
   readonly run: ActiveRun | null;
   /** Runs that wait for the one under way, the next one first. */
   readonly queue: readonly WaitingRun[];
