@@ -17,7 +17,9 @@ from voxgrad.graph.reach import Reached
 from voxgrad.graph.trace import Window
 from voxgrad.testing.calls import SeededChooser, draw_call
 
-FAMILY = [op for op in OPS.values() if op.problem is not None and op.name.startswith(("Conv3D", "AvgPool3D", "MaxPool3D"))]
+FAMILY = [
+    op for op in OPS.values() if op.problem is not None and op.name.startswith(("Conv3D", "AvgPool3D", "MaxPool3D"))
+]
 TRACED = [op for op in FAMILY if op.map.output is not Side.TAPS]
 
 

@@ -309,9 +309,7 @@ def _window_reads(problem: Problem, region: Region) -> Iterator[Read]:
 def _of_windows(problem: Problem, region: Region) -> Places:
     """From windows to the cells that they cover."""
     place = parts_of(problem, region)
-    spatial = tuple(
-        covered(axis, lo, hi) for axis, (lo, hi) in zip(problem.axes, place.spatial, strict=True)
-    )
+    spatial = tuple(covered(axis, lo, hi) for axis, (lo, hi) in zip(problem.axes, place.spatial, strict=True))
     # Between the taps of one window only; several windows fill the gaps of each other.
     steps = tuple(
         axis.dilation if hi - lo == 1 else 1 for axis, (lo, hi) in zip(problem.axes, place.spatial, strict=True)
