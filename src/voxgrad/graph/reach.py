@@ -22,7 +22,18 @@ from voxgrad.graph.block import Block, Output
 from voxgrad.graph.infer import Inference
 from voxgrad.graph.page import Page
 from voxgrad.graph.trace import (
-    MAX_WINDOWS, Comb, Place, Region, covered, group_of, joined, meetings, parts_of, problem_of, shape_of, whole_of,
+    MAX_WINDOWS,
+    Comb,
+    Place,
+    Region,
+    covered,
+    group_of,
+    joined,
+    meetings,
+    parts_of,
+    problem_of,
+    shape_of,
+    whole_of,
 )  # fmt: skip
 
 
