@@ -10,7 +10,9 @@ SHAPE = (1, 2, 4, 4, 1)
 
 
 @pytest.mark.parametrize("semantics", ["documented", "tf_cpu"])
-@pytest.mark.parametrize(("window", "stride", "padding"), [((1, 5, 5), 1, "SAME"), ((2, 2, 2), 4, "SAME"), ((2, 3, 3), 2, "0,1,1")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("window", "stride", "padding"), [((1, 5, 5), 1, "SAME"), ((2, 2, 2), 4, "SAME"), ((2, 3, 3), 2, "0,1,1")]
+)
 def test_a_cell_is_traced_to_the_windows_that_reach_it(
     semantics: str, window: tuple[int, ...], stride: int, padding: str
 ) -> None:
