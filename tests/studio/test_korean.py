@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Korean of what the server says: every code, fix, warning, remedy and remark of an import has one, with its blanks."""
+"""The Korean of what the server says: codes, fixes, warnings, remedies and remarks of imports have one, with blanks."""
 
 from __future__ import annotations
 
@@ -95,10 +95,11 @@ def test_every_sentence_has_its_korean(part: str) -> None:
 
 def test_what_is_wanted_of_pages_has_its_korean() -> None:
     """In the rooms that see a page before it runs; elsewhere the meaning of the code stands before the words."""
-    rooms = {
-        text for text, paths in said()["wanted"].items()
-        if any(path.split("/")[0] not in FREE | {"formats"} or any(path.startswith(one) for one in EARLY) for path in paths)
-    }  # fmt: skip
+
+    def early(path: str) -> bool:
+        return path.split("/")[0] not in FREE | {"formats"} or any(path.startswith(one) for one in EARLY)
+
+    rooms = {text for text, paths in said()["wanted"].items() if any(map(early, paths))}
     assert len(rooms) >= LEAST
     assert [text for text in sorted(rooms) if text not in TABLE["texts"]] == []
 
