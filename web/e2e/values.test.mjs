@@ -165,3 +165,28 @@ test("a slider on the page sets a number, feeds a placeholder and runs the page"
   await block(page, "p").locator(".block-title").click();
   await page.waitForFunction(() => document.querySelector('[aria-label="p Fed value as text"]').value === "0.5,0.5");
 });
+
+test("a placeholder is fed from a file, with more numbers than a page holds, and a result is compared with one", async () => {
+  const page = await browser.page(studio, { reducedMotion: "reduce" });
+  await studio.show(page, {
+    name: "many",
+    semantics: "documented",
+    blocks: [
+      { name: "p", op: "Placeholder", attrs: { dtype: "float32", shape: [2000] }, position: [0, 0] },
+      { name: "minus", op: "Neg", inputs: { x: [{ from: "p.output" }] }, position: [500, 0] },
+    ],
+  });
+  const values = Array.from({ length: 2000 }, (_, i) => i);
+  await block(page, "p").locator(".block-title").click();
+  await page.getByLabel("p Fed value From a file …").last().setInputFiles({ name: "many.npy", mimeType: "application/octet-stream", buffer: npy([2000], values) });
+  await page.waitForFunction(() => document.querySelector('[aria-label="p Fed value as text"]').value === "[2000]", null, { timeout: 60_000 });
+  await bare(page);
+  await page.keyboard.press("Control+Enter");
+  await page.waitForFunction(() => document.querySelectorAll(".badge.ok").length === 2, null, { timeout: 60_000 });
+  await block(page, "minus").locator(".block-title").click();
+  await page.keyboard.press("v");
+  await page.getByRole("tab", { name: "Difference" }).click();
+  await page.getByLabel("A file …").last().setInputFiles({ name: "reference.npy", mimeType: "application/octet-stream", buffer: npy([2000], values.map((one) => -one)) });
+  await page.waitForSelector(".viewer .badge.ok", { timeout: 60_000 });
+  assert.match(await page.getByLabel("against").locator("option:checked").textContent(), /reference\.npy/);
+});

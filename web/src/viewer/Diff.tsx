@@ -54,8 +54,8 @@ export function Diff({ tab, viewer, output, tensor, names }: Props) {
             </option>
           ))}
         </select>
-        <ArrayFile label={words("viewer.againstFile")} take={(file) => void compareWith(file)} />
-      </label>
+      </label>{" "}
+      <ArrayFile label={words("viewer.againstFile")} take={(file) => void compareWith(file)} />
       {mismatch && <p className="fault">{words("viewer.shapesDiffer", { left: format.brackets(tensor.shape), right: format.brackets(other.shape) })}</p>}
       {other instanceof ApiError && <p className="fault">{tell(other.message)}</p>}
       {differs && (
