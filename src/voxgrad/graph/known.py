@@ -11,7 +11,7 @@ import numpy as np
 
 from voxgrad.arrays import execute, ordinary
 from voxgrad.catalog.dims import all_known
-from voxgrad.catalog.model import Op, Spec
+from voxgrad.catalog.model import Call, Op, Spec
 from voxgrad.catalog.semantics import semantics
 from voxgrad.errors import VoxgradError
 from voxgrad.graph.block import Block, Output
@@ -71,14 +71,15 @@ class Known:
         if any(value is None or value.size > MOST_COMPUTED for value in values.values()):
             return None
         self._left -= 1
-        return self.run(call.op, {**values, **call.attrs})
+        return self.run(call.op, {**values, **call.attrs}, call)
 
-    def run(self, op: Op, arguments: Mapping[str, Any]) -> tuple[Array, ...] | None:
-        """The results of a call as a run of the page would compute them; None where it is refused."""
-        run = execute.execute if op.problem is not None else ordinary.execute
+    def run(self, op: Op, arguments: Mapping[str, Any], known: Call | None = None) -> tuple[Array, ...] | None:
+        """The results of a call as a run of the page would compute them; None where it is refused. `known` is the call
+        as inference saw it."""
+        windowed = op.problem is not None
         try:
             with semantics(self._inference.store.semantics), np.errstate(all="ignore"):
-                made = run(op, arguments)
+                made = execute.execute(op, arguments, known=known) if windowed else ordinary.execute(op, arguments)
         except VoxgradError:
             return None
         return tuple(made) if isinstance(made, tuple) else (made,)
