@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 
 from voxgrad import __version__
 from voxgrad.catalog import registry
-from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
+from voxgrad.errors import Fault, VoxgradError
 from voxgrad.formats.explainer.asked import asked_lesson, lesson_page
 from voxgrad.formats.op_page import example_as_page
 from voxgrad.graph.block import Output
