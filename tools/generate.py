@@ -109,7 +109,7 @@ REFERENCE = ROOT / "docs" / "reference"
 
 
 def reference_pages() -> Iterator[tuple[Path, str]]:
-    """A page per op with its pictures and, of the 3-D family, its explainer, one per block of enuSpace that is no op, and two indices."""
+    """A page per op with pictures, of the family an explainer too; one per block of enuSpace that is no op; indices."""
     groups: dict[str, list[Op]] = {}
     for op in OPS.values():
         groups.setdefault("3-D family" if op in FAMILY else op.group, []).append(op)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from voxgrad import nn as nn
     from voxgrad import ops as ops
     from voxgrad import volumes as volumes
+    from voxgrad.formats.library import Library as Library
     from voxgrad.graph.check_gradients import check_gradients as check_gradients
     from voxgrad.graph.gradients import gradients as gradients
     from voxgrad.graph.page import Page as Page
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from voxgrad.volumes.stores import open_volume as open_volume
 
 _LATER = {
+    "Library": "formats.library",
     "Page": "graph.page",
     "ClientSession": "graph.session",
     "gradients": "graph.gradients",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The explainers of the documentation: what is embedded is what the definition gives, and nothing but data is embedded."""
+"""The explainers of the documentation: what they hold is what the definition gives, and is data."""
 
 from __future__ import annotations
 
@@ -94,7 +94,9 @@ def _tensors(pack: dict[str, Any], state: dict[str, Any]) -> dict[str, tuple[dic
 def _attrs(op: Op, chosen: dict[str, Any]) -> dict[str, Any]:
     window, dilation = chosen["window"][:3], chosen["window"][3:] or [1, 1, 1]
     given = {"ksize": window, "strides": chosen["stride"], "dilations": dilation}
-    attrs: dict[str, Any] = {name: [1, *value, 1] for name, value in given.items() if name in {a.name for a in op.attrs}}
+    attrs: dict[str, Any] = {
+        name: [1, *value, 1] for name, value in given.items() if name in {a.name for a in op.attrs}
+    }
     return attrs | {"padding": chosen["padding"]}
 
 
@@ -130,7 +132,9 @@ def test_every_embedded_number_is_what_the_definition_gives(name: str) -> None:
             operands = [_lift(*tensors[tensor]) for tensor in step["operands"].values()]
             with np.errstate(invalid="ignore"):
                 wanted = evaluate(_problem(op, chosen, chosen["semantics"]), *operands)
-            np.testing.assert_allclose(_lift(*tensors[step["output"]]), wanted, rtol=2e-6, atol=1e-6, err_msg=f"{step} {chosen}")
+            np.testing.assert_allclose(
+                _lift(*tensors[step["output"]]), wanted, rtol=2e-6, atol=1e-6, err_msg=f"{step} {chosen}"
+            )
             seen += 1
     assert seen > 300
 
@@ -152,15 +156,25 @@ def _covered(chosen: dict[str, Any], op: Op, at: tuple[int, ...]) -> list[tuple[
     compat = chosen["semantics"] == "tf_cpu"
     pairs: list[list[tuple[int, int]]] = []
     for size, k, d, s, place in zip((2, 4, 4), window, dilation, chosen["stride"], at, strict=True):
-        first = place * s + _offset(size, k, d, s, chosen["padding"], compat and op.map.output is Side.WINDOWS and not op.of)
+        first = place * s + _offset(
+            size, k, d, s, chosen["padding"], compat and op.map.output is Side.WINDOWS and not op.of
+        )
         cells = [(first + tap * d, tap) for tap in range(k) if 0 <= first + tap * d < size]
-        if compat and op.map.output is Side.CELLS and not op.map.has_taps and k > size and chosen["padding"] in ("SAME", "VALID"):
+        if (
+            compat
+            and op.map.output is Side.CELLS
+            and not op.map.has_taps
+            and k > size
+            and chosen["padding"] in ("SAME", "VALID")
+        ):
             cells = [(cell, 0) for cell in range(max(first, 0), size)]
         pairs.append(cells)
     return [((d, h, w), (i, j, k)) for (d, i), (h, j), (w, k) in product(*pairs)]
 
 
-def _boxes(pack: dict[str, Any], step: dict[str, Any], pin: str) -> Iterator[tuple[tuple[int, ...], list[tuple[int, ...]]]]:
+def _boxes(
+    pack: dict[str, Any], step: dict[str, Any], pin: str
+) -> Iterator[tuple[tuple[int, ...], list[tuple[int, ...]]]]:
     """What every element reads, as the view unfolds it."""
     axes = [pack["spans"][axis] for axis in step["reads"][pin]]
     for at in np.ndindex(*map(len, axes)):
@@ -207,7 +221,9 @@ def test_what_arrives_adds_up_to_the_result(name: str) -> None:
                 if step["kind"] == "maximum" and not taken:
                     assert result[place] == -np.inf
                 else:
-                    np.testing.assert_allclose(sum(taken), result[place], rtol=2e-6, atol=1e-6, err_msg=f"{step} {chosen}")
+                    np.testing.assert_allclose(
+                        sum(taken), result[place], rtol=2e-6, atol=1e-6, err_msg=f"{step} {chosen}"
+                    )
 
 
 def test_winners_and_ties_are_found_by_brute_force() -> None:
@@ -228,7 +244,15 @@ def test_winners_and_ties_are_found_by_brute_force() -> None:
                     op = OPS["MaxPool3DGrad"]
                     for window, share in zip(box, row, strict=True):
                         cells = [cell for cell, _ in _covered(chosen, op, window)]
-                        hits = [cell for cell in cells if (abs(np.float32(x[cell]) - np.float32(y[window])) < NEAR if near else x[cell] == y[window])]
+                        hits = [
+                            cell
+                            for cell in cells
+                            if (
+                                abs(np.float32(x[cell]) - np.float32(y[window])) < NEAR
+                                if near
+                                else x[cell] == y[window]
+                            )
+                        ]
                         takers = hits if near else hits[:1]
                         shared += len(takers) > 1
                         assert share == (1 if place in takers else 0), (chosen, place, window)
@@ -295,7 +319,9 @@ def test_a_page_asks_nobody_and_runs_nothing_but_its_own_script(op: Op) -> None:
         assert not [name for name in given if name.startswith("on") or name in ("src", "href", "style")], (tag, given)
     addresses = set(re.findall(r"https?://[^\"'\s]+", texts["script"] + texts["style"]))
     assert addresses <= {"http://www.w3.org/2000/svg"}
-    assert not re.search(r"innerHTML|insertAdjacentHTML|document\.write|eval\(|fetch\(|XMLHttp|import\(", texts["script"])
+    assert not re.search(
+        r"innerHTML|insertAdjacentHTML|document\.write|eval\(|fetch\(|XMLHttp|import\(", texts["script"]
+    )
 
 
 def test_data_cannot_end_the_script_that_holds_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,3 +112,26 @@ test("all eight pages show their op first, without an error", async () => {
     }
   }
 });
+
+test("the first visit is asked to a tour, which passes by what is not on the screen; faults are told in Korean", async () => {
+  const page = await browser.page(studio, { locale: "ko-KR" });
+  await studio.enter(page);
+  await page.locator(".welcome").getByRole("button", { name: "스튜디오 둘러보기" }).click();
+  await page.locator(".block-problem").first().waitFor();
+  assert.match(await page.locator(".block-problem").first().innerText(), /orig_input의 모양인 \[2,2,2,2,2\]이어야 합니다/);
+  assert.match(await page.locator(".problem-row").first().innerText(), /VG012 .* 실제: \[2,1,1,1,2\]\./);
+  await page.locator(".tour-card .primary").click();
+  await page.locator(".block-problem button").first().click();
+  await page.waitForSelector(".block.wrong", { state: "detached" });
+  const titles = [];
+  for (let at = 0; at < 8 && (await page.locator(".tour-card").count()) > 0; at += 1) {
+    titles.push(await page.locator(".tour-card h2").innerText());
+    await page.locator(".tour-spot").waitFor();
+    await page.locator(".tour-card .primary").click();
+  }
+  assert.deepEqual(titles.at(-1), "그 밖의 모든 것");
+  assert.ok(!titles.includes("문제가 있을 때"));
+  await page.goto(`${studio.address}/#/`);
+  await page.locator(".card").first().waitFor();
+  assert.equal(await page.locator(".welcome").count(), 0);
+});

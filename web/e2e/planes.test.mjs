@@ -72,6 +72,10 @@ test("planes of a scan are turned as people look at them, and share one cursor w
   // The pool lies on the same scan with voxels of twice the size: its cursor is at the nearest of them.
   await block(page, "pool").locator('.cell.at-cursor[title^="[0][1][3][1][0] ="]').waitFor();
   assert.equal(await page.locator(".cell.at-cursor").count(), 1);
+  // The voxel of the pool that reads it is marked, and told.
+  await block(page, "pool").locator('.cell.reached[title^="[0][1][3][1][0] ="]').waitFor();
+  assert.equal(await page.locator(".cell.reached").count(), 1);
+  assert.match(await page.locator(".reached-list").innerText(), /pool\.output \[0,1,3,1,0\]/);
 
   // The keyboard moves it, on the screen's own left and up, and through the slices; Enter keeps the trace.
   await axial.focus();
@@ -133,8 +137,12 @@ test("a trace draws its shares in place and stays while the cursor moves", async
   await axial.click(await cell(axial, 1, 2, 5, 6));
   // Row 1 of 5 from the front is row 3 of the pool: cells 6 and 7 of the scan.
   await page.waitForFunction(() => document.querySelector(".trace .window")?.textContent.includes("[0,2:4,6:8,4:6,0]"));
+  // The values under the window come from the server; each says what it counts for.
+  await page.waitForFunction(() => document.querySelector(".trace .window-grids .cell")?.textContent === "20604×0.125");
+  assert.equal(await page.locator(".trace .window-grids .cell").count(), 8);
   await page.locator(".viewer select").first().selectOption("scan");
   await page.locator(".shares span").first().waitFor();
+  assert.equal(await frame(page, "HW").locator("rect.share").count(), 4);
   const shares = await frame(page, "HW").locator(".shares span").allTextContents();
   assert.deepEqual(shares, Array(4).fill("×0.125"));
   await page.locator(".plane .trace-marks .in-window").first().waitFor();

@@ -29,7 +29,7 @@ export class Studio {
   async start() {
     const port = this.address ? ["--port", new URL(this.address).port] : ["--port", String(9100 + Math.floor(Math.random() * 20000))];
     this.process = spawn(PYTHON, ["-m", "voxgrad", ...this.command, "--no-browser", ...port], {
-      env: { ...process.env, PYTHONPATH: join(ROOT, "src"), PYTHONUNBUFFERED: "1" },
+      env: { ...process.env, PYTHONPATH: join(ROOT, "src"), PYTHONUNBUFFERED: "1", VOXGRAD_PAGES: join(this.folder, ".pages") },
       stdio: ["ignore", "pipe", "pipe"],
     });
     const found = await new Promise((resolve, reject) => {

@@ -17,9 +17,11 @@ import { Breadcrumb, StatusBar } from "./panels/StatusBar";
 import { TopBar } from "./panels/TopBar";
 import { Home } from "./screens/Home";
 import { Panel } from "./screens/Panel";
+import { loadLibrary } from "./state/library";
 import { attempt, followAddress, openDropped, openFiles, reopenTabs, startAtAddress } from "./state/pages";
 import { activeTab, update, useStudio } from "./state/store";
 import { startSync } from "./state/sync";
+import { loadTold } from "./state/told";
 import { useWords } from "./state/words";
 
 const Tour = lazy(() => import("./panels/Tour").then(({ Tour: shown }) => ({ default: shown })));
@@ -41,6 +43,7 @@ export function App() {
   useEffect(() => {
     document.documentElement.dataset["theme"] = settings.theme;
     document.documentElement.lang = settings.language;
+    if (settings.language === "ko") void loadTold();
   }, [settings.theme, settings.language]);
   return (
     <div className={`studio ${dropping ? "dropping" : ""}`}>
@@ -123,6 +126,7 @@ function OpenFile() {
 function useStart(): void {
   useEffect(() => {
     void attempt(() => api.ops()).then((found) => found && update({ ops: found.ops, catalogue: new Map(found.ops.map((op) => [op.name, op])) }));
+    void loadLibrary();
     void attempt(() => api.engines()).then((found) => found && update({ engines: found.engines }));
     void reopenTabs().then(startAtAddress);
     window.addEventListener("hashchange", followAddress);

@@ -19,6 +19,7 @@ COMMANDS = {
     "check": "say what is wrong with a page, without running it",
     "trace": "say where an element of a result comes from",
     "edit": "change a page: rename, fold, differentiate, set values, ...",
+    "library": "keep pages as blocks for others, and put them there",
     "import": "bring a page or a project of enuSpace here",
     "export": "write a page as a Python script",
     "draw": "draw a page as SVG or PNG",

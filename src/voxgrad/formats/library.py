@@ -5,21 +5,23 @@
     library.keep(page["layer"].used_page, "residual")
     y = other.use(library.page("residual"), {"x": x})
 
-A page that is used is copied, so no page depends on a folder; it remembers its name here and its version, which is that of
-its blocks and wires wherever they stand. Nothing here is code.
+A page that is used is copied, so no page depends on a folder; it remembers its name here and its version, which is that
+of its blocks and wires wherever they stand. Nothing here is code.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from voxgrad.catalog.model import Spec
 from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
 from voxgrad.formats import page_file
 from voxgrad.formats.page_file import SUFFIX
+from voxgrad.formats.tensor_files import bad_file
 from voxgrad.graph.data import undrawn
 from voxgrad.graph.nesting import with_pins
 from voxgrad.graph.page import Origin, Page
@@ -32,13 +34,13 @@ _VARIABLE = "VOXGRAD_PAGES"
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A page of a library as a block: its pins and its version; `error` says why it cannot be used."""
+    """A page of a library as a block: what is known of its pins, its version; `error` says why it cannot be used."""
 
     name: str
     file: Path
     version: str = ""
-    inputs: tuple[str, ...] = ()
-    outputs: tuple[str, ...] = ()
+    inputs: Mapping[str, Spec] = field(default_factory=dict)
+    outputs: Mapping[str, Spec] = field(default_factory=dict)
     about: str = ""
     error: str = ""
 
@@ -48,11 +50,15 @@ class Library:
 
     def __init__(self, *folders: str | os.PathLike[str]):
         self.folders = tuple(map(Path, folders)) or (personal(),)
+        self._found: Path | None = None
+        """A folder that nobody has named: it may have come with the pages beside it."""
 
     @staticmethod
     def beside(place: str | os.PathLike[str]) -> Library:
         """The library in a folder, and behind it the one of the person."""
-        return Library(Path(place) / FOLDER, personal())
+        made = Library(Path(place) / FOLDER, personal())
+        made._found = made.folders[0]
+        return made
 
     def entries(self) -> list[Kept]:
         """Every page that is kept, by name; also those that cannot be opened."""
@@ -76,6 +82,8 @@ class Library:
         with_pins(copy)
         copy.name, copy.origin = name, None
         target = self.folders[0] / f"{name}{SUFFIX}"
+        if target.is_symlink() or (self.folders[0] == self._found and self._found.is_symlink()):
+            raise bad_file(target, "be a file in a folder", "a link, which is not followed", code="VG056")
         if target.exists() and not replace and _entry(name, target).version != version_of(copy):
             remedy = "Keep it under another name, or replace that one."
             raise InvalidArgumentError(Fault("VG060", "Library", "name", "be a new one", repr(name), remedy))
@@ -103,7 +111,7 @@ class Library:
             title = f"Update {name} from the library{changed}"
             fix = Fix(title, ({"do": "define", "pages": {name: newest.to_dict()}},))
             yield PinProblem(
-                users[0].name, "", name, "VG084", f"be the {origin.name} of the library", "an older version",
+                users[0].name, "", name, "VG085", f"be the newest {origin.name!r} of the library", "an older version",
                 "Update it, or leave it as it is.", (fix,),
             )  # fmt: skip
 
@@ -111,6 +119,8 @@ class Library:
         """The files by name; links are not followed, and what begins with a dot is left alone."""
         found: dict[str, Path] = {}
         for folder in reversed(self.folders):
+            if folder == self._found and folder.is_symlink():
+                continue
             for path in folder.glob(f"*{SUFFIX}") if folder.is_dir() else ():
                 if path.is_file() and not path.is_symlink() and not path.name.startswith("."):
                     found[path.name.removesuffix(SUFFIX)] = path
@@ -129,7 +139,7 @@ def checked_name(name: str) -> str:
     good = 0 < len(name) <= 100 and name.isprintable() and not set(name) & set('/\\:^<>"|?*')
     if good and name == name.strip() and not name.startswith("."):
         return name
-    wanted = "be the name of a file: printable, up to 100 letters, without / \\ : ^ < > \" | ? * or a dot at its begin"
+    wanted = 'be the name of a file: printable, up to 100 letters, without / \\ : ^ < > " | ? * or a dot at its begin'
     raise InvalidArgumentError(Fault("VG061", "Library", "name", wanted, repr(name)[:80]))
 
 
@@ -137,8 +147,9 @@ def version_of(page: Page) -> str:
     """The version of a page: what its blocks and wires say, wherever they stand and whatever it is called."""
     data = undrawn(page.to_dict()) | {"name": FOLDER}
     data.pop("displays", None)
-    text = page_file.dumps(Page.from_dict(data))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    copy = Page.from_dict(data)
+    with_pins(copy)
+    return hashlib.sha256(page_file.dumps(copy).encode()).hexdigest()[:16]
 
 
 _ENTRIES: dict[tuple[Path, int, int], Kept] = {}
@@ -161,4 +172,6 @@ def _read(name: str, path: Path) -> Kept:
     with_pins(page)
     notes = [note["text"] for note in page.notes if isinstance(note, dict) and isinstance(note.get("text"), str)]
     about = notes[0] if notes else ""
-    return Kept(name, path, version_of(page), page.input_names, tuple(page.outputs), about)
+    inputs = {pin: block.output(0).spec for pin, block in zip(page.input_names, page.input_blocks, strict=True)}
+    outputs = {pin: output.spec for pin, output in page.outputs.items()}
+    return Kept(name, path, version_of(page), inputs, outputs, about)

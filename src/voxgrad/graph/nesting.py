@@ -177,8 +177,8 @@ def with_pins(page: Page) -> None:
 
 
 def replace_page(page: Page, name: str, new: Page) -> None:
-    """Put a page in place of one that blocks stand for. Wires follow their pins by name; those of pins that the new page
-    does not have fall away."""
+    """Put a page in place of one that blocks stand for. Wires follow their pins by name; those of pins that the new
+    page does not have fall away."""
     old = page.pages.get(name)
     if old is None:
         raise InvalidArgumentError(Fault("VG050", "Page.redefine", "name", "be one of its pages", repr(name)[:80]))

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from voxgrad.graph.estimate import Estimate
     from voxgrad.graph.infer import Inference
     from voxgrad.graph.problems import Fix, PinProblem
+    from voxgrad.graph.reach import Reached
     from voxgrad.graph.trace import Traced
 
 
@@ -689,6 +690,12 @@ class Page:
 
         known = values or {}
         return trace(self, self.output(which), index, depth, lambda output: known.get(output.path))
+
+    def reach(self, which: Output | Block | str, index: Sequence[int], depth: int = 1) -> list[Reached]:
+        """Where an element of an output goes: the elements of other outputs that read it, through `depth` blocks."""
+        from voxgrad.graph.reach import reach
+
+        return reach(self, self.output(which), index, depth)
 
     def to_dict(self) -> dict[str, Any]:
         """The page as plain data; the module's documentation shows the structure."""

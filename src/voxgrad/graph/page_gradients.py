@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gradient of a page that is used as a block: a page of its blocks and of their gradients, used as a block.
 
-It takes what the page takes, and a gradient for each of its outputs; it gives a gradient for each of its inputs. What of
-the page itself its gradients need is computed again in it, from the same inputs, and a session that keeps results does not
+It takes what the page takes, and a gradient for each of its outputs; it gives a gradient for each of its inputs. What
+of the page itself these need is computed again in it, from the same inputs; a session that keeps results does not
 compute it twice. That is sound where the same inputs give the same results, so a page that keeps state or draws random
 numbers is refused.
 """
@@ -20,9 +20,7 @@ from voxgrad.graph.order import order
 from voxgrad.graph.page import Page
 
 
-def page_gradient(
-    scope: Page, block: Block, dys: Sequence[Output | None], wanted: Sequence[str]
-) -> dict[str, Output]:
+def page_gradient(scope: Page, block: Block, dys: Sequence[Output | None], wanted: Sequence[str]) -> dict[str, Output]:
     """Put the gradient of a block that stands for a page into a scope; the outputs of it by the pins of the block."""
     from voxgrad.graph.gradients import gradients
 
@@ -45,7 +43,9 @@ def page_gradient(
     exits = {pin: one for pin, one in zip(wanted, found, strict=True) if one is not None}
     if not exits:
         return {}
-    return _used(scope, block, inner, exits, dict(zip((one.block for one in seeds), (dy for _, dy in pairs), strict=True)))
+    return _used(
+        scope, block, inner, exits, dict(zip((one.block for one in seeds), (dy for _, dy in pairs), strict=True))
+    )
 
 
 def _state(inner: Page, entry: Block, spec: Spec | None) -> None:

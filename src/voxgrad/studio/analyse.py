@@ -33,8 +33,8 @@ def fault_data(fault: Fault) -> messages.FaultData:
     return messages.FaultData(**fault.as_dict())
 
 
-def analyse(page: Page, limits: RunLimits) -> messages.Analysis:
-    """Everything that an editor shows after an edit."""
+def analyse(page: Page, limits: RunLimits, newer: Sequence[PinProblem] = ()) -> messages.Analysis:
+    """Everything that an editor shows after an edit; `newer` says what the library has newer versions of."""
     start = time.perf_counter()
     inference = page.infer()
     pins: dict[str, dict[str, messages.PinData]] = {}
@@ -51,7 +51,7 @@ def analyse(page: Page, limits: RunLimits) -> messages.Analysis:
     return messages.Analysis(
         pins=pins,
         problems=problems,
-        warnings=[_problem(one) for one in (*(one for one in found if one.block in idle), *page.warnings())],
+        warnings=[_problem(one) for one in (*(one for one in found if one.block in idle), *page.warnings(), *newer)],
         estimate=messages.EstimateData(blocks=costs, peak_bytes=estimate.peak_bytes, flops=_amount(estimate.flops)),
         order=[block.name for block in order(page.blocks).blocks],
         seconds=time.perf_counter() - start,
@@ -92,7 +92,9 @@ def pin_data(spec: Spec, direction: Any) -> messages.PinData:
     """What is known of one tensor."""
     dtype = spec.dtype.name if spec.dtype is not None else None
     shape = None if spec.shape is None else [_size(one) for one in spec.shape]
-    sizes = "[...]" if shape is None else f"[{','.join(map(str, shape))}]"
+    # A size that nobody has named is open: conv[0], which tells such sizes apart, is no name for a person.
+    told = ["?" if "[" in str(one) else str(one) for one in shape or ()]
+    sizes = "[...]" if shape is None else f"[{','.join(told)}]"
     return messages.PinData(dtype=dtype, shape=shape, text=f"{dtype or '?'} {sizes}", direction=direction)
 
 

@@ -25,10 +25,13 @@ from voxgrad.errors import Fault, VoxgradError
 from voxgrad.formats.explainer.asked import asked_lesson, lesson_page
 from voxgrad.formats.op_page import example_as_page
 from voxgrad.graph.block import Output
+from voxgrad.graph.reach import Reached, reach
 from voxgrad.graph.readings import Curve
 from voxgrad.graph.trace import Traced, trace
 from voxgrad.kernels.arraywise.files import Files
-from voxgrad.studio import analyse, displays, engines, exchange, gallery, gate, grants, guard, messages, summaries
+from voxgrad.studio import (
+    analyse, displays, engines, exchange, gallery, gate, grants, guard, kept_pages, messages, summaries,
+)  # fmt: skip
 from voxgrad.studio.documents import MAX_BLOCKS, page_at
 from voxgrad.studio.keys import Keys
 from voxgrad.studio.pages import StaleRevision
@@ -280,6 +283,27 @@ async def open_card(card: str, studio: Here) -> messages.PageData:
     return await off(copied)
 
 
+# Pages that are kept to be used as blocks
+
+
+@api.get("/library")
+async def library(studio: Here) -> messages.KeptPages:
+    """The pages of the library, as blocks."""
+    return await off(kept_pages.listed, studio.library)
+
+
+@api.get("/library/{name}")
+async def library_page(name: str, studio: Here) -> messages.DocumentData:
+    """A page of the library, to put into a page."""
+    return await off(lambda: messages.DocumentData(document=studio.documents.write(studio.library.page(name))))
+
+
+@api.post("/library")
+async def keep_page(ask: messages.AskKeep, studio: Here) -> messages.PageKept:
+    """Keep a page, or one inside it, in the library."""
+    return await off(kept_pages.keep, studio.library, studio.documents, ask)
+
+
 # Pages
 
 
@@ -354,8 +378,15 @@ async def get_snapshot(page: str, number: int, studio: Here) -> messages.Documen
 @api.post("/analyse", response_model=messages.Analysis)
 async def analyse_page(ask: messages.AskAnalyse, studio: Here) -> Response:
     """What is known of a page without running it."""
+
     # Serialised here: validating what was just made costs more than making it.
-    found = await off(lambda: analyse.analyse(studio.documents.look(ask.document), studio.limits).model_dump_json())
+    def work() -> str:
+        page = studio.documents.look(ask.document)
+        return analyse.analyse(
+            page, studio.limits, kept_pages.newer(studio.library, studio.documents, page)
+        ).model_dump_json()
+
+    found = await off(work)
     return Response(found, media_type="application/json")
 
 
@@ -392,6 +423,17 @@ async def trace_element(ask: messages.AskTrace, studio: Here) -> Traced:
         page = studio.documents.look(ask.document)
         output = page.block(ask.block).output(ask.output or 0)
         return trace(page, output, ask.index, ask.depth, value)
+
+    return await off(work)
+
+
+@api.post("/reach")
+async def reach_element(ask: messages.AskTrace, studio: Here) -> list[Reached]:
+    """Where an element of an output goes: what reads it, as many blocks on as asked."""
+
+    def work() -> list[Reached]:
+        page = studio.documents.look(ask.document)
+        return reach(page, page.block(ask.block).output(ask.output or 0), ask.index, ask.depth)
 
     return await off(work)
 
@@ -679,6 +721,19 @@ async def import_blocks(
     files = {name: await request.body()}
     made, report = await off(exchange.read_files, files, studio.project.uploads, studio.limits.memory)
     return messages.ImportedBlocks(document=await off(studio.documents.write, made[0]), report=report)
+
+
+@api.post("/import/tensor")
+async def import_tensor(
+    request: Request, studio: Here, name: Annotated[str, Query(max_length=255)], like: str = ""
+) -> messages.ImportedTensor:
+    """The array of a file, to compare results with. `like` is a shape that it takes where only axes of one differ."""
+    files, shape = {name: await request.body()}, _numbers(like)
+    array = await off(exchange.read_array, files, studio.project.uploads, studio.limits.memory)
+    kept = await off(studio.tensors.put, exchange.like(array, shape))
+    if kept is None:
+        raise HTTPException(422, "The file must hold numbers.")
+    return messages.ImportedTensor(hash=kept.hash, dtype=kept.dtype, shape=list(kept.shape))
 
 
 # Volumes, and pages over them in chunks

@@ -35,7 +35,7 @@ from voxgrad.volumes.stores import SUFFIXES
 
 VOLUMES = tuple(sorted((*SUFFIXES, *TABLES), key=len, reverse=True))
 """Of volumes and tables. Longer endings first: .nii.gz is not .gz."""
-PAGES = (page_file.SUFFIX, ".json", ".svg", ".png")
+PAGES = (page_file.SUFFIX, ".json", ".svg", ".png", ".pb")
 BESIDE = (".dat",)
 PROJECT = (".enup", ".svg", *BESIDE)
 """What is read of a project of enuSpace."""
@@ -166,8 +166,13 @@ def _read(path: Path) -> tuple[list[Page], list[str]]:
 
 
 def _read_page(path: Path) -> tuple[Page, list[str]]:
+    from voxgrad.formats.graphdef import import_graph
+
     if path.name.endswith(VOLUMES):
         return _volume_page(path)
+    if path.suffix == ".pb":
+        page, graph = import_graph(path)
+        return page, [str(remark) for remark in graph.remarks]
     try:
         return page_file.load(path), []
     except VoxgradError as error:
@@ -205,6 +210,24 @@ def _volume(path: Path) -> Array:
 
 def _sizes(shape: tuple[int, ...]) -> str:
     return ",".join(map(str, shape))
+
+
+def read_array(files: Mapping[str, bytes], uploads: Path, memory: int) -> Array:
+    """The array of a volume or a table."""
+    pages, _ = read_files(files, uploads, memory)
+    value = pages[0].blocks[0].attrs.get("value") if len(pages[0].blocks) == 1 else None
+    if not isinstance(value, np.ndarray):
+        endings = ", ".join(VOLUMES)
+        raise InvalidArgumentError(
+            Fault("VG053", "studio", "name", f"be an array, a file that ends in {endings}", "a page")
+        )
+    return value
+
+
+def like(array: Array, shape: tuple[int, ...]) -> Array:
+    """An array in a shape that differs from its own in axes of one cell only; else as it is."""
+    same = [size for size in shape if size != 1] == [size for size in array.shape if size != 1]
+    return array.reshape(shape) if same and shape else array
 
 
 def attachment(body: bytes, name: str, media_type: str) -> Response:

@@ -14,7 +14,6 @@ from typing import Any, cast
 import numpy as np
 
 from voxgrad.errors import Fault, InvalidArgumentError
-from voxgrad.formats.constants import Reader
 from voxgrad.graph.block import Block
 from voxgrad.graph.cache import Cache
 from voxgrad.graph.displays import Shown
@@ -174,7 +173,7 @@ class Jobs:
         def note(path: tuple[str | int, ...], wanted: str, got: object) -> None:
             wrong.append(Fault("VG067", "studio", str(path[0]), wanted, str(got)))
 
-        reader = Reader(None, note)
+        reader = self._documents.values(note)
         found = {
             name: self._tensors.open(value["hash"])
             if isinstance(value, dict) and set(value) == {"hash"}

@@ -155,6 +155,37 @@ class Ops(Told):
     ops: list[OpData]
 
 
+class BrokenPage(Told):
+    """A page of the library that cannot be used."""
+
+    name: str
+    error: str
+
+
+class KeptPages(Told):
+    """The pages of the library as blocks, as ops are told; `where` is the folder in which pages are kept."""
+
+    pages: list[OpData]
+    broken: list[BrokenPage]
+    where: str
+
+
+class AskKeep(Asked):
+    """Keep a page, or a page inside it, in the library; one of that name is replaced only if asked."""
+
+    document: Document
+    path: list[str] = []
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    replace: bool = False
+
+
+class PageKept(Told):
+    """The document, in which the page that was kept says where it lies."""
+
+    name: str
+    document: Document
+
+
 class OpResult(Told):
     """What an output of an example holds, as texts."""
 
@@ -410,7 +441,7 @@ class Edited(Told):
 
 
 class AskTrace(Asked):
-    """Where does an element of an output come from?"""
+    """Where does an element of an output come from, or where does it go?"""
 
     document: Document
     block: str
@@ -429,8 +460,8 @@ class AskPlaces(Asked):
 class AxisPlace(Told):
     """An axis of a tensor in space: from an element to the next, and from the origin of the volume to the first.
 
-    `step` is that way as x, y, z, to the right, to the front and upwards, `low` and `high` the letters at the ends; both
-    are empty where the volume does not say how it lies.
+    `step` is that way as x, y, z, to the right, to the front and upwards, `low` and `high` the letters at the ends;
+    both are empty where the volume does not say how it lies.
     """
 
     spacing: float
@@ -441,7 +472,7 @@ class AxisPlace(Told):
 
 
 class Place(Told):
-    """A tensor in space, axis by axis; null for those that lead nowhere. `lost` says why, where it lay somewhere once."""
+    """A tensor in space, axis by axis; null for those that lead nowhere. `lost` says why, where it lay somewhere."""
 
     unit: str
     axes: list[AxisPlace | None]
@@ -860,6 +891,14 @@ class Imported(Told):
     page: PageData
     others: list[PageData]
     report: list[str]
+
+
+class ImportedTensor(Told):
+    """An array of a file, among the tensors of the studio: what a result is compared with."""
+
+    hash: str
+    dtype: str
+    shape: list[int]
 
 
 class ImportedBlocks(Told):

@@ -9,6 +9,7 @@ import threading
 from collections import OrderedDict
 from pathlib import Path
 
+from voxgrad.formats.library import Library
 from voxgrad.kernels.arraywise.files import Files, Grant
 from voxgrad.studio import packages, summaries
 from voxgrad.studio.chunked import ChunkedRuns
@@ -38,6 +39,7 @@ class Studio:
         self.grants = Grants(self.project.root)
         granted = () if shown is None else (Grant(shown, write=False),)
         self.documents = Documents(self.project.blobs, Files(self.project.files, granted, apart=True), self.grants)
+        self.library = Library.beside(self.project.root)
         self.history = History(self.project.state / "studio.sqlite")
         self.tensors = TensorStore(self.project.tensors)
         self.planes = Planes(self.tensors)

@@ -34,6 +34,7 @@ export type Run = messages.RunData;
 export type RunRequest = Omit<messages.AskRun, "document"> & { readonly document: Page };
 export type ServerEvent = messages.Event;
 export type TraceWindow = messages.Window;
+export type Reached = messages.Reached;
 export type Place = messages.Place;
 export type TraceQuestion = Omit<messages.AskTrace, "document" | "index"> & { readonly document: Page; readonly index: readonly number[] };
 export type CheckRow = messages.CheckRow;
@@ -121,6 +122,10 @@ const id = encodeURIComponent;
 
 export const api = {
   ops: () => json<{ ops: Op[] }>("GET", "/ops"),
+  library: () => json<{ readonly pages: Op[] }>("GET", "/library"),
+  keptPage: (name: string) => json<{ readonly document: Page }>("GET", `/library/${id(name)}`),
+  keepPage: (document: Page, path: PagePath, name: string, replace: boolean) =>
+    json<{ readonly name: string; readonly document: Page }>("POST", "/library", { document, path, name, replace }),
   opHelp: (op: string, theme: "dark" | "light") => json<messages.OpHelp>("GET", `/ops/${id(op)}?theme=${theme}`),
   lesson: (op: string, places: readonly number[], typed: { readonly [tensor: string]: readonly string[] }) => json<messages.LessonData>("POST", `/ops/${id(op)}/lesson`, { places, typed }),
   openLesson: (op: string, places: readonly number[], typed: { readonly [tensor: string]: readonly string[] }) => json<StoredPage>("POST", `/ops/${id(op)}/lesson/open`, { places, typed }),
@@ -167,6 +172,7 @@ export const api = {
   places: (document: Page, signal?: AbortSignal) => json<messages.Places>("POST", "/places", { document }, signal),
   trace: (question: TraceQuestion, signal?: AbortSignal) =>
     json<messages.Traced>("POST", "/trace", question, signal),
+  reach: (question: TraceQuestion, signal?: AbortSignal) => json<readonly Reached[]>("POST", "/reach", question, signal),
   check: (document: Page, of?: readonly string[]) => json<messages.Checked>("POST", "/check", { document, ...(of ? { of } : {}) }),
   compare: (left: TensorRef, right: TensorRef) => json<Comparison>("POST", "/compare", { left, right }),
   compareRuns: (runs: readonly string[]) => json<messages.ComparedRuns>("POST", "/compare/runs", { runs }),
@@ -179,6 +185,8 @@ export const api = {
   importFile: (name: string, data: Blob) =>
     json<Imported>("POST", `/import?name=${id(name)}`, data),
   importBlocks: (name: string, data: Blob) => json<{ readonly document: Page; readonly report: readonly string[] }>("POST", `/import/blocks?name=${id(name)}`, data),
+  importTensor: (name: string, data: Blob, like: readonly number[]) =>
+    json<messages.ImportedTensor>("POST", `/import/tensor?name=${id(name)}&like=${like.join(",")}`, data),
   importFiles: (files: readonly { name: string; base64: string }[]) =>
     json<Imported>("POST", "/import", { files }),
   displays: (document: Page, path: PagePath, before: string, run: string | null) =>

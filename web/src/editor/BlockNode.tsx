@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A block on the page: title, values, pins, attributes, problems. */
 
-import { Handle, Position, useUpdateNodeInternals, type Node, type NodeProps } from "@xyflow/react";
+import { Handle, Position, type Node, type NodeProps } from "@xyflow/react";
 import { memo, useEffect, useRef } from "react";
 import { nameFault, type PinShape } from "../core/document";
 import * as format from "../core/format";
@@ -13,6 +13,7 @@ import { applyFix, renameBlock } from "../state/edits";
 import { enterBlock } from "../state/pages";
 import { openViewer } from "../state/perform";
 import { activeTab, say, shownPage, update, useStudio } from "../state/store";
+import { useTold } from "../state/told";
 import { useWords } from "../state/words";
 import { Elapsed } from "../ui/Elapsed";
 import { Icon } from "../ui/Icon";
@@ -27,8 +28,7 @@ export const BlockNode = memo(function BlockNode({ data, selected }: NodeProps<B
   const op = block.op === undefined ? undefined : view.catalogue.get(block.op);
   const { inputs, outputs } = usePins(block, view);
   const words = useWords();
-  const measure = useUpdateNodeInternals();
-  useEffect(() => measure(block.name), [mirrored, measure, block.name]);
+  const tell = useTold();
   const wrong = view.problems.length > 0;
   const state = view.run?.state;
   const order = gradientOrder(block.name);
@@ -69,7 +69,7 @@ export const BlockNode = memo(function BlockNode({ data, selected }: NodeProps<B
         </div>
       )}
       {(wrong || view.warnings.length > 0) && <Problems problems={wrong ? view.problems : view.warnings} />}
-      {state === "failed" && view.run?.error && !wrong && <p className="block-problem">{view.run.error.message}</p>}
+      {state === "failed" && view.run?.error && !wrong && <p className="block-problem">{tell(view.run.error.message)}</p>}
     </div>
   );
 });
@@ -113,6 +113,7 @@ function NoBadge() {
 
 function RunBadge({ run, stale }: { run: NonNullable<BlockView["run"]>; stale: boolean }) {
   const words = useWords();
+  const tell = useTold();
   if (stale) return <NoBadge />;
   if (run.state === "started" || run.state === "progress") {
     return (
@@ -125,7 +126,7 @@ function RunBadge({ run, stale }: { run: NonNullable<BlockView["run"]>; stale: b
   if (run.state === "queued") return <span className="badge">{words("block.queued")}</span>;
   const time = run.state === "cached" ? words("block.cached") : run.seconds === null || run.seconds === undefined ? words("block.done") : format.seconds(run.seconds);
   return (
-    <span className="badge ok" title={run.reason}>
+    <span className="badge ok" title={run.reason && tell(run.reason)}>
       {time}
     </span>
   );
@@ -197,6 +198,7 @@ interface PinProps {
 
 function Pin({ block, pin, side, view, focusable, mirrored }: PinProps) {
   const words = useWords();
+  const tell = useTold();
   const info: PinInfo | undefined = view.pins[pin.name];
   const problem = side === "input" ? view.problems.find((one) => one.pin === pin.name || one.pin.startsWith(`${pin.name}[`)) : undefined;
   const sources = side === "input" ? (block.inputs?.[pin.name] ?? []) : [];
@@ -209,7 +211,7 @@ function Pin({ block, pin, side, view, focusable, mirrored }: PinProps) {
     info?.dtype ?? "",
     format.shape(info?.shape),
     side === "input" && sources.length === 0 ? words("pin.empty") : "",
-    problem ? words("pin.error", { text: problem.message }) : "",
+    problem ? words("pin.error", { text: tell(problem.message) }) : "",
   ];
   const shape = info?.shape ? format.brackets(info.shape) : pin.shape;
   return (
@@ -269,22 +271,23 @@ function Attributes({ block, op, problems }: { block: Block; op: Op; problems: r
 
 function Problems({ problems }: { problems: readonly Problem[] }) {
   const words = useWords();
+  const tell = useTold();
   const [problem] = problems;
   if (!problem) return null;
   return (
     <div className="block-problem" role="note">
       <p>
-        <strong>{problem.pin || problem.op}</strong> {words("block.must", { wanted: problem.wanted })}
+        <strong>{problem.pin || problem.op}</strong> {words("block.must", { wanted: tell.must(problem.code, problem.wanted) })}
       </p>
       <p className="expected">
-        {words("block.got")} <code>{problem.got}</code>
+        {words("block.got")} <code>{tell(problem.got)}</code>
         <span className="code">{problem.code}</span>
       </p>
-      {problem.remedy && <p>{problem.remedy}</p>}
+      {problem.remedy && <p>{tell(problem.remedy)}</p>}
       <div className="fixes">
         {problem.fixes.map((fix, index) => (
           <button key={fix.title} type="button" className={`nodrag ${index === 0 ? "primary" : ""}`} onClick={() => void applyFix(fix)}>
-            {fix.title}
+            {tell(fix.title)}
           </button>
         ))}
       </div>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The traced element and its windows on a picture of a plane: of a heat map, of a slice. */
 
-import type { TraceWindow } from "../core/api";
+import type { Reached, TraceWindow } from "../core/api";
 import { useStudio, type Trace } from "../state/store";
 
 interface Plane {
@@ -44,18 +44,21 @@ export function marksOf(trace: Trace, { block, output }: Pick<Plane, "block" | "
     ...windows.map(({ lo, hi, steps }): Mark => ({ kind: "in-window", lo, hi, steps })),
     ...windows.flatMap((window) => (window.ties.length > 1 ? window.ties.map((index) => cellOf("tie", index)) : [])),
     ...windows.flatMap((window) => (window.winner ? [cellOf("winner", window.winner)] : [])),
+    ...trace.reached.flatMap(({ output: path, lo, hi, steps }) => (path === `${block}.${output}` ? [{ kind: "reached", lo, hi, steps }] : [])),
     ...here,
   ];
 }
 
-/** Where a trace that was begun elsewhere leads in this output: to the voxel that won, or the middle of the window. */
-const aims = new WeakMap<TraceWindow, readonly number[]>();
+/** Where a trace that was begun elsewhere leads in this output: to the voxel that won, or the middle of a window. */
+const aims = new WeakMap<TraceWindow | Reached, readonly number[]>();
 
 export function aimOf(trace: Trace | null, { block, output }: { readonly block: string; readonly output: string }): readonly number[] | null {
-  const window = trace?.windows.find((one) => one.source === `${block}.${output}`);
-  if (!window) return null;
-  if (!aims.has(window)) aims.set(window, window.winner ?? window.lo.map((low, axis) => Math.floor((low + window.hi[axis]! - 1) / 2)));
-  return aims.get(window)!;
+  const path = `${block}.${output}`;
+  const window = trace?.windows.find((one) => one.source === path && one.count > 0);
+  const box = window ?? trace?.reached.find((one) => one.output === path);
+  if (!box) return null;
+  if (!aims.has(box)) aims.set(box, window?.winner ?? box.lo.map((low, axis) => Math.floor((low + box.hi[axis]! - 1) / 2)));
+  return aims.get(box)!;
 }
 
 export function TraceMarks(plane: Plane) {
@@ -67,6 +70,7 @@ export function TraceMarks(plane: Plane) {
   const isBeside = ({ lo, hi }: Mark) => plane.place.some((at, axis) => axis !== down && axis !== right && (at < lo[axis]! || at >= hi[axis]!));
   return (
     <svg className="trace-marks" viewBox={`0 0 ${plane.shape[right] ?? 1} ${plane.shape[down] ?? 1}`} preserveAspectRatio="none" aria-hidden="true">
+      {trace && <Shares trace={trace} {...plane} />}
       {marks.map((mark, index) => (
         <g key={index} className={`${mark.kind} ${isBeside(mark) ? "beside" : ""}`}>
           {["edge", "line"].map((part) =>
@@ -78,6 +82,16 @@ export function TraceMarks(plane: Plane) {
       ))}
     </svg>
   );
+}
+
+/** How much each cell of a window counts, as light over it: blue for what adds, yellow for what takes away. */
+function Shares({ trace, block, output, axes: [down, right], place }: Plane & { readonly trace: Trace }) {
+  const shares = trace.windows.flatMap((window) => (window.source === `${block}.${output}` ? window.shares : []));
+  const most = shares.reduce((largest, { share }) => Math.max(largest, Math.abs(share)), 0);
+  const here = shares.filter(({ index, share }) => share !== 0 && index.every((at, axis) => axis === down || axis === right || at === place[axis]));
+  return here.map(({ index, share }) => (
+    <rect key={index.join()} className={`share ${share < 0 ? "less" : ""}`} x={index[right]} y={index[down]} width={1} height={1} fillOpacity={(0.55 * Math.abs(share)) / most} />
+  ));
 }
 
 /** Begin and length of what a mark covers along an axis: all of it, or the cells that count where there are gaps. */

@@ -85,7 +85,7 @@ function sameIndex(left: readonly number[], right: readonly number[]): boolean {
   return left.length === right.length && left.every((one, axis) => one === right[axis]);
 }
 
-function inWindow(window: TraceWindow, index: readonly number[]): boolean {
+function inWindow(window: Pick<TraceWindow, "lo" | "hi" | "steps">, index: readonly number[]): boolean {
   return index.every((one, axis) => {
     const low = window.lo[axis] ?? 0;
     return one >= low && one < (window.hi[axis] ?? 0) && (one - low) % (window.steps[axis] || 1) === 0;
@@ -97,6 +97,7 @@ function NumberGrid({ grid, layout, range, scale, block, output, shape, values }
   const cursor = useStudio((state) => (state.cursor && shape.length > 2 ? followed(state, { block, output }, shape, layout.names) : ""));
   const source = `${block}.${output}`;
   const windows = trace?.windows.filter((window) => window.source === source) ?? [];
+  const reached = trace?.reached.filter((one) => one.output === source) ?? [];
   const here = trace?.block === block && trace.output === output ? trace.index : null;
   const window = windows[0];
   const touched = window !== undefined && layout.sliceAxes.every((axis) => grid.index[axis]! >= window.lo[axis]! && grid.index[axis]! < window.hi[axis]!);
@@ -110,6 +111,7 @@ function NumberGrid({ grid, layout, range, scale, block, output, shape, values }
       cursor !== "" && cursor === index.join() ? "at-cursor" : "",
       here && sameIndex(here, index) ? "traced" : "",
       windows.some((one) => inWindow(one, index)) ? "in-window" : windows.length > 0 ? "outside" : "",
+      reached.some((one) => inWindow(one, index)) ? "reached" : "",
       windows.some((one) => one.winner && sameIndex(one.winner, index)) ? "winner" : "",
       windows.some((one) => one.ties.length > 1 && one.ties.some((tie) => sameIndex(tie, index))) ? "tie" : "",
     ];

@@ -91,6 +91,14 @@ export interface AskImport {
   files: FileData[];
 }
 
+/** Keep a page, or a page inside it, in the library; one of that name is replaced only if asked. */
+export interface AskKeep {
+  document: Record<string, unknown>;
+  path?: string[];
+  name: string;
+  replace?: boolean;
+}
+
 /** An op on a small grid: the places of what was chosen, and numbers that were typed into tensors. */
 export interface AskLesson {
   places: number[];
@@ -135,7 +143,7 @@ export interface AskSweep {
   feeds?: Record<string, unknown>;
 }
 
-/** Where does an element of an output come from? */
+/** Where does an element of an output come from, or where does it go? */
 export interface AskTrace {
   document: Record<string, unknown>;
   block: string;
@@ -147,8 +155,8 @@ export interface AskTrace {
 
 /** An axis of a tensor in space: from an element to the next, and from the origin of the volume to the first.
 
-`step` is that way as x, y, z, to the right, to the front and upwards, `low` and `high` the letters at the ends; both
-are empty where the volume does not say how it lies. */
+`step` is that way as x, y, z, to the right, to the front and upwards, `low` and `high` the letters at the ends;
+both are empty where the volume does not say how it lies. */
 export interface AxisPlace {
   spacing: number;
   first: number;
@@ -207,6 +215,12 @@ export interface Brief {
   nan: number;
   infinite: number;
   values: string[];
+}
+
+/** A page of the library that cannot be used. */
+export interface BrokenPage {
+  name: string;
+  error: string;
 }
 
 /** A tensor by its content. */
@@ -441,12 +455,26 @@ export interface ImportedBlocks {
   report: string[];
 }
 
+/** An array of a file, among the tensors of the studio: what a result is compared with. */
+export interface ImportedTensor {
+  hash: string;
+  dtype: string;
+  shape: number[];
+}
+
 /** About this studio. */
 export interface Info {
   version: string;
   folder: string;
   limits: Limits;
   languages: string[];
+}
+
+/** The pages of the library as blocks, as ops are told; `where` is the folder in which pages are kept. */
+export interface KeptPages {
+  pages: OpData[];
+  broken: BrokenPage[];
+  where: string;
 }
 
 /** A lesson as `voxgrad.formats.explainer.packing` writes it. */
@@ -630,6 +658,12 @@ export interface PageFiles {
   allowed: string[];
 }
 
+/** The document, in which the page that was kept says where it lies. */
+export interface PageKept {
+  name: string;
+  document: Record<string, unknown>;
+}
+
 /** All pages of the folder. */
 export interface Pages {
   pages: PageEntry[];
@@ -643,7 +677,7 @@ export interface PinData {
   direction: "input" | "output";
 }
 
-/** A tensor in space, axis by axis; null for those that lead nowhere. `lost` says why, where it lay somewhere once. */
+/** A tensor in space, axis by axis; null for those that lead nowhere. `lost` says why, where it lay somewhere. */
 export interface Place {
   unit: string;
   axes: (AxisPlace | null)[];
@@ -673,6 +707,18 @@ export interface ProblemData {
   remedy: string;
   message: string;
   fixes: FixData[];
+}
+
+/** The elements of an output that read an element through one input of its block. */
+export interface Reached {
+  block: string;
+  pin: string;
+  output: string;
+  depth: number;
+  lo: number[];
+  hi: number[];
+  steps: number[];
+  count: number;
 }
 
 /** A result at a glance: one number, or the least, the mean and the greatest of the finite ones. */

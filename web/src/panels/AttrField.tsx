@@ -8,6 +8,7 @@ import * as format from "../core/format";
 import type { Json, OpAttr } from "../core/model";
 import { literalOf, textOf } from "../core/values";
 import { editPage, serverEdit } from "../state/edits";
+import { toldNow } from "../state/store";
 import { useWords } from "../state/words";
 import { TensorField } from "./TensorField";
 
@@ -131,7 +132,7 @@ function Widget({ block, attr, value, axes, dtype, rule, set }: WidgetProps) {
 /** Let the server read a text for an attribute or a pin; what is wrong with it, or nothing. */
 export async function sendText(block: string, name: string, text: string): Promise<string> {
   let fault = "";
-  await serverEdit(`${block}.${name}`, [{ do: "set_text", block, name, text }], { refused: (error) => (fault = error.message) });
+  await serverEdit(`${block}.${name}`, [{ do: "set_text", block, name, text }], { refused: (error) => (fault = toldNow(error.message)) });
   return fault;
 }
 
@@ -156,7 +157,7 @@ export function TextField({ label, value, send: read, placeholder, rule }: TextP
     setFault("");
   }, [known]);
   const literal = literalOf(value);
-  const lines = Math.max(known.length > 60 ? 4 : 1, Math.min(8, text.split("\n").length));
+  const lines = Math.max(known.length > 60 ? 4 : known.length > 36 ? 2 : 1, Math.min(8, text.split("\n").length));
   const send = async () => {
     if (text !== known) setFault(await read(text));
   };

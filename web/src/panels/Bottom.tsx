@@ -8,6 +8,7 @@ import { applyFix } from "../state/edits";
 import { goToBlock } from "../state/perform";
 import { checkGradients } from "../state/runs";
 import { prefixOf, setSettings, update, useStudio, type BottomTab, type Tab } from "../state/store";
+import { useTold } from "../state/told";
 import { useWords } from "../state/words";
 import { Icon } from "../ui/Icon";
 import { Compare } from "./Compare";
@@ -99,6 +100,7 @@ function Look({ tab }: { tab: Tab }) {
 }
 
 function ProblemRows({ tab, problems, level }: { tab: Tab; problems: readonly Problem[]; level: "bad" | "warn" }) {
+  const tell = useTold();
   if (problems.length === 0) return null;
   return (
     <ul className="rows">
@@ -110,11 +112,11 @@ function ProblemRows({ tab, problems, level }: { tab: Tab; problems: readonly Pr
               {problem.block}
               {problem.pin && ` · ${problem.pin}`}
             </strong>
-            <span>{problem.message}</span>
+            <span>{tell(problem.message)}</span>
           </button>
           {problem.fixes.map((fix) => (
             <button key={fix.title} type="button" onClick={() => void applyFix(fix)}>
-              {fix.title}
+              {tell(fix.title)}
             </button>
           ))}
         </li>
@@ -125,6 +127,7 @@ function ProblemRows({ tab, problems, level }: { tab: Tab; problems: readonly Pr
 
 function Check({ tab }: { tab: Tab }) {
   const words = useWords();
+  const tell = useTold();
   const checks = tab.checks;
   return (
     <>
@@ -158,7 +161,7 @@ function Check({ tab }: { tab: Tab }) {
                 <td>{row.input}</td>
                 <td className="number">{row.error === null ? "—" : row.error.toExponential(1)}</td>
                 <td>
-                  <span className={`badge ${row.ok ? "ok" : "bad"}`}>{words(row.ok ? "check.ok" : "check.bad")}</span> {row.note}
+                  <span className={`badge ${row.ok ? "ok" : "bad"}`}>{words(row.ok ? "check.ok" : "check.bad")}</span> {row.note && tell(row.note)}
                 </td>
                 <td>
                   <StepCurve row={row} />

@@ -17,6 +17,7 @@ import { Icon } from "../ui/Icon";
 import { Keys } from "../ui/Keys";
 import { AddDisplay } from "./AddDisplay";
 import { Files } from "./Files";
+import { KeepPage } from "./KeepPage";
 import { Snapshots } from "./Snapshots";
 
 const close = () => update({ dialog: null });
@@ -26,6 +27,7 @@ export function Dialogs() {
   if (dialog === "commands") return <Commands />;
   if (dialog === "files") return <Files />;
   if (dialog === "displays") return <AddDisplay />;
+  if (dialog === "keep") return <KeepPage />;
   if (dialog === "snapshots") return <Snapshots />;
   return dialog === "help" ? <Help /> : null;
 }

@@ -11,6 +11,7 @@ import { DisplayInspector } from "./DisplayInspector";
 import { disconnectWire, renameBlock } from "../state/edits";
 import { goToBlock, openViewer } from "../state/perform";
 import { pathOf, prefixOf, recordDocument, setSettings, shownPage, useStudio, type Tab } from "../state/store";
+import { useTold } from "../state/told";
 import { useWords } from "../state/words";
 import { useSummary } from "../editor/ValueGrid";
 import { Histogram } from "../viewer/Histogram";
@@ -50,6 +51,7 @@ export function Inspector({ tab }: { tab: Tab }) {
 
 function PageInspector({ tab, page }: { tab: Tab; page: Page }) {
   const words = useWords();
+  const tell = useTold();
   const engines = useStudio((state) => state.engines);
   const estimate = tab.analysis?.estimate;
   const change = (part: Partial<Page>) => recordDocument(tab.id, withPage(tab.history.now, pathOf(tab), (now) => ({ ...now, ...part })), words("inspector.page"), "page");
@@ -88,7 +90,7 @@ function PageInspector({ tab, page }: { tab: Tab; page: Page }) {
           {engines.map((engine) => (
             <div key={engine.name}>
               <dt>{engine.name}</dt>
-              <dd>{engine.available ? engine.version : engine.why_not}</dd>
+              <dd>{engine.available ? engine.version : tell(engine.why_not)}</dd>
             </div>
           ))}
         </dl>
@@ -122,6 +124,7 @@ function Notes({ page, change }: { page: Page; change: (part: Partial<Page>) => 
 
 function BlockInspector({ tab, page, block }: { tab: Tab; page: Page; block: Block }) {
   const words = useWords();
+  const tell = useTold();
   const op = useStudio((state) => (block.op === undefined ? undefined : state.catalogue.get(block.op)));
   const full = prefixOf(tab) + block.name;
   const run = tab.results[full];
@@ -150,6 +153,19 @@ function BlockInspector({ tab, page, block }: { tab: Tab; page: Page; block: Blo
           ))}
         </section>
       )}
+      {!op && block.attrs && (
+        <section>
+          <h3>{words("inspector.attributes")}</h3>
+          <dl className="facts">
+            {Object.entries(block.attrs).map(([name, value]) => (
+              <div key={name}>
+                <dt>{name}</dt>
+                <dd>{JSON.stringify(value).slice(0, 80)}</dd>
+              </div>
+            ))}
+          </dl>
+        </section>
+      )}
       {block.op === "Placeholder" && tab.trail.length === 0 && <FeedField tab={tab} block={block} />}
       <Inputs tab={tab} page={page} block={block} />
       <section>
@@ -169,7 +185,7 @@ function BlockInspector({ tab, page, block }: { tab: Tab; page: Page; block: Blo
           {run?.reason && (
             <>
               <dt>{words("inspector.why")}</dt>
-              <dd>{run.reason}</dd>
+              <dd>{tell(run.reason)}</dd>
             </>
           )}
         </dl>

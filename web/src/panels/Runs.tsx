@@ -8,6 +8,7 @@ import { compareRuns, runName, toggleChosen } from "../state/comparisons";
 import { attempt } from "../state/pages";
 import { cancelRun, isBusy, isUnderWay, showRun } from "../state/runs";
 import type { Tab } from "../state/store";
+import { useTold } from "../state/told";
 import { useWords } from "../state/words";
 
 const MOST_COMPARED = 8;
@@ -39,6 +40,7 @@ export function Runs({ tab }: { tab: Tab }) {
 
 function Row({ tab, run }: { tab: Tab; run: Run }) {
   const words = useWords();
+  const tell = useTold();
   const [showing, setShowing] = useState(false);
   const show = async () => {
     setShowing(true);
@@ -57,7 +59,7 @@ function Row({ tab, run }: { tab: Tab; run: Run }) {
       <td>{run.engine}</td>
       <td>{run.cycles > 1 ? `${format.count(run.cycles)} ${words("run.cycles")}` : words("runs.page")}</td>
       <td className="number">{run.seconds === null ? "" : format.seconds(run.seconds)}</td>
-      <td className="message">{run.error?.message ?? ""}</td>
+      <td className="message">{run.error ? tell(run.error.message) : ""}</td>
       <td>
         {isUnderWay(run) ? (
           <button type="button" onClick={() => void cancelRun(tab.id, run.id)}>

@@ -5,7 +5,7 @@ import { useEffect, useId, useState } from "react";
 import { api, ApiError, type SweepPlan } from "../core/api";
 import * as format from "../core/format";
 import { exampleOf, namesOf } from "../core/sweeps";
-import { useStudio, type Tab } from "../state/store";
+import { toldNow, useStudio, type Tab } from "../state/store";
 import { askOf, findSweep, setForm, startSweep, stopSweep, useDesk, type SweepForm, type Varied } from "../state/sweeps";
 import { useWords } from "../state/words";
 import { Icon } from "../ui/Icon";
@@ -175,7 +175,7 @@ function usePlan(tab: Tab, form: SweepForm): { readonly plan: SweepPlan | null; 
     const timer = window.setTimeout(() => {
       api.planSweep(ask).then(
         (plan) => wanted && setFound({ plan, fault: "" }),
-        (error: unknown) => wanted && setFound({ plan: null, fault: error instanceof ApiError ? error.message : String(error) }),
+        (error: unknown) => wanted && setFound({ plan: null, fault: error instanceof ApiError ? toldNow(error.message) : String(error) }),
       );
     }, PLAN_AFTER_MS);
     return () => {

@@ -8,8 +8,9 @@ import type { Json } from "../core/model";
 import { gridsOf, layoutOf } from "../core/slices";
 import { flatIndex, sizeOf } from "../core/tensor";
 import { literalOf, type Literal } from "../core/values";
-import { ARRAYS, valueOfFile } from "../state/pages";
+import { valueOfFile } from "../state/pages";
 import { useWords } from "../state/words";
+import { ArrayFile } from "../ui/ArrayFile";
 import { TextField } from "./AttrField";
 
 interface Props {
@@ -61,7 +62,6 @@ function ShapeAndFill({ label, literal, change }: { label: string; literal: Lite
 /** Where values can come from besides typing: a rule, whose numbers are then in the text, and a file. */
 function Sources({ label, shape, numeric, set, send }: { label: string; shape: readonly number[]; numeric: boolean; set: (value: Json) => void; send: (text: string) => Promise<string> }) {
   const words = useWords();
-  const file = useRef<HTMLInputElement>(null);
   return (
     <div className="value-sources">
       {numeric && (
@@ -72,22 +72,7 @@ function Sources({ label, shape, numeric, set, send }: { label: string; shape: r
           ))}
         </select>
       )}
-      <button type="button" onClick={() => file.current?.click()}>
-        {words("tensor.file")}
-      </button>
-      <input
-        ref={file}
-        type="file"
-        className="sr"
-        tabIndex={-1}
-        accept={ARRAYS.join(",")}
-        aria-label={`${label} ${words("tensor.file")}`}
-        onChange={(event) => {
-          const [chosen] = event.target.files ?? [];
-          event.target.value = "";
-          if (chosen) void valueOfFile(chosen).then((value) => value !== null && set(value));
-        }}
-      />
+      <ArrayFile label={words("tensor.file")} name={`${label} ${words("tensor.file")}`} take={(file) => void valueOfFile(file).then((value) => value !== null && set(value))} />
     </div>
   );
 }

@@ -8,6 +8,7 @@ import { activate, closeTab } from "../state/pages";
 import { perform } from "../state/perform";
 import { isBusy, runPage } from "../state/runs";
 import { activeTab, setSettings, update, useStudio } from "../state/store";
+import { useTold } from "../state/told";
 import { useWords } from "../state/words";
 import { Icon } from "../ui/Icon";
 import { Keys } from "../ui/Keys";
@@ -73,6 +74,7 @@ function Tabs() {
 
 function RunControls() {
   const words = useWords();
+  const tell = useTold();
   const engines = useStudio((state) => state.engines);
   const engine = useStudio((state) => state.settings.engine);
   const problems = useStudio((state) => activeTab(state)?.analysis?.problems.length ?? 0);
@@ -87,7 +89,7 @@ function RunControls() {
         <span className="sr">{words("run.engine")}</span>
         <select value={engine} onChange={(event) => setSettings({ engine: event.target.value as EngineName })}>
           {engines.map((one) => (
-            <option key={one.name} value={one.name} disabled={!one.available} title={one.why_not}>
+            <option key={one.name} value={one.name} disabled={!one.available} title={tell(one.why_not)}>
               {one.name}
             </option>
           ))}

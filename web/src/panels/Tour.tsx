@@ -22,8 +22,14 @@ const CARD = "max_pool3d_grad_grad_mistake";
 
 export async function startTour(): Promise<void> {
   if (activeTab() === null) await openCard(CARD);
-  setSettings({ left: true, right: true, bottom: true });
+  setSettings({ left: true, right: true, bottom: true, toured: true });
   update({ tour: 0, viewer: null });
+}
+
+/** The next stop, or the one before, whose part is on the screen now; null behind the last. */
+function stopFrom(at: number, by: 1 | -1): number | null {
+  for (let to = at + by; to >= 0 && to < STOPS.length; to += by) if (document.querySelector(STOPS[to]![1])) return to;
+  return null;
 }
 
 /** Where the part of this stop is on the screen; null where it is not there now. */
@@ -49,13 +55,15 @@ function Stop({ at }: { at: number }) {
   const spot = useSpot(selector);
   const next = useRef<HTMLButtonElement>(null);
   useEffect(() => next.current?.focus({ preventScroll: true }), [at]);
-  const go = (to: number) => update({ tour: to < STOPS.length && to >= 0 ? to : null });
+  const onward = stopFrom(at, 1);
+  const back = stopFrom(at, -1);
+  const go = (to: number | null) => update({ tour: to });
   const left = spot ? Math.min(Math.max(8, spot.right + 12 + WIDTH < window.innerWidth ? spot.right + 12 : spot.left - WIDTH - 12), window.innerWidth - WIDTH - 8) : 40;
   const top = spot ? Math.min(Math.max(60, spot.top), window.innerHeight - 190) : 80;
   return (
     <>
       {spot && <div className="tour-spot" style={{ left: spot.left, top: spot.top, width: spot.width, height: spot.height }} />}
-      <section className="tour-card" role="dialog" aria-label={words("tour.title")} style={{ left, top, width: WIDTH }} onKeyDown={(event) => event.key === "Escape" && go(-1)}>
+      <section className="tour-card" role="dialog" aria-label={words("tour.title")} style={{ left, top, width: WIDTH }} onKeyDown={(event) => event.key === "Escape" && go(null)}>
         <h2>{words(`tour.${name}.title`)}</h2>
         <p>{words(`tour.${name}`)}</p>
         <footer>
@@ -63,11 +71,18 @@ function Stop({ at }: { at: number }) {
             {at + 1} / {STOPS.length}
           </span>
           <span className="grow" />
-          <button type="button" className="quiet" onClick={() => go(-1)}>
-            {words("tour.end")}
-          </button>
-          <button ref={next} type="button" className="primary" onClick={() => go(at + 1)}>
-            {words(at + 1 < STOPS.length ? "tour.next" : "tour.done")}
+          {onward !== null && (
+            <button type="button" className="quiet" onClick={() => go(null)}>
+              {words("tour.end")}
+            </button>
+          )}
+          {back !== null && (
+            <button type="button" className="quiet" onClick={() => go(back)}>
+              {words("tour.back")}
+            </button>
+          )}
+          <button ref={next} type="button" className="primary" onClick={() => go(stopFrom(at, 1))}>
+            {words(onward !== null ? "tour.next" : "tour.done")}
           </button>
         </footer>
       </section>

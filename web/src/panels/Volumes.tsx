@@ -7,6 +7,7 @@ import * as format from "../core/format";
 import type { Block, Page } from "../core/model";
 import { attempt } from "../state/pages";
 import { say, type Tab } from "../state/store";
+import { useTold } from "../state/told";
 import { useWords } from "../state/words";
 import { Icon } from "../ui/Icon";
 import { ChunkGrid } from "./ChunkGrid";
@@ -216,6 +217,7 @@ function RunList({ runs, shown, choose, take }: RunListProps) {
 /** One run: its chunks, and what they add up to. */
 function Shown({ run }: { run: ChunkedRun }) {
   const words = useWords();
+  const tell = useTold();
   const left = run.seconds_left;
   return (
     <section className="chunked-run" aria-label={run.name}>
@@ -227,7 +229,7 @@ function Shown({ run }: { run: ChunkedRun }) {
         <Figure name={words(left === null ? "volumes.took" : "volumes.left")} value={format.seconds(left ?? run.seconds)} />
       </dl>
       <ChunkGrid run={run} />
-      {(run.error ?? run.failed[0]?.message) && <p className="fault">{run.error ?? `${run.failed[0]!.chunk}: ${run.failed[0]!.message}`}</p>}
+      {(run.error ?? run.failed[0]?.message) && <p className="fault">{run.error ? tell(run.error) : `${run.failed[0]!.chunk}: ${tell(run.failed[0]!.message)}`}</p>}
       {run.phase === "stopped" && <p className="hint">{words("volumes.goOn")}</p>}
     </section>
   );

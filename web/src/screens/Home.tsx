@@ -5,7 +5,8 @@ import { useEffect, useMemo, useState } from "react";
 import { api, type Card, type PageEntry } from "../core/api";
 import { attempt, newPage, openCard, openLearn, openPage } from "../state/pages";
 import { openFileDialog, perform } from "../state/perform";
-import { useStudio } from "../state/store";
+import { setSettings, useStudio } from "../state/store";
+import { useTold } from "../state/told";
 import { useWords } from "../state/words";
 import { Icon } from "../ui/Icon";
 
@@ -13,6 +14,7 @@ export function Home() {
   const words = useWords();
   const online = useStudio((state) => state.online);
   const ops = useStudio((state) => state.ops);
+  const toured = useStudio((state) => state.settings.toured);
   const [cards, setCards] = useState<readonly Card[] | null>(null);
   const [pages, setPages] = useState<readonly PageEntry[] | null>(null);
   const load = () => {
@@ -35,17 +37,25 @@ export function Home() {
           <button type="button" onClick={openFileDialog}>
             <Icon name="file" /> {words("home.open")}
           </button>
-          <button type="button" onClick={() => perform("tour")}>
-            <Icon name="play" /> {words("action.tour")}
-          </button>
+          {toured && (
+            <button type="button" onClick={() => perform("tour")}>
+              <Icon name="play" /> {words("action.tour")}
+            </button>
+          )}
           <span className="hint">{words("home.drop")}</span>
         </div>
       </header>
-      <section aria-label={words("home.gallery")}>
-        <h2>{words("home.gallery")}</h2>
-        {!cards && <p className="none">{words("home.loading")}</p>}
-        <ul className="cards">{cards?.map((card) => <GalleryCard key={card.id} card={card} />)}</ul>
-      </section>
+      {!toured && (
+        <aside className="welcome" aria-label={words("tour.title")}>
+          <p>{words("tour.welcome")}</p>
+          <button type="button" className="primary" onClick={() => perform("tour")}>
+            <Icon name="play" /> {words("action.tour")}
+          </button>
+          <button type="button" className="quiet" onClick={() => setSettings({ toured: true })}>
+            {words("tour.later")}
+          </button>
+        </aside>
+      )}
       <section aria-label={words("home.learn")}>
         <h2>{words("home.learn")}</h2>
         <ul className="lessons">
@@ -57,6 +67,11 @@ export function Home() {
             </li>
           ))}
         </ul>
+      </section>
+      <section aria-label={words("home.gallery")}>
+        <h2>{words("home.gallery")}</h2>
+        {!cards && <p className="none">{words("home.loading")}</p>}
+        <ul className="cards">{cards?.map((card) => <GalleryCard key={card.id} card={card} />)}</ul>
       </section>
       <section aria-label={words("home.recent")}>
         <h2>{words("home.recent")}</h2>
@@ -87,12 +102,13 @@ export function Home() {
 function GalleryCard({ card }: { card: Card }) {
   const picture = useMemo(() => (card.picture_svg ? URL.createObjectURL(new Blob([card.picture_svg], { type: "image/svg+xml" })) : ""), [card]);
   useEffect(() => () => URL.revokeObjectURL(picture), [picture]);
+  const tell = useTold();
   return (
     <li>
       <button type="button" className="card" onClick={() => void openCard(card.id)}>
         <span className="picture">{picture && <img src={picture} alt="" />}</span>
-        <strong>{card.title}</strong>
-        <span>{card.summary}</span>
+        <strong>{tell(card.title)}</strong>
+        <span>{tell(card.summary)}</span>
       </button>
     </li>
   );

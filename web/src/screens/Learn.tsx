@@ -41,6 +41,9 @@ export default function Learn({ op }: { op: string }) {
     <main className="learn">
       <header className="learn-head">
         <h1>{words("learn.title", { op })}</h1>
+        <button type="button" onClick={() => void openPage()}>
+          {words("learn.open")}
+        </button>
         <nav className="lessons" aria-label={words("home.learn")}>
           {ops.filter((one) => one.family).map((one) => (
             <button key={one.name} type="button" className="quiet" aria-current={one.name === op ? "page" : undefined} onClick={() => openLearn(one.name)}>
@@ -48,9 +51,6 @@ export default function Learn({ op }: { op: string }) {
             </button>
           ))}
         </nav>
-        <button type="button" onClick={() => void openPage()}>
-          {words("learn.open")}
-        </button>
       </header>
       <div ref={place} />
     </main>

@@ -6,7 +6,7 @@ import { emptyPage, findBlock } from "../core/document";
 import { MOST_FILLED, tensorJson } from "../core/cells";
 import type { Block, Json } from "../core/model";
 import { sizeOf } from "../core/tensor";
-import { updateTab, type Tab } from "./store";
+import { toldNow, updateTab, type Tab } from "./store";
 
 export function feed(id: string, block: string, value: Json | undefined): void {
   updateTab(id, (tab) => {
@@ -32,7 +32,7 @@ export async function feedText(id: string, block: string, dtype: string, text: s
     return "";
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    return error.message;
+    return toldNow(error.message);
   }
 }
 

@@ -3,12 +3,13 @@
 
 import { api, ApiError, type StoredPage } from "../core/api";
 import { findBlock } from "../core/document";
+import { isArray } from "../core/files";
 import { start } from "../core/history";
 import type { Point } from "../core/commands";
 import type { Json, Page } from "../core/model";
 import type { PinPlace } from "../core/pins";
 import { connectPins, pasteBlocks, withoutHead } from "./edits";
-import { activeTab, recordDocument, say, shownPage, studio, update, updateTab, useStudio, type Tab } from "./store";
+import { activeTab, recordDocument, say, shownPage, studio, toldNow, update, updateTab, useStudio, type Tab } from "./store";
 import { refreshRuns, runPage } from "./runs";
 import { savingNow } from "./sync";
 import { word } from "./words";
@@ -225,14 +226,9 @@ export async function openFiles(files: readonly File[]): Promise<void> {
   if (!imported) return;
   show(imported.page);
   say(word("notice.imported", { name: first.name }));
-  const lines = imported.report.map((text) => ({ time: Date.now(), level: "info" as const, text }));
+  const lines = imported.report.map((text) => ({ time: Date.now(), level: "info" as const, text: toldNow(text) }));
   update((state) => ({ log: [...state.log, ...lines], ...(lines.length > 0 ? { bottomTab: "log" as const } : {}) }));
 }
-
-/** Files that become blocks, or the value of one. */
-export const ARRAYS = [".npy", ".npz", ".nii", ".nii.gz", ".tif", ".tiff", ".h5", ".hdf5", ".nrrd", ".mha", ".mhd", ".dcm", ".csv", ".tsv", ".txt"];
-
-const isArray = (name: string) => ARRAYS.some((ending) => name.toLowerCase().endsWith(ending));
 
 /** The array in a file, as the value of a constant; null where it is none, which is told. */
 export async function valueOfFile(file: File): Promise<Json | null> {

@@ -15,8 +15,9 @@ import { foldGradients, setMode } from "./folding";
 import { boxes } from "./layout";
 import { activate, attempt, closePanel, enterBlock, goUp, newPage, openPanel, savePage, toBase64 } from "./pages";
 import { COLD_RUNS, compareEngines } from "./comparisons";
+import { goToRegion } from "./regions";
 import { checkGradients, isRunning, runPage, stopRun } from "./runs";
-import { activeTab, flow, prefixOf, say, selectedBlocks, setSettings, shownPage, studio, update, updateTab, type Tab, type ViewerState, type ViewerTab } from "./store";
+import { activeTab, flow, prefixOf, say, selectedBlocks, setSettings, shownPage, studio, toldNow, update, updateTab, type Tab, type ViewerState, type ViewerTab } from "./store";
 import { glide } from "./view";
 import { startWiring } from "./wiring";
 import { word } from "./words";
@@ -94,7 +95,7 @@ function nextProblem(): void {
   if (!tab || problems.length === 0) return;
   lastProblem = (lastProblem + 1) % problems.length;
   const problem = problems[lastProblem]!;
-  update({ bottomTab: "problems", spoken: problem.message });
+  update({ bottomTab: "problems", spoken: toldNow(problem.message) });
   goToBlock(problem.block.slice(prefixOf(tab).length));
 }
 
@@ -206,6 +207,7 @@ const DO: { readonly [id in ActionId]: () => unknown } = {
   rename: () => update({ renaming: firstSelected() }),
   "page-from": () => edits.makePage(),
   unfold: () => edits.unfold(),
+  keep: () => update({ dialog: "keep" }),
   display: () => update({ dialog: "displays" }),
   panel: () => (studio().panel ? closePanel() : openPanel()),
   bypass: () => setMode("bypassed"),
@@ -231,6 +233,8 @@ const DO: { readonly [id in ActionId]: () => unknown } = {
   fit: () => glide((view, duration) => view.fitView({ padding: 0.12, maxZoom: 1.2, duration })),
   "actual-size": () => actualSize(),
   "next-problem": () => nextProblem(),
+  "next-region": () => goToRegion(1),
+  "region-before": () => goToRegion(-1),
   help: () => update({ dialog: "help" }),
   tour: async () => (await import("../panels/Tour")).startTour(),
   files: () => update({ dialog: "files" }),
@@ -275,7 +279,7 @@ export function openQuickAdd(from: PinPlace | null, screen?: { x: number; y: num
   update({ quickAdd: { at: [at.x, at.y], place: [point.x, point.y], from } });
 }
 
-const WITHOUT_PAGE = new Set<ActionId>(["commands", "help", "tour", "home", "new", "open-file", "theme", "language", "letters"]);
+const WITHOUT_PAGE = new Set<ActionId>(["commands", "help", "tour", "home", "new", "open-file", "theme", "language", "letters", "next-region", "region-before"]);
 
 /** True where an action can do something now. */
 export function isPossible(id: ActionId): boolean {

@@ -230,12 +230,12 @@ async function askTrace(element: Voxel, pinned: boolean): Promise<void> {
   tracing = new AbortController();
   const document = tab.trail.length === 0 ? tab.history.now : shownPage(tab);
   const { signal } = tracing;
-  if (typeof element.value === "number") update({ trace: { block, output, index, value: element.value, windows: [], pinned } });
+  if (typeof element.value === "number") update({ trace: { block, output, index, value: element.value, windows: [], reached: [], pinned } });
   try {
     const run = tab.trail.length === 0 && tab.run?.state === "done" ? { run: tab.run.id } : {};
     const question = { document, block, output, index, depth: studio().settings.depth, ...run };
-    const [{ windows }, value] = await Promise.all([api.trace(question, signal), valueOf(element)]);
-    if (!signal.aborted) update({ trace: { block, output, index, value, windows, pinned } });
+    const [{ windows }, reached, value] = await Promise.all([api.trace(question, signal), api.reach(question, signal), valueOf(element)]);
+    if (!signal.aborted) update({ trace: { block, output, index, value, windows, reached, pinned } });
   } catch {
     // No trace for this op, or the question is out of date: the element alone stays marked.
   }

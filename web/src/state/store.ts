@@ -4,7 +4,7 @@
 import { create } from "zustand";
 import type { ReactFlowInstance } from "@xyflow/react";
 import type { Action } from "../core/actions";
-import type { CheckRow, Engine, EngineName, Run, RunRow, RunSide, TraceWindow } from "../core/api";
+import type { CheckRow, Engine, EngineName, Reached, Run, RunRow, RunSide, TraceWindow } from "../core/api";
 import type { Point } from "../core/commands";
 import { displayOf } from "../core/displays";
 import { pageAt, type Catalogue } from "../core/document";
@@ -13,6 +13,7 @@ import type { Analysis, Json, Op, Page, PagePath } from "../core/model";
 import type { PinPlace } from "../core/pins";
 import type { ToldRun } from "../core/progress";
 import type { Spot } from "../core/space";
+import type { Tell } from "../core/told";
 import type { Language } from "../core/words";
 
 /** One step into a nested page: the block that was opened, and the page that it stands for. */
@@ -85,6 +86,8 @@ export interface Trace {
   readonly index: readonly number[];
   readonly value: number;
   readonly windows: readonly TraceWindow[];
+  /** What reads the element. */
+  readonly reached: readonly Reached[];
   /** It stays until it is let go, wherever the pointer goes. */
   readonly pinned: boolean;
 }
@@ -137,6 +140,8 @@ export interface Settings {
   readonly bottom: boolean;
   readonly engine: EngineName;
   readonly depth: number;
+  /** Somebody has taken the tour, or does not want it. */
+  readonly toured: boolean;
 }
 
 export interface LogLine {
@@ -147,6 +152,8 @@ export interface LogLine {
 
 export interface Studio {
   readonly ops: readonly Op[];
+  /** The pages of the library, told as ops are. */
+  readonly library: readonly Op[];
   readonly catalogue: Catalogue;
   readonly engines: readonly Engine[];
   readonly tabs: { readonly [id: string]: Tab };
@@ -159,7 +166,7 @@ export interface Studio {
   readonly quickAdd: QuickAdd | null;
   /** The menu of a block or of the page, where the pointer asked for it. */
   readonly menu: { readonly at: Point; readonly on: MenuPlace } | null;
-  readonly dialog: "commands" | "help" | "files" | "displays" | "snapshots" | null;
+  readonly dialog: "commands" | "help" | "files" | "displays" | "snapshots" | "keep" | null;
   /** The page is shown as a panel: its displays alone. */
   readonly panel: boolean;
   /** The op that is explained on a small grid. */
@@ -175,8 +182,10 @@ export interface Studio {
   readonly cursor: Cursor | null;
   readonly viewer: ViewerState | null;
   readonly pinned: { readonly [number: string]: { readonly tab: string; readonly block: string } };
-  readonly notice: { readonly text: string; readonly level: "info" | "error" } | null;
+  readonly notice: Notice | null;
   readonly spoken: string;
+  /** Says in Korean what the server says, once somebody reads Korean. */
+  readonly tell: Tell | null;
   readonly log: readonly LogLine[];
 }
 
@@ -192,6 +201,7 @@ function storedSettings(): Settings {
     bottom: true,
     engine: "cpu",
     depth: 1,
+    toured: false,
   };
   try {
     return { ...preferred, ...(JSON.parse(localStorage.getItem(SETTINGS_KEY) ?? "{}") as Partial<Settings>) };
@@ -202,6 +212,7 @@ function storedSettings(): Settings {
 
 export const useStudio = create<Studio>(() => ({
   ops: [],
+  library: [],
   catalogue: new Map(),
   engines: [],
   tabs: {},
@@ -227,6 +238,7 @@ export const useStudio = create<Studio>(() => ({
   pinned: {},
   notice: null,
   spoken: "",
+  tell: null,
   log: [],
 }));
 
@@ -280,9 +292,28 @@ export function recordDocument(id: string, document: Page, title: string, merge?
   });
 }
 
-export function say(text: string, level: "info" | "error" = "info"): void {
+/** What a button beside a notice does. */
+export interface Offer {
+  readonly title: string;
+  readonly act: () => void;
+}
+
+export interface Notice {
+  readonly text: string;
+  readonly level: "info" | "error";
+  readonly offer?: Offer;
+}
+
+/** A text of the server in the chosen language. */
+export function toldNow(text: string): string {
+  const { tell, settings } = studio();
+  return settings.language === "ko" && tell ? tell(text) : text;
+}
+
+export function say(said: string, level: "info" | "error" = "info", offer?: Offer): void {
+  const text = toldNow(said);
   update((state) => ({
-    notice: { text, level },
+    notice: { text, level, ...(offer ? { offer } : {}) },
     spoken: text,
     log: [...state.log, { time: Date.now(), level, text }].slice(-500),
   }));

@@ -6,7 +6,10 @@ import { api, ApiError, type Comparison, type Run } from "../core/api";
 import * as format from "../core/format";
 import { difference, indexText, type Tensor } from "../core/tensor";
 import { prefixOf, update, type Tab, type ViewerState } from "../state/store";
+import { attempt } from "../state/pages";
+import { useTold } from "../state/told";
 import { useWords } from "../state/words";
+import { ArrayFile } from "../ui/ArrayFile";
 import { Slices } from "./Slices";
 import { useTensor, type ShownOutput } from "./Viewer";
 
@@ -20,7 +23,15 @@ interface Props {
 
 export function Diff({ tab, viewer, output, tensor, names }: Props) {
   const words = useWords();
-  const choices = useChoices(tab, viewer, output);
+  const tell = useTold();
+  const [files, setFiles] = useState<readonly Choice[]>([]);
+  const choices = [...useChoices(tab, viewer, output), ...files];
+  const compareWith = async (file: File) => {
+    const kept = await attempt(() => api.importTensor(file.name, file, tensor.shape));
+    if (!kept) return;
+    setFiles((known) => [...known.filter((one) => one.hash !== kept.hash), { name: file.name, hash: kept.hash }]);
+    update({ viewer: { ...viewer, against: `hash:${kept.hash}` } });
+  };
   const hash = viewer.against.startsWith("hash:") ? viewer.against.slice(5) : null;
   const other = useTensor(hash);
   const comparison = useComparison(output.hash, hash);
@@ -43,9 +54,10 @@ export function Diff({ tab, viewer, output, tensor, names }: Props) {
             </option>
           ))}
         </select>
+        <ArrayFile label={words("viewer.againstFile")} take={(file) => void compareWith(file)} />
       </label>
       {mismatch && <p className="fault">{words("viewer.shapesDiffer", { left: format.brackets(tensor.shape), right: format.brackets(other.shape) })}</p>}
-      {other instanceof ApiError && <p className="fault">{other.message}</p>}
+      {other instanceof ApiError && <p className="fault">{tell(other.message)}</p>}
       {differs && (
         <>
           <dl className="facts statistics">

@@ -11,6 +11,7 @@ import { layoutOfOutput } from "../editor/useBlock";
 import { useSummary } from "../editor/ValueGrid";
 import { Statistics } from "../panels/Inspector";
 import { prefixOf, shownPage, update, useStudio, type Tab, type ViewerState, type ViewerTab } from "../state/store";
+import { useTold } from "../state/told";
 import { useWords } from "../state/words";
 import { Icon } from "../ui/Icon";
 import { Diff } from "./Diff";
@@ -125,17 +126,20 @@ export default function Viewer({ tab, viewer }: { tab: Tab; viewer: ViewerState 
 
 function Content({ tab, viewer, output }: { tab: Tab; viewer: ViewerState; output: ShownOutput }) {
   const words = useWords();
+  const tell = useTold();
   const count = sizeOf(output.shape);
   const asks = (viewer.tab === "table" || viewer.tab === "diff") && count <= MOST_WHOLE;
   const large = count > MOST_HERE && !asks;
   const tensor = useTensor(large ? null : output.hash);
   const summary = useSummary(output.hash);
-  const names = useMemo(() => layoutLetters(tab, viewer.block, output.name, output.shape.length), [tab, viewer.block, output]);
+  // The page is told of anew all the time; what is shown of it begins anew only where it is something else.
+  const letters = layoutLetters(tab, viewer.block, output.name, output.shape.length).join();
+  const names = useMemo(() => (letters ? letters.split(",") : []), [letters]);
   const of = useMemo(() => ({ block: viewer.block, output: output.name }), [viewer.block, output.name]);
   const whole = tensor instanceof ApiError ? null : tensor;
-  const source = useMemo<Source>(() => ({ hash: output.hash ?? "", dtype: output.dtype, shape: output.shape, tensor: whole }), [output, whole]);
+  const source = useMemo<Source>(() => ({ hash: output.hash ?? "", dtype: output.dtype, shape: output.shape, tensor: whole }), [output.hash, whole]);
   const scale = gradientOrder(viewer.block) > 0 ? "signed" : "values";
-  if (tensor instanceof ApiError) return <p className="none fault">{tensor.message}</p>;
+  if (tensor instanceof ApiError) return <p className="none fault">{tell(tensor.message)}</p>;
   if (!large && !tensor) return <p className="none">{words("viewer.loading")}</p>;
   const loading = <p className="none">{words("viewer.loading")}</p>;
   const asPlanes = viewer.tab === "planes" || (large && viewer.tab === "slices");

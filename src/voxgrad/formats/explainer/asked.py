@@ -37,7 +37,9 @@ def _lesson(op: Op, places: Sequence[int], typed: Mapping[str, Sequence[str]]) -
     choice = _choice(op, places)
     for name in typed:
         if name not in STARTS:
-            raise InvalidArgumentError(Fault("VG050", op.name, "typed", f"be one of {', '.join(STARTS)}", repr(name)[:80]))
+            raise InvalidArgumentError(
+                Fault("VG050", op.name, "typed", f"be one of {', '.join(STARTS)}", repr(name)[:80])
+            )
     return lessons.lesson(choice, {name: _numbers(op, name, texts) for name, texts in typed.items()})
 
 

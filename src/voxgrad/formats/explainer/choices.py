@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be chosen when an op is explained: windows, strides, padding, semantics, and cases of what the volume holds."""
+"""What can be chosen when an op is explained: windows, strides, padding, semantics, and what the volume holds."""
 
 from __future__ import annotations
 

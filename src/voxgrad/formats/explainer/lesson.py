@@ -43,9 +43,10 @@ Row = tuple[float, ...]
 class Step:
     """An op of the lesson. `reads`: of an operand, per axis, what an element at every place there reads.
 
-    `kind` says in a word what the op does with what it reads, as its declaration has it. `pairs`: two operands that are multiplied element by element of their boxes, the second one backwards where
-    `flipped`. Else `rows` has for every element how much of each element in the box of `part` arrives. Of a maximum,
-    `ties` marks all cells of the box that are as large.
+    `kind` says in a word what the op does with what it reads, as its declaration has it. `pairs`: two operands that
+    are multiplied element by element of their boxes, the second one backwards where `flipped`. Else `rows` has for
+    every element how much of each element in the box of `part` arrives. Of a maximum, `ties` marks all cells of the box
+    that are as large.
     """
 
     op: str
@@ -113,6 +114,16 @@ def lessons_about(op: Op) -> Lessons:
     return Lessons(forward_of(op))
 
 
+def _op(block: Block) -> Op:
+    assert block.op is not None
+    return block.op
+
+
+def _shape(output: Output) -> tuple[int, ...]:
+    assert output.shape is not None
+    return output.shape
+
+
 def kind_of(op: Op) -> str:
     """What an op does with what it reads, by the sides between which it maps."""
     forward = op.map.output is Side.WINDOWS
@@ -132,6 +143,7 @@ class _Drawn:
         self.names: dict[Output, str] = {}
         self.sides: dict[str, Side] = {}
         self.blocks: list[Block] = []
+        self.orders: dict[str, int] = {}
         shapes = {Side.CELLS: (1, *GRID, 1), Side.TAPS: (*choice.window, 1, 1)}
         self.sources = [
             self._constant(ROLES[item.side], item.side, shapes[item.side])
@@ -155,51 +167,44 @@ class _Drawn:
         self.names[output], self.sides[name] = name, side
         return output
 
-    def _shown(self, output: Output, name: str) -> Output:
-        """An output of the family, with a name on the screen."""
-        assert output.block.op is not None
+    def _shown(self, output: Output, name: str, order: int) -> Output:
+        """An output of the family, with a name on the screen: forward, a gradient, or one of second order."""
         self.blocks.append(output.block)
-        return self._named(output, name, output.block.op.map.output)
+        self.orders[name] = order
+        return self._named(output, name, _op(output.block).map.output)
 
     def differentiate(self) -> None:
         """Add the gradients of the result, and theirs."""
-        y = self._shown(self.result, "y")
-        assert y.shape is not None
-        dy = self._constant("dy", Side.WINDOWS, y.shape)
-        firsts = gradients([y], self.sources, [dy])
+        y = self._shown(self.result, "y", 0)
+        dy = self._constant("dy", Side.WINDOWS, _shape(y))
+        firsts = [one for one in gradients([y], self.sources, [dy]) if one is not None]
         for source, first in zip(self.sources, firsts, strict=True):
-            assert first is not None
-            self._shown(first, f"d{self.names[source]}")
+            self._shown(first, f"d{self.names[source]}", 1)
         for first in firsts:
-            assert first is not None and first.block.op is not None and first.shape is not None
-            seed = SEEDS[self.names[first]]
-            behind = [first.block.sources[pin][0] for pin in first.block.op.linear_in]
-            like = self._constant(seed, self.sides[self.names[first]], first.shape)
-            for operand, second in zip(behind, gradients([first], behind, [like]), strict=True):
-                self._shown(second, f"{self.names[operand]}_{seed}")
+            seed, operands = SEEDS[self.names[first]], self._operands(first.block)
+            behind = [operands[pin] for pin in _op(first.block).linear_in]
+            like = self._constant(seed, self.sides[self.names[first]], _shape(first))
+            seconds = [one for one in gradients([first], behind, [like]) if one is not None]
+            for operand, second in zip(behind, seconds, strict=True):
+                self._shown(second, f"{self.names[operand]}_{seed}", 2)
 
     def run(self) -> dict[str, Array]:
         """What all tensors hold."""
         found = ClientSession(self.page).run(list(self.names))
         return dict(zip(self.names.values(), (np.asarray(one) for one in found), strict=True))
 
-    def _order(self, block: Block) -> int:
-        name = self.names[block.outputs[0]]
-        return 0 if name == "y" else 1 if name.startswith("d") and "_" not in name else 2
-
     def _operands(self, block: Block) -> dict[str, Output]:
         """The tensors that enter, by their pins, without stated shapes."""
-        assert block.op is not None
-        return {item.name: block.sources[item.name][0] for item in block.op.inputs if not item.host}
+        found = {item.name: block.sources[item.name][0] for item in _op(block).inputs if not item.host}
+        return {pin: one for pin, one in found.items() if isinstance(one, Output)}
 
     def step(self, block: Block) -> Step:
         """What of a block does not depend on the values."""
-        op, operands = block.op, self._operands(block)
-        assert op is not None
+        op, operands = _op(block), self._operands(block)
         name = self.names[block.outputs[0]]
         reads = self._reads(block)
         named = {pin: self.names[one] for pin, one in operands.items()}
-        made = Step(op.name, kind_of(op), name, self._order(block), named, reads)
+        made = Step(op.name, kind_of(op), name, self.orders[name], named, reads)
         if len(op.linear_in) == 2:
             return self._paired(block, made)
         part = op.linear_in[0] if op.linear_in else op.inputs[0].name
@@ -208,18 +213,15 @@ class _Drawn:
     def _windows(self, block: Block, values: Mapping[str, Array] | None = None) -> Iterator[dict[str, Window]]:
         """For every element of a block what it reads through every pin."""
         output = block.outputs[0]
-        shape = output.shape
-        assert shape is not None
-        for index in np.ndindex(*shape):
+        for index in np.ndindex(*_shape(output)):
             found = trace(self.page, output, index, 1, lambda one: None if values is None else values[self.names[one]])
             yield {window.pin: window for window in found.windows}
 
     def _reads(self, block: Block) -> dict[str, tuple[tuple[Span, ...], ...]]:
         """Per axis, because the boxes of windows are made of their axes; looked at element by element all the same."""
         output = block.outputs[0]
-        assert output.shape is not None
         found: dict[str, list[dict[int, Span]]] = {}
-        for index, windows in zip(np.ndindex(*output.shape), self._windows(block), strict=True):
+        for index, windows in zip(np.ndindex(*_shape(output)), self._windows(block), strict=True):
             here = spatial(index, self.sides[self.names[output]])
             for pin, window in windows.items():
                 tables = found.setdefault(pin, [{}, {}, {}])
@@ -230,8 +232,7 @@ class _Drawn:
 
     def _call(self, block: Block, tensors: Mapping[str, Array], images: int = 1) -> Array:
         """A block's op on other tensors."""
-        op = block.op
-        assert op is not None
+        op = _op(block)
         shapes = {Side.CELLS: (images, *GRID, 1), Side.TAPS: (*self.choice.window, 1, 1)}
         stated = {item.name: shapes[item.side] for item in op.inputs if item.host and item.side is not None}
         with semantics(self.choice.semantics):
@@ -239,8 +240,7 @@ class _Drawn:
 
     def _rows(self, block: Block, step: Step, part: str, others: Mapping[str, Array]) -> tuple[Row, ...]:
         """How much of every element of a box arrives: the op on images with a single one, each at another place."""
-        shape = self._operands(block)[part].shape
-        assert shape is not None
+        shape = _shape(self._operands(block)[part])
         units = np.concatenate(list(_units(shape)))
         many = {pin: np.repeat(one, len(units), axis=0) for pin, one in others.items()}
         arrives = self._call(block, {**many, part: units}, len(units)).reshape(len(units), -1)
@@ -250,16 +250,13 @@ class _Drawn:
     def _spatial(self, step: Step, pin: str) -> tuple[int, ...]:
         """Depth, height and width of an operand."""
         name = step.operands[pin]
-        shape = next(one.shape for one, known in self.names.items() if known == name)
-        assert shape is not None
+        shape = next(_shape(one) for one, known in self.names.items() if known == name)
         return spatial(shape, self.sides[name])
 
     def _paired(self, block: Block, step: Step) -> Step:
         """Which element of one box is multiplied with which of the other: their numbers, brought out by ones."""
-        assert block.op is not None
-        first, second = block.op.linear_in
-        shapes = {pin: one.shape for pin, one in self._operands(block).items()}
-        assert shapes[first] is not None and shapes[second] is not None
+        first, second = _op(block).linear_in
+        shapes = {pin: _shape(one) for pin, one in self._operands(block).items()}
         numbers = (np.arange(np.prod(shapes[second])) + 1).reshape(shapes[second]).astype(np.float32)
         met = np.stack([self._call(block, {first: one, second: numbers}).ravel() for one in _units(shapes[first])])
         met = met.astype(int)
@@ -275,8 +272,7 @@ class _Drawn:
 
     def selected(self, block: Block, step: Step, values: Mapping[str, Array]) -> dict[str, Any]:
         """What a selection takes of every box, and which cells tie."""
-        op = block.op
-        assert op is not None
+        op = _op(block)
         others = {pin: values[name] for pin, name in step.operands.items() if pin != step.part}
         rows = self._rows(block, step, step.part, others) if op.linear_in else ()
         if op.map.output is not Side.WINDOWS:
@@ -312,8 +308,7 @@ def spatial(index: tuple[int, ...], side: Side) -> tuple[int, ...]:
 
 def _spans(window: Window, side: Side) -> Iterator[Span]:
     columns = (window.lo, window.hi, window.steps, window.padding.before, window.padding.after)
-    for lo, hi, step, before, after in zip(*(spatial(tuple(one), side) for one in columns), strict=True):
-        yield lo, hi, step, before, after
+    yield from zip(*(spatial(tuple(one), side) for one in columns), strict=True)
 
 
 def boxes(step: Step, pin: str, sizes: tuple[int, ...]) -> Iterator[list[int]]:

@@ -85,7 +85,12 @@ def _state(lesson: Lesson, tables: dict[str, _Table]) -> dict[str, Any]:
     tensors = []
     for name, value in lesson.values.items():
         side = lesson.sides[name]
-        kind = {"name": name, "side": side.value, "sizes": list(spatial(value.shape, side)), "given": name in lesson.given}
+        kind = {
+            "name": name,
+            "side": side.value,
+            "sizes": list(spatial(value.shape, side)),
+            "given": name in lesson.given,
+        }
         tensors += [tables["tensors"].put(kind), tables["values"].put(_numbers(value))]
     return {"tensors": tensors, "steps": [_step(one, tables) for one in lesson.steps]}
 

@@ -270,7 +270,7 @@ class View {
     const names = [...new Set([...Object.values(step.operands), step.output])];
     const columns = SIDES.map((side) => {
       const here = names.filter((name) => this.lesson.tensors[name].side === side);
-      return here.length === 0 ? null : make("section", { class: `vx-side ${side}`, "aria-label": this.say(`side.${side}`) }, make("h3", {}, this.say(`side.${side}`)),
+      return here.length === 0 ? null : make("section", { class: "vx-side", "data-side": side, "aria-label": this.say(`side.${side}`) }, make("h3", {}, this.say(`side.${side}`)),
         make("div", { class: "vx-tensors" }, ...here.map((name) => this.tensor(step, name))));
     });
     this.arrows = document.createElementNS("http://www.w3.org/2000/svg", "svg");
