@@ -141,12 +141,17 @@ test("engines on the same cold inputs: several runs, the median and its spread",
   await studio.show(page, pooling());
   await run(page);
   await bottom(page, "Compare");
+  // Other frameworks take long to load; what they give is compared in tests/studio/test_engines.py.
+  for (const engine of ["torch", "tensorflow", "cuda"]) {
+    const box = page.locator(".bottom").getByLabel(engine, { exact: true });
+    if ((await box.count()) > 0) await box.uncheck();
+  }
   await page.locator(".bottom").getByLabel("cold runs each").fill("4");
   await page.locator(".bottom").getByRole("button", { name: "Compare", exact: true }).click();
   await page.waitForSelector(".table.compared tbody tr");
   assert.match(await page.locator(".table.compared thead").innerText(), /cpu .* 4 cold runs/s);
   // The page and its four blocks; nothing is taken from the run before.
-  assert.equal(await page.locator(".table.compared .spread").count(), 5 * (await page.locator(".table.compared thead tr").first().locator("th[scope=colgroup]").count()));
+  assert.equal(await page.locator(".table.compared .spread").count(), 5);
   assert.equal(await page.locator(".table.compared").getByText("cached").count(), 0);
   assert.match(await page.locator(".spread svg").first().getAttribute("aria-label"), /^median .*, from .* to /);
   await seen(page, "engines");

@@ -49,7 +49,14 @@ def reporting(name: str | None, page: Page, session: ClientSession) -> Iterator[
         seconds = time.perf_counter() - begun
         cycles = max(0, session.runs - bool(page.initializers))
         facts = RunFacts(
-            session.device.name, state, started, seconds, cycles, _blocks(page, session, values), session.readings, faults
+            session.device.name,
+            state,
+            started,
+            seconds,
+            cycles,
+            _blocks(page, session, values),
+            session.readings,
+            faults,
         )
         replace_file(Path(name), report_html(page, facts).encode())
 

@@ -44,7 +44,8 @@ h1 { font-size: 24px; } h2 { font-size: 17px; margin-top: 32px; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 20px; }
 dt { color: #525b6b; } dd { margin: 0; }
 table { border-collapse: collapse; width: 100%; font-size: 13px; }
-th { text-align: left; color: #525b6b; font-weight: 600; } td code { overflow-wrap: anywhere; } th, td { padding: 4px 10px 4px 0; vertical-align: top; }
+th { text-align: left; color: #525b6b; font-weight: 600; }
+td code { overflow-wrap: anywhere; } th, td { padding: 4px 10px 4px 0; vertical-align: top; }
 td { border-top: 1px solid #d3dae3; overflow-wrap: break-word; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 code, pre { font: 12px ui-monospace, Menlo, Consolas, monospace; } pre { white-space: pre-wrap; }
@@ -203,7 +204,7 @@ _NUMBERS = ("time", "min", "mean", "max", "not finite")
 
 
 def _table(page: Page, blocks: Sequence[BlockFacts]) -> str:
-    head = "".join(f'<th{" class=number" if name in _NUMBERS else ""}>{name}</th>' for name in _HEADS)
+    head = "".join(f"<th{' class=number' if name in _NUMBERS else ''}>{name}</th>" for name in _HEADS)
     rows = "".join(row for block in blocks for row in _rows(page, block))
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 

@@ -92,9 +92,7 @@ def measure(page: Page, open_session: Callable[[Page], Session], work: Work) -> 
     values: list[Array] = []
     for _ in range(work.repeats + 1 if work.repeats > 1 else 1):
         session = open_session(page)
-        values, seconds, took = timed(
-            session, lambda session=session: session.loop(work.cycles, fetches, work.feeds, page.targets)
-        )
+        values, seconds, took = timed(session, work.cycles, fetches, work.feeds, page.targets)
         whole.append(seconds)
         for name, one in took.items():
             blocks.setdefault(name, []).append(one)
@@ -102,12 +100,14 @@ def measure(page: Page, open_session: Callable[[Page], Session], work: Work) -> 
     return Measured(results, Times.of(whole), {name: Times.of(seconds) for name, seconds in blocks.items()})
 
 
-def timed(session: Session, run: Callable[[], list[Array]]) -> tuple[list[Array], float, dict[str, float]]:
+def timed(
+    session: Session, cycles: int, fetches: Sequence[Output], feeds: Mapping[str, Any], targets: Sequence[Block]
+) -> tuple[list[Array], float, dict[str, float]]:
     """What a run of a session gave, the seconds that it took, and those of its blocks."""
     took: dict[str, float] = {}
     session.on_progress = lambda event: _note(took, event)
     started = time.perf_counter()
-    values = run()
+    values = session.loop(cycles, fetches, feeds, targets)
     return values, time.perf_counter() - started, took
 
 

@@ -105,7 +105,12 @@ class History:
     def keep_curves(self, run: str, curves: Curves) -> None:
         """Note the numbers over the cycles of a run that has ended."""
         rows = [
-            (run, path, np.array([at for at, _ in curve], "<i8").tobytes(), np.array([y for _, y in curve], "<f8").tobytes())
+            (
+                run,
+                path,
+                np.array([at for at, _ in curve], "<i8").tobytes(),
+                np.array([y for _, y in curve], "<f8").tobytes(),
+            )
             for path, curve in curves.items()
         ]
         with self._lock, self._database:

@@ -115,8 +115,8 @@ class Jobs:
             self._running.loop(cycles, (), begin, roots)
             for at in range(count):
                 self._tell({"kind": "event", "job": frame["job"], "event": {"type": "repeat", "number": at + 1}})
-                self._running = session = open_session(page, engine, cache=False, log=lambda text: None)
-                _, seconds, took = timed(session, lambda session=session: session.loop(cycles, (), feeds, roots))
+                self._running = open_session(page, engine, cache=False, log=lambda text: None)
+                _, seconds, took = timed(cast(Session, self._running), cycles, (), feeds, roots)
                 whole.append(seconds)
                 for name, one in took.items():
                     blocks.setdefault(name, []).append(one)

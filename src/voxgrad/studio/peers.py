@@ -238,7 +238,9 @@ def check_engines(names: Sequence[str], argument: str) -> None:
             raise InvalidArgumentError(Fault("VG003", "sweep", argument, wanted, repr(name[:80])))
 
 
-def open_session(page: Page, engine: str, *, cache: Cache | bool | None = None, **hooks: Any) -> ClientSession | PeerSession:
+def open_session(
+    page: Page, engine: str, *, cache: Cache | bool | None = None, **hooks: Any
+) -> ClientSession | PeerSession:
     """A session of an engine: Voxgrad's own on a device, or another framework's."""
     if engine not in PEERS:
         return ClientSession(page, engine, cache=cache, **hooks)

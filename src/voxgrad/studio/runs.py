@@ -235,9 +235,14 @@ class Runs:
         run = job.run
         self._publish(
             messages.RunEvent(
-                run=run.id, page=run.page_id, engine=run.engine, state=run.state, seconds=run.seconds, error=run.error,
+                run=run.id,
+                page=run.page_id,
+                engine=run.engine,
+                state=run.state,
+                seconds=run.seconds,
+                error=run.error,
                 repeat=repeat,
-            )  # fmt: skip
+            )
         )
 
     def _lane(self, engine: str) -> _Lane:

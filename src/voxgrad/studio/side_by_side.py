@@ -52,9 +52,7 @@ def _side(block: Block | None, output: messages.OutputData | None) -> Side | Non
     return side
 
 
-def _compare(
-    tensors: TensorStore, side: Side, first: messages.OutputData | None, output: messages.OutputData
-) -> None:
+def _compare(tensors: TensorStore, side: Side, first: messages.OutputData | None, output: messages.OutputData) -> None:
     """Fill in how far an output is from that of the first run."""
     if first is None:
         side.note = "the first run has no such output"
@@ -69,9 +67,7 @@ def _compare(
         _compare_numbers(tensors, side, first, output)
 
 
-def _compare_numbers(
-    tensors: TensorStore, side: Side, first: messages.OutputData, output: messages.OutputData
-) -> None:
+def _compare_numbers(tensors: TensorStore, side: Side, first: messages.OutputData, output: messages.OutputData) -> None:
     assert first.hash is not None and output.hash is not None
     try:
         found: dict[str, Any] = compare(tensors.open(first.hash), tensors.open(output.hash))

@@ -153,7 +153,7 @@ class Sweeps:
         return Row(point, faults=tuple(Fault(**fault) for fault in found["error"]["faults"]))
 
     def _frame(self, one: _Sweep, point: Point) -> Frame:
-        """What the worker needs for a point, if the page of the point may run. Its files are those of the page swept."""
+        """What the worker needs for a point that may run, with the files of the page that is swept."""
         page = one.sweep.page_of(point)
         roots = [page.output(path).block.name for path in one.work.fetches] + [block.name for block in page.targets]
         gate.allowed(page, self._limits, roots)
@@ -174,9 +174,14 @@ class Sweeps:
     def _tell(self, one: _Sweep, row: Row | None) -> None:
         self._publish(
             messages.SweepEvent(
-                sweep=one.id, page=one.ask.page_id, state=one.state, done=len(one.rows), points=len(one.sweep),
-                seconds=_seconds(one), row=None if row is None else _row(one, row),
-            )  # fmt: skip
+                sweep=one.id,
+                page=one.ask.page_id,
+                state=one.state,
+                done=len(one.rows),
+                points=len(one.sweep),
+                seconds=_seconds(one),
+                row=None if row is None else _row(one, row),
+            )
         )
 
 

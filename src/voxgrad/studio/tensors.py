@@ -201,4 +201,8 @@ def _text(value: Any) -> str:
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     text = str(value)
-    return text.removesuffix(".0") if isinstance(value, (float, np.floating)) or hasattr(value, "dtype") else text[:TEXT_LETTERS]
+    return (
+        text.removesuffix(".0")
+        if isinstance(value, (float, np.floating)) or hasattr(value, "dtype")
+        else text[:TEXT_LETTERS]
+    )

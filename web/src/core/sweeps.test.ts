@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import type { SweepPlan, SweepRow } from "../generated/api";
+import type { SweepData, SweepPlan, SweepRow } from "../generated/api";
 import { placeOn, scaleOf, thinned, ticksOf } from "./chart";
-import { columnsOf, curvesOf, numberAt, sorted, titleOf } from "./sweeps";
+import { columnsOf, curvesOf, newer, numberAt, sorted, titleOf } from "./sweeps";
 
 function row(index: number, values: { [name: string]: string }, mean: number | null): SweepRow {
   const result = { dtype: "float32", shape: [], value: mean, low: mean, mean, high: mean, not_finite: mean === null ? 1 : 0 };
@@ -48,4 +48,14 @@ test("a long curve keeps its peaks", () => {
   expect(short).toContain(long[7777]);
   expect(short).toContain(long[1234]);
   expect(short.every((point, index) => index === 0 || point.x > short[index - 1]!.x)).toBe(true);
+});
+
+test("an answer that is overtaken by events takes no row and no end back", () => {
+  const sweep = (state: SweepData["state"], count: number): SweepData => ({
+    id: "s", page_id: "p", state, started: 0, seconds: count, plan, repeats: 1, done: count, rows: rows.slice(0, count),
+  });
+  expect(newer(sweep("running", 2), sweep("done", 6))).toMatchObject({ state: "done", done: 6 });
+  expect(newer(sweep("done", 6), sweep("running", 3))).toMatchObject({ state: "done", done: 6 });
+  const late = { ...sweep("done", 0), rows: rows.slice(4, 6) };
+  expect(newer(sweep("running", 4), late).rows.map((row) => row.index)).toEqual([0, 1, 2, 3, 4, 5]);
 });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Sweeps: what of a page can vary, and its rows as columns and curves. */
 
-import type { SweepPlan, SweepRow } from "../generated/api";
+import type { SweepData, SweepPlan, SweepRow } from "../generated/api";
 import type { Catalogue } from "./document";
 import type { Page } from "./model";
 import type { Point } from "./chart";
@@ -100,4 +100,11 @@ export function curvesOf(plan: SweepPlan, rows: readonly SweepRow[], x: string, 
 
 export function titleOf({ path, part }: Column): string {
   return part === "seconds" ? "time" : part === "value" ? path : `${path} ${part === "low" ? "min" : part === "high" ? "max" : "mean"}`;
+}
+
+/** An answer and what events have told since it was written: all rows of both, and the state of who knows more. */
+export function newer(answer: SweepData, told: SweepData): SweepData {
+  const known = new Set(answer.rows.map((row) => row.index));
+  const rows = [...answer.rows, ...told.rows.filter((row) => !known.has(row.index))];
+  return { ...(told.state === "running" ? answer : told), rows, done: rows.length };
 }

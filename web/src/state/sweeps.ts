@@ -3,6 +3,7 @@
 
 import { create } from "zustand";
 import { api, type ServerEvent, type Sweep, type SweepRow } from "../core/api";
+import { newer } from "../core/sweeps";
 import { serverEdit } from "./edits";
 import { feedsOf } from "./feeds";
 import { attempt } from "./pages";
@@ -77,8 +78,8 @@ export async function findSweep(page: string): Promise<void> {
 }
 
 async function refreshSweep(page: string, id: string): Promise<void> {
-  const sweep = await attempt(() => api.sweep(id));
-  if (sweep) change(page, () => ({ sweep }));
+  const found = await attempt(() => api.sweep(id));
+  if (found) change(page, ({ sweep }) => ({ sweep: sweep?.id === id ? newer(found, sweep) : found }));
 }
 
 type SweepEvent = ServerEvent & { type: "sweep" };
