@@ -40,12 +40,14 @@ PYTHON_TYPES = {
     "shapes": "Sequence[Sequence[int | str | None] | None]",
     "tensor": "typing.Any",
 }
+MAKER = "def make_function(op: typing.Any) -> typing.Callable[..., typing.Any]: ..."
+"""What makes the functions, for those of packages."""
 
 
 def stub() -> str:
     """raw_ops.pyi: the signatures as editors read them. `Any` is an op too, so types name their module."""
     lines = [f"# {NOTICE}", "# ruff: noqa", "import typing", "from collections.abc import Sequence", ""]
-    lines += ["__all__: list[str]", ""]
+    lines += ["__all__: list[str]", MAKER, ""]
     for name in raw_ops.__all__:
         arguments = [
             "*",
@@ -67,6 +69,7 @@ def graph_stub() -> str:
         "from voxgrad.graph.page import Page",
         "",
         "__all__: list[str]",
+        MAKER,
         "",
     ]
     for op in OPS.values():

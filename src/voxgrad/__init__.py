@@ -28,9 +28,11 @@ from voxgrad.kernels.cpu import set_num_threads as set_num_threads
 from voxgrad.loading import LOADING
 
 if TYPE_CHECKING:
+    from voxgrad import blocks as blocks
     from voxgrad import nn as nn
     from voxgrad import ops as ops
     from voxgrad import volumes as volumes
+    from voxgrad.formats.library import Library as Library
     from voxgrad.graph.check_gradients import check_gradients as check_gradients
     from voxgrad.graph.gradients import gradients as gradients
     from voxgrad.graph.page import Page as Page
@@ -38,11 +40,13 @@ if TYPE_CHECKING:
     from voxgrad.volumes.stores import open_volume as open_volume
 
 _LATER = {
+    "Library": "formats.library",
     "Page": "graph.page",
     "ClientSession": "graph.session",
     "gradients": "graph.gradients",
     "check_gradients": "graph.check_gradients",
     "open_volume": "volumes.stores",
+    "blocks": "",
     "nn": "",
     "ops": "",
     "volumes": "",

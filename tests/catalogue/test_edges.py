@@ -243,3 +243,12 @@ def test_quantised_and_plain_integers_stand_for_each_other() -> None:
         vg.raw_ops.QuantizeV2(input=floats, min_range=-1.0, max_range=1.0, T="int64")
     with pytest.raises(vg.VoxgradError, match="VG011 Dequantize: input must be of type qint8, quint8"):
         vg.raw_ops.Dequantize(input=np.arange(3), min_range=low, max_range=high)
+
+
+def test_the_least_integer_is_not_below_a_threshold() -> None:
+    """1 + 127 is -128 in int8, whose size, 128, is no number of the type."""
+    at = np.array([[0, 0], [0, 1]])
+    a, b = np.array([1, 1], np.int8), np.array([0, 127], np.int8)
+    found = vg.raw_ops.SparseAdd(a_indices=at, a_values=a, a_shape=[1, 2], b_indices=at, b_values=b, b_shape=[1, 2],
+                                 thresh=np.int8(100))  # fmt: skip
+    assert found.sum_indices.tolist() == [[0, 1]] and found.sum_values.tolist() == [-128]

@@ -308,7 +308,21 @@ def test_trace_tells_windows_and_winners(tmp_path: Path, capsys: Captured) -> No
     (same,) = made.trace("pool", [0, 1, 0, 0, 0], values={"relu.activations": value}).windows
     assert (window["winner"], window["padding"]["after"]) == ([0, 2, 1, 1, 0], [0, 1, 0, 0, 0])
     assert (same.winner, same.padding.after) == (window["winner"], window["padding"]["after"])
+    assert main(["trace", trace[1], "x", "0,2,0,0,0", "--forward", "--depth", "2"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "relu.activations [0:1,2:3,0:1,0:1,0:1], 1 element, through relu.features",
+        "  pool.output [0:1,0:2,0:1,0:1,0:1], 2 elements, through pool.input",
+    ]
+    assert main(["trace", trace[1], "x", "0,2,0,0,0", "--forward", "--json"]) == 0
+    assert [one["output"] for one in json.loads(capsys.readouterr().out)] == ["relu.activations"]
     assert main([*trace, "0,1,0,0,two"]) == 1
     assert main([*trace, "0,2,0,0,0"]) == 1
     told = capsys.readouterr().err
     assert "VG052 trace: INDEX must be numbers" in told and "be read at an index below [1,2,1,1,1]" in told
+
+
+def test_what_cannot_be_viewed_is_said_before_a_studio_starts(tmp_path: Path, capsys: Captured) -> None:
+    assert main(["view", str(tmp_path / "none.nii")]) == 3
+    assert "must exist" in capsys.readouterr().err
+    assert main(["view", "https://example.org/scan.zarr"]) == 3
+    assert "voxgrad convert https://example.org/scan.zarr" in capsys.readouterr().err

@@ -47,6 +47,31 @@ def image(found: list[Mark]) -> np.ndarray:
     return mark.pixels
 
 
+def slid(value: Any, attrs: dict[str, Any] | None = None) -> list[Mark]:
+    """The marks of a slider of a constant."""
+    page = vg.Page("p")
+    x = vg.ops.Const(page, value, name="x")
+    return draw_display(page.displays.add("slider", [x], attrs, size=SIZE), Readings())
+
+
+def test_a_slider_shows_where_its_number_lies() -> None:
+    found = slid(np.float32(2.5), {"low": 2, "high": 4, "unit": "mm"})
+    (knob,) = [mark for mark in found if mark.form == "circle"]
+    track = next(mark for mark in found if mark.form == "line" and mark.style == "track")
+    (left, _), (right, _) = track.points
+    assert knob.points[0][0] == pytest.approx(left + (right - left) / 4)
+    assert texts(found)[1:] == ["2", "4", "2.5 mm"]
+    # All elements are set together, so they must be one number.
+    assert any(mark.form == "circle" for mark in slid(np.full((2, 3), 0.5, np.float32)))
+    for value in (np.float32([0, 1]), np.zeros(0, np.float32), np.float32("nan")):
+        assert not any(mark.form == "circle" for mark in slid(value))
+
+
+def test_a_slider_of_a_placeholder_shows_what_was_fed() -> None:
+    found = marks("slider", np.float32(0.25))
+    assert texts(found)[-1] == "0.25" and any(mark.form == "circle" for mark in found)
+
+
 def trained(cycles: int) -> tuple[vg.Page, vg.ClientSession]:
     """w = [4, 1], times 0.5 in every cycle."""
     page = vg.Page("decay")

@@ -614,7 +614,8 @@ GADGETS = """
 <g transform="translate(1000,0)">
 <pg-trend-contour id="MAP" transform="translate(100,50) rotate(90.00)" x="0" y="70" width="80" height="20"
  subdivision="2,2" minElevation="0" maxElevation="4"/></g>
-<pg-trend-contour id="SUM"/><text id="V" pg-format="">0.5</text><text id="W">1</text>
+<pg-trend-contour id="SUM" subdivision="2,2"/><pg-trend-contour id="OUT"/><pg-trend-contour id="ODD"/>
+<text id="V" pg-format="">0.5</text><text id="W">1</text>
 <pg-editbox id="BOX" text="3" width="40" height="10"/><pg-editbox id="LOOSE" text="3"/>
 <pg-button id="B" text="Start"/><image href="..\\..\\secret.png"/><image href="own.png" width="9" height="9"/>
 <line id="L"/>
@@ -624,6 +625,8 @@ GADGETS = """
     for j=0,1,1 do
       MAP.data[i][j] = ROW.result_output[1][i*2+j]
       SUM.data[i][j] = ROW.result_output[0][i*2+j] + X.result_output[0][0]
+      OUT.data[i][j] = ROW.result_output[2][i*2+j] + X.result_output[0][0]
+      ODD.data[i][j] = ROW.result_output[0][i*2+j] - X.result_output[0][i]
     end
   end
   V.text = string.format("%4.1f", X.result_output[1][0])
@@ -652,7 +655,8 @@ def test_what_a_page_shows_becomes_displays(tmp_path: Path) -> None:
     kinds = {one.name: (one.kind.name, [shown.path for shown in one.of]) for one in page.displays}
     assert kinds == {
         "T": ("text", []), "R": ("frame", []), "GO": ("button", []), "MUTE": ("frame", []), "B": ("button", []),
-        "TREND": ("trend", ["X.output[0][1]"]), "MAP": ("heat", ["ROW.output[1]"]), "SUM": ("heat", []),
+        "TREND": ("trend", ["X.output[0][1]"]), "MAP": ("heat", ["ROW.output[1]"]),
+        "SUM": ("heat", ["shown/SUM_2.z"]), "OUT": ("heat", []), "ODD": ("heat", []),
         "V": ("value", ["X.output[1][0]"]), "W": ("value", ["X.output[0][0]"]), "BOX": ("edit", ["X.output"]),
         "LOOSE": ("edit", []), "LCD": ("value", ["X.output"]), "PARTED": ("table", ["ROW.output"]),
         "SECOND": ("trend", ["ROW.output[1]"]), "frame": ("frame", []), "picture": ("picture", []),
@@ -672,10 +676,14 @@ def test_what_a_page_shows_becomes_displays(tmp_path: Path) -> None:
     assert (page.displays["V"].value("format"), page.displays["BOX"].value("entry")) == ("%4.1f", "value")
     assert found.report.lost == []
     for part in (
-        "SUM: shows a sum", "LOOSE: held '3'", "MUTE: a click ran a script", "TREND.own: shows numbers of its own",
+        "SUM: ROW + X, which a script computed, is a block now", "OUT: shows what a script made of several blocks",
+        "ODD: shows what a script made of several blocks", "LOOSE: held '3'",
+        "MUTE: a click ran a script", "TREND.own: shows numbers of its own",
         "missing: secret.png", "noted: <line>", "the gadget CLOCK shows nothing", "os.execute. It is not executed",
     ):  # fmt: skip
         assert part in told, part
+    assert ClientSession(page).run("shown/SUM_2").tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert page.displays["SUM"].value("rows") == 2 and [len(one.blocks) for one in page.groups] == [3]
     assert [note["text"] for note in page.notes] == ["CLOCK"]
     assert "rm -rf" not in dumps(page) and loads(dumps(page)).problems() == page.problems()
 

@@ -130,3 +130,8 @@ def test_the_softmax_trainer_gives_its_stored_values_and_saves(originals: Path) 
     for letter, trained in (("W", "ID_1eHkzO1436"), ("B", "ID_1eHkzO1483")):
         with np.load(files / f"train{letter}.t") as saved:
             np.testing.assert_array_equal(saved[letter], results[trained]["out"])
+    # Ten maps show what a script computed: a row of W and its offset of B.
+    weights, offsets = results["ID_TRAIN_W"]["ref"], results["ID_TRAIN_B"]["ref"]
+    for row in range(10):
+        (shown,) = page.displays[f"ID_TRAIN_WB{row}"].of
+        np.testing.assert_array_equal(session.readings.value(shown), weights[row] + offsets[0, row])

@@ -5,17 +5,20 @@ from __future__ import annotations
 
 import json
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import voxgrad as vg
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.model import Attr
 from voxgrad.catalog.registry import find
 from voxgrad.formats import text as forms
 from voxgrad.formats.text import TextError
+from voxgrad.formats.text.tables import read_table
 
 POOL = find("MaxPool3D")
 CONV = find("Conv3D")
@@ -188,6 +191,26 @@ def test_a_small_float_stays_what_it_is() -> None:
         ("range( 1, 7, 2 )", "int32", [1, 3, 5]),
         ("range(0, 1, 0.25)", "float64", [0, 0.25, 0.5, 0.75]),
         ("range(2, 0, -1)", "int32", [2, 1]),
+        ("range(2147483647, 2147483649)", "int64", [2147483647, 2147483648]),
+        ("[1 2; 3 4]", "int32", [[1, 2], [3, 4]]),
+        ("A = [1, 2;\n 3, 4.5];", "float64", [[1, 2], [3, 4.5]]),
+        ("[1;2;3]", "int32", [[1], [2], [3]]),
+        ("[1 -2]", "int32", [1, -2]),
+        ("[[1. 2.]\n [3. 4.]]", "float64", [[1, 2], [3, 4]]),
+        ("array([[1, 2], [3, 4]], dtype=float32)", "float32", [[1, 2], [3, 4]]),
+        ("x = np.array([1, 2])", "int64", [1, 2]),
+        ("array([], shape=(0, 3), dtype=float16)", "float16", []),
+        ("array(5)", "int64", 5),
+        ("array([ True, False])", "bool", [True, False]),
+        ("tensor([[1., -Inf]])", "float32", [[1, float("-inf")]]),
+        ("tensor([1, 2], device='cuda:0', dtype=torch.int32)", "int32", [1, 2]),
+        ("np.array([1, 2], dtype='float64')", "float64", [1, 2]),
+        ("full([2,2], 7)", "int32", [[7, 7], [7, 7]]),
+        ("full((2,), 0.5)", "float64", [0.5, 0.5]),
+        ("zeros([1,2])", "float32", [[0, 0]]),
+        ("ones({2}, dtype=int64)", "int64", [1, 1]),
+        ("linspace(0, 1, 5)", "float32", [0, 0.25, 0.5, 0.75, 1]),
+        ("zeros([])", "float32", 0),
     ],
 )
 def test_values(text: str, dtype: str, wanted: object) -> None:
@@ -202,9 +225,21 @@ def test_values(text: str, dtype: str, wanted: object) -> None:
         ("{{1,2},{3}}", 7),  # ragged: read as a 2x1 array
         ("1 2", 1),
         ("1,2\n3", 4),
+        ("1,2;3,4", 3),  # four numbers, two rows, or two with a decimal comma
         ("1,{2}", 2),
-        ("range(x)", 0),
+        ("range(x)", 6),
         ("range(1e9)", 0),
+        ("[1, 2; 3]", 7),  # rows of MATLAB
+        ("[1 2\n3 4]", 5),  # two rows to MATLAB, one to NumPy
+        ("[1, 2 3]", 6),
+        ("array([0, 1, ..., 9])", 13),
+        ("array([1, 2", 11),
+        ("array([1], dtype=float33)", 17),
+        ("zeros(3)", 6),  # three to NumPy, nine to MATLAB
+        ("integers([5], 0, 10, 3)", 21),
+        ("normal([2], 0, 1, seed=0)", 23),
+        ("normal([2000, 2000])", 0),
+        ("full([2], 1) 2", 13),
         ("range(3),", 8),
         ("{1,{2}}", 3),
         ("{{1},2}", 5),
@@ -229,6 +264,70 @@ def test_bad_values(text: str, at: int) -> None:
     with pytest.raises(TextError) as caught:
         forms.parse_value(text)
     assert caught.value.at == at
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "half", "bfloat16"])
+@pytest.mark.parametrize(("rule", "op"), [("uniform", "RandomUniform"), ("normal", "RandomStandardNormal")])
+def test_drawn_values_are_those_of_the_block_of_that_seed(rule: str, op: str, dtype: str) -> None:
+    page = vg.Page("drawn")
+    drawn = vg.ClientSession(page).run(getattr(vg.ops, op)(page, [3, 5], dtype=dtype, seed=7))
+    value = forms.parse_value(f"{rule}([3,5], seed=7)", dtypes.named(dtype))
+    assert value.dtype == drawn.dtype
+    np.testing.assert_array_equal(value, drawn)
+    if dtype not in ("float32", "float64"):
+        return
+    scaled = forms.parse_value(f"{rule}([3,5], 2, 4, seed=7)", dtypes.named(dtype))
+    by, shift = (2, 2) if rule == "uniform" else (4, 2)
+    np.testing.assert_array_equal(scaled, drawn * drawn.dtype.type(by) + drawn.dtype.type(shift))
+
+
+@pytest.mark.parametrize(("low", "high", "dtype"), [(-3, 9, "int32"), (-(2**40), 2**40, "int64")])
+def test_drawn_integers_are_those_of_the_block_of_that_seed(low: int, high: int, dtype: str) -> None:
+    page = vg.Page("drawn")
+    limits = np.asarray(low, dtype), np.asarray(high, dtype)
+    drawn = vg.ClientSession(page).run(vg.ops.RandomUniformInt(page, [7], *limits, seed=11))
+    np.testing.assert_array_equal(forms.parse_value(f"integers([7], {low}, {high}, seed=11)"), drawn)
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("range(32)", "range(32)"),
+        ("range(0, 4)", "range(4)"),
+        ("range(0.0, 4)", "range(0.0, 4)"),
+        ("range(1,9,2)", "range(1, 9, 2)"),
+        ("zeros((2, 3))", "zeros([2,3])"),
+        ("normal([2])", "normal([2], 0, 1, seed=1)"),
+        ("normal([2], stddev=0.5, seed=3, dtype=np.float64)", "normal([2], 0, 0.5, seed=3, dtype=float64)"),
+        ("x = integers([2], 0, 9)", "integers([2], 0, 9, seed=1)"),
+    ],
+)
+def test_a_rule_is_kept_whole_as_long_as_its_value(text: str, whole: str) -> None:
+    page = vg.Page("page")
+    page.add("Const", attrs={"value": 0, "dtype": "float32"}, name="x")
+    page.apply({"do": "set_text", "block": "x", "name": "value", "text": text})
+    assert page["x"].typed == {"value": whole}
+    np.testing.assert_array_equal(forms.parse_value(whole), forms.parse_value(text))
+    again = vg.Page.from_dict(page.to_dict())
+    assert again["x"].typed == {"value": whole} and again.to_dict()["blocks"][0]["typed"] == {"value": whole}
+    again.set_attr("x", "value", [1.0, 2.0])
+    assert again["x"].typed == {}
+
+
+def test_a_rule_that_does_not_give_the_value_is_no_rule_of_it(tmp_path: Path) -> None:
+    page = vg.Page("page")
+    page.add("Neg", {"x": 0}, name="minus")
+    page.apply({"do": "set_text", "block": "minus", "name": "x", "text": "normal([3], seed=5)"})
+    page.save(tmp_path / "page.vox.json")
+    text = (tmp_path / "page.vox.json").read_text()
+    assert "normal([3], 0, 1, seed=5)" in text
+    loaded = vg.Page.load(tmp_path / "page.vox.json")
+    assert loaded["minus"].typed == {"x": "normal([3], 0, 1, seed=5)"}
+    for other in ("normal([3], 0, 1, seed=6)", "normal([4], 0, 1, seed=5)", "1,2,3", "normal("):
+        (tmp_path / "page.vox.json").write_text(text.replace("normal([3], 0, 1, seed=5)", other))
+        assert vg.Page.load(tmp_path / "page.vox.json")["minus"].typed == {}
+    page.fold(["minus"], "part")
+    assert page.pages["part"]["minus"].typed == loaded["minus"].typed
 
 
 def test_values_of_a_given_type() -> None:
@@ -327,3 +426,24 @@ def test_any_unicode_is_read_or_refused(text: str, kind: str, dtype: dtypes.DTyp
             parse()
         except TextError as error:
             assert error.faults[0].argument in ("x", "value")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "wanted"),
+    [
+        ("a.csv", "depth,value\n1,2.5\n3,4\n", [[1, 2.5], [3, 4]]),
+        ("b.csv", "\ufeff1;2\r\n3;4\r\n", [[1, 2], [3, 4]]),
+        ("c.tsv", "1\t2\n3\t4", [[1, 2], [3, 4]]),
+        ("d.txt", "# as savetxt writes it\n1.0e+00 2.0e+00\n 3.0e+00  4.0e+00\n", [[1, 2], [3, 4]]),
+    ],
+)
+def test_tables(tmp_path: Path, name: str, text: str, wanted: object) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8", newline="")
+    assert read_table(str(tmp_path / name)).tolist() == wanted
+
+
+@pytest.mark.parametrize("text", ["1,5;2,5\n3,5;4,5\n", "1,2\n3\n", "1,x\n", "a,b\nc,d\n", ""])
+def test_tables_that_are_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(vg.errors.VoxgradError, match=r"a\.csv"):
+        read_table(str(tmp_path / "a.csv"))

@@ -149,6 +149,124 @@ def test_a_constant_that_is_not_a_number() -> None:
     assert page.warnings() == [] and str(page["x"].outputs[0].dtype) == "float32"
 
 
+def test_nan_that_begins_in_a_block_says_where_and_of_what() -> None:
+    page = vg.Page("page")
+    x = vg.ops.Const(page, np.array([4, -9, 1], np.float32), name="x")
+    root = vg.ops.Sqrt(page, x, name="root")
+    vg.ops.Neg(page, root, name="minus")
+    (warning,) = page.warnings()  # told where it begins
+    assert (warning.block, warning.code, warning.got) == ("root", "VG082", "nan at [1], 1 of 3")
+    assert warning.remedy == "There, x is -9.0."
+    page.set_attr("x", "value", np.array([4, 9, 1], np.float32))
+    assert page.warnings() == []
+
+
+def test_who_asks_for_nan_is_not_warned_of_it() -> None:
+    page = vg.Page("page")
+    x = vg.ops.Const(page, np.array([1, np.nan], np.float32), name="x")
+    vg.ops.IsNan(page, x)
+    assert page.warnings() == []
+    vg.ops.Neg(page, x)
+    assert [one.code for one in page.warnings()] == ["VG082"]
+
+
+@pytest.mark.parametrize(
+    ("op", "wrong", "pin"),
+    [
+        ("Tanh", "x", "y"),
+        ("Sigmoid", "x", "y"),
+        ("Sqrt", "x", "y"),
+        ("Elu", "x", "outputs"),
+        ("Softplus", "f", "features"),
+    ],
+)
+def test_a_gradient_that_takes_the_wrong_end(op: str, wrong: str, pin: str) -> None:
+    page = vg.Page("page")
+    values = [-2, -0.5, 3] if op == "Elu" else [0.25, 0.5, 3]
+    x = vg.ops.Const(page, np.array(values, np.float32), name="x")
+    y = getattr(vg.ops, op)(page, x, name="f")
+    (right,) = vg.gradients([y], [x])
+    assert page.warnings() == []
+    expected = vg.ClientSession(page).run(right)
+    page.connect({"x": x, "f": y}[wrong], right.block, pin)
+    (warning,) = page.warnings()
+    assert (warning.block, warning.pin, warning.code) == (right.block.name, pin, "VG080")
+    assert not np.array_equal(vg.ClientSession(page).run(right), expected)
+    page.apply(warning.fix)
+    assert page.warnings() == []
+    np.testing.assert_array_equal(vg.ClientSession(page).run(right), expected)
+
+
+def test_the_ends_of_relu_are_both_right() -> None:
+    page = vg.Page("page")
+    x = vg.ops.Const(page, np.array([-1, 2], np.float32), name="x")
+    y = vg.ops.Relu(page, x)
+    for end in (x, y):
+        vg.ops.ReluGrad(page, vg.ops.OnesLike(page, x), end)
+    assert page.warnings() == []
+    twice = vg.Page("twice")
+    inner = vg.ops.Tanh(twice, vg.ops.Const(twice, np.float32([1, 2])))
+    vg.ops.TanhGrad(twice, inner, vg.ops.Tanh(twice, inner))  # its input is the output of another
+    assert twice.warnings() == []
+
+
+def idle_page(op: str) -> vg.Page:
+    """A block whose result is the same whatever comes in."""
+    page = vg.Page("page")
+    shape = [1, 4, 4, 4, 1] if op.endswith("Pool3D") else [2, 1]
+    x = vg.ops.Placeholder(page, dtype="float32", shape=shape, name="x")
+    if op == "Mul":
+        vg.ops.Mul(page, x, vg.ops.Const(page, np.zeros((2, 1), np.float32), name="nothing"), name="it")
+    elif op == "SelectV2":
+        truth = vg.ops.Const(page, np.array([[True], [True]]), name="truth")
+        chosen = vg.ops.SelectV2(page, truth, x, vg.ops.Neg(page, x), name="it")
+        vg.ops.Exp(page, chosen, name="after")
+    elif op == "Softmax":
+        vg.ops.Exp(page, vg.ops.Softmax(page, x, name="it"), name="after")
+    elif op == "ApplyGradientDescent":
+        w = vg.ops.Variable(page, shape=[2, 1], dtype="float32", name="w")
+        page.start_with([vg.ops.Assign(page, w, np.ones((2, 1), np.float32), name="first")])
+        vg.ops.ApplyGradientDescent(page, w, np.float32(0), x, name="it")
+    else:
+        getattr(vg.ops, op)(page, x, ksize=[1] * 5, strides=[1] * 5, padding="VALID", name="it")
+    return page
+
+
+@pytest.mark.parametrize(
+    ("op", "code", "pin", "title"),
+    [
+        ("Mul", "VG081", "y", "Make y ones"),
+        ("SelectV2", "VG084", "condition", "Take t in its place"),
+        ("Softmax", "VG084", "logits", "Make it a Sigmoid"),
+        ("ApplyGradientDescent", "VG084", "alpha", "Set alpha to 0.01"),
+        ("MaxPool3D", "VG084", "ksize", "Set ksize to [1,2,2,2,1]"),
+        ("AvgPool3D", "VG084", "ksize", "Set ksize to [1,2,2,2,1]"),
+    ],
+)
+def test_a_result_that_does_not_depend_on_what_comes_in(op: str, code: str, pin: str, title: str) -> None:
+    page = idle_page(op)
+    (warning,) = page.warnings()
+    assert (warning.block, warning.pin, warning.code) == ("it", pin, code)
+    assert [fix.title for fix in warning.fixes] == [title]
+    page.apply(warning.fix)
+    assert page.problems() == [] and page.warnings() == []
+
+
+def test_a_choice_that_is_computed_is_a_choice() -> None:
+    page = vg.Page("page")
+    x = vg.ops.Const(page, np.float32([1, 2]), name="x")
+    vg.ops.SelectV2(page, vg.ops.Greater(page, x, np.float32(0)), x, vg.ops.Neg(page, x))
+    vg.ops.Mul(page, x, vg.ops.Sub(page, x, x))
+    assert page.warnings() == []
+
+
+def test_what_a_display_shows_is_of_use() -> None:
+    page = gradient_page()
+    spare = vg.ops.Const(page, X, name="spare")
+    page.displays.add("heat", [spare])
+    assert page.warnings() == []
+
+
 def test_what_feeds_nothing() -> None:
     page = gradient_page()
     vg.ops.Const(page, X, name="spare")

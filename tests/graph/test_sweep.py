@@ -64,6 +64,13 @@ def test_what_is_wrong_at_a_point_is_in_its_row_and_the_others_go_on(page: vg.Pa
     assert rows[2].results["sum.output"].value == 0.5 * sum((22, 24, 30, 32, 54, 56, 62, 64))
 
 
+def test_lists_on_inputs_vary(page: vg.Page) -> None:
+    rows = list(Sweep(page, {"sum.axis": ["{0,1}", "{1,2,3}", "4"]}).rows(Work(("sum",))))
+    assert [row.results["sum.output"].shape for row in rows] == [(2, 2, 1), (1, 1), (1, 2, 2, 2)]
+    (row,) = Sweep(page, {"half.y": ["true"]}).rows(Work(("sum",)))
+    assert row.faults, "a truth value is no factor"
+
+
 def test_semantics_vary() -> None:
     made = vg.Page("strided")
     x = vg.ops.Const(made, np.arange(8, dtype=np.float32).reshape(1, 8, 1, 1, 1), name="x")

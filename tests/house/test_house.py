@@ -32,7 +32,7 @@ ROOMS = [
     ["catalog"],
     ["reference", "kernels"],
     ["arrays"],
-    ["raw_ops", "out_ops", "compat", "graph", "nn", "ops", "torch", "isolation"],
+    ["raw_ops", "out_ops", "compat", "graph", "nn", "ops", "blocks", "torch", "isolation"],
     ["formats"],
     ["volumes"],
     ["studio", "testing"],
@@ -175,6 +175,19 @@ def test_import_is_light() -> None:
         "rich",
     }
     assert not loaded & heavy
+
+
+def test_the_first_ordinary_op_is_light() -> None:
+    """array_api_compat takes over NumPy with all that it lists, but for its tools for Fortran and tests."""
+    code = (
+        "import sys, numpy as np, voxgrad as vg\n"
+        "before = sorted(np.__all__), sorted(dir(np))\n"
+        "vg.raw_ops.Neg(x=np.ones(2)), sys.modules['array_api_compat.numpy'].take\n"
+        "print([name for name in ('numpy.f2py', 'numpy.testing', 'unittest') if name in sys.modules])\n"
+        "print(before == (sorted(np.__all__), sorted(dir(np))), np.testing.__name__)\n"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert told.stdout == "[]\nTrue numpy.testing\n", told.stderr
 
 
 def test_dependencies_are_few() -> None:

@@ -38,11 +38,12 @@ def test_an_engine_gives_what_ours_gives(server: Server, engine: str) -> None:
     document = network()
     ours, theirs = server.run(document, "ours"), server.run(document, "theirs", engine=engine)
     assert theirs["state"] == "done", theirs["error"]
-    found = server.post("compare/runs", {"left": ours["id"], "right": theirs["id"]})["rows"]
-    assert {row["left"]["dtype"] for row in found if row["left"]} >= {"float32"} and len(found) > 40
+    found = server.post("compare/runs", {"runs": [ours["id"], theirs["id"]]})["rows"]
+    assert {row["sides"][0]["dtype"] for row in found if row["sides"][0]} >= {"float32"} and len(found) > 40
     for row in found:
-        assert row["same"] or row["max_abs"] < 1e-4, row
-        assert row["right_seconds"] is not None
+        side = row["sides"][1]
+        assert side["same"] or side["max_abs"] < 1e-4, row
+        assert side["seconds"] is not None
 
 
 @pytest.mark.parity

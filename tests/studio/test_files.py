@@ -18,6 +18,7 @@ from tests.studio.documents import pool_page
 from tests.studio.serving import Server, environment
 from voxgrad.formats import page_file
 from voxgrad.formats.enuspace import import_page
+from voxgrad.formats.graphdef import import_graph
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -48,6 +49,27 @@ def test_a_volume_becomes_a_block_for_a_page_that_is_open(server: Server) -> Non
     edited = server.post("edit", {"document": pool_page(), "edits": [pasted]})
     assert edited["added"] == ["scan"] and server.run(edited["document"], "scan")["state"] == "done"
     assert len(server.get("pages")["pages"]) == pages
+
+
+def test_a_file_is_a_reference_to_compare_with(server: Server) -> None:
+    volume = np.arange(8, dtype=np.float32).reshape(2, 2, 2)
+    kind = {"content-type": "application/octet-stream"}
+    asked = {"name": "reference.npy", "like": "2,2,2"}
+    kept = server.client.post("/api/import/tensor", params=asked, content=npy(volume), headers=kind).json()
+    assert kept["shape"] == [2, 2, 2] and kept["dtype"] == "float32"
+    other = server.client.post("/api/import/tensor", params=asked, content=npy(volume + 1), headers=kind).json()
+    told = server.post("compare", {"left": {"hash": kept["hash"]}, "right": {"hash": other["hash"]}})
+    assert told["max_abs"] == 1
+    page = server.client.post(
+        "/api/import/tensor", params={"name": "x.json"}, content=b'{"format": "voxgrad-page"}', headers=kind
+    )
+    assert page.status_code == 422
+
+
+def test_a_graph_of_tensorflow_opens(server: Server) -> None:
+    made = bring(server, "xor.pb", (ROOT / "tests/formats/graphdef/xor.pb").read_bytes())
+    blocks = made["page"]["document"]["blocks"]
+    assert len(blocks) == len(import_graph(ROOT / "tests/formats/graphdef/xor.pb")[0])
 
 
 @pytest.mark.parametrize("kind", ["json", "svg", "png"])

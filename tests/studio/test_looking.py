@@ -316,12 +316,13 @@ def test_runs_are_compared_block_by_block(server: Server) -> None:
     document = pool_page()
     document["blocks"][0]["attrs"]["value"]["tensor"]["values"][15] = 16.5
     right = server.run(document, "right")
-    found = server.post("compare/runs", {"left": left["id"], "right": right["id"]})
-    rows = {row["block"]: row for row in found["rows"]}
-    assert list(rows) == ["x", "pool"] and rows["pool"]["max_abs"] == 0.5 and not rows["pool"]["same"]
-    assert rows["pool"]["max_ulp"] == 0.5 / 2**-19 and rows["pool"]["left_seconds"] is not None
-    again = server.post("compare/runs", {"left": left["id"], "right": left["id"]})["rows"]
-    assert all(row["same"] and row["max_ulp"] == 0 for row in again)
+    found = server.post("compare/runs", {"runs": [left["id"], right["id"]]})
+    rows = {row["block"]: row["sides"] for row in found["rows"]}
+    first, second = rows["pool"]
+    assert list(rows) == ["x", "pool"] and second["max_abs"] == 0.5 and second["same"] is False
+    assert second["max_ulp"] == 0.5 / 2**-19 and first["same"] is None
+    again = server.post("compare/runs", {"runs": [left["id"], left["id"]]})["rows"]
+    assert all(row["sides"][1]["same"] and row["sides"][1]["max_ulp"] == 0 for row in again)
 
 
 def test_a_summary_tells_what_numpy_tells(server: Server) -> None:

@@ -65,6 +65,22 @@ def test_a_tensor_comes_in_safetensors_framing_whole_and_sliced(server: Server) 
     assert exported.content[:6] == b"\x93NUMPY"
 
 
+def test_a_placeholder_is_fed_with_what_is_too_large_for_a_page(server: Server) -> None:
+    """2,000 numbers lie beside a document, and are read from there as those of its constants are."""
+    typed = {"do": "set_text", "block": "x", "name": "value", "text": "range(2000)"}
+    const = {"name": "x", "op": "Const", "attrs": {"dtype": "float32"}}
+    page = {"name": "fed", "semantics": "documented"}
+    made = server.post("edit", {"document": {**page, "blocks": [const]}, "edits": [typed]})["document"]["blocks"][0]
+    assert made["typed"] == {"value": "range(2000)"}
+    blocks = [
+        {"name": "p", "op": "Placeholder", "attrs": {"dtype": "float32", "shape": [2000]}},
+        {"name": "half", "op": "Mul", "inputs": {"x": [{"from": "p.output"}], "y": [{"value": 0.5}]}},
+    ]
+    run = server.run({**page, "blocks": blocks}, "fed", feeds={"p": made["attrs"]["value"]})
+    assert run["state"] == "done", run
+    assert outputs(run, "half")[0]["summary"]["max"] == 999.5
+
+
 def test_run_to_a_block_leaves_the_rest(server: Server) -> None:
     run = server.run(pool_page(), "to", to="x")
     assert [one["block"] for one in run["blocks"]] == ["x"]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from pathlib import Path
 
 import ml_dtypes
@@ -13,7 +14,7 @@ from safetensors.numpy import load_file
 
 from voxgrad.errors import InvalidArgumentError
 from voxgrad.studio.history import History
-from voxgrad.studio.messages import RunData
+from voxgrad.studio.messages import BlockRun, RunData, TimesData
 from voxgrad.studio.tensors import TensorStore
 
 
@@ -93,3 +94,30 @@ def test_revisions_follow_the_content(tmp_path: Path) -> None:
     history.forget_page("p")
     assert history.revision("p", "a") == 5
     history.close()
+
+
+def test_a_history_of_an_earlier_version_gets_the_columns_that_it_lacks(tmp_path: Path) -> None:
+    path = tmp_path / "studio.sqlite"
+    database = sqlite3.connect(path)
+    database.executescript(
+        "CREATE TABLE runs (id TEXT PRIMARY KEY, page TEXT NOT NULL, engine TEXT NOT NULL, state TEXT NOT NULL,"
+        " started REAL NOT NULL, seconds REAL, cycles INTEGER NOT NULL, error TEXT);"
+        "CREATE TABLE blocks (run TEXT NOT NULL, block TEXT NOT NULL, cycle INTEGER NOT NULL, state TEXT NOT NULL,"
+        " seconds REAL, reason TEXT NOT NULL, outputs TEXT NOT NULL, error TEXT, PRIMARY KEY (run, block));"
+        "INSERT INTO runs VALUES ('old', 'p', 'cpu', 'done', 1.0, 2.0, 1, NULL);"
+        "INSERT INTO blocks VALUES ('old', 'x', 0, 'done', 0.5, '', '[]', NULL);"
+    )
+    database.close()
+    history = History(path)
+    old = history.run("old")
+    assert old is not None and old.times is None and old.blocks[0].seconds == 0.5
+    times = TimesData(count=3, median=2.0, low=1.0, high=3.0, first=None)
+    new = RunData(id="new", page_id="p", engine="cpu", state="running", started=2.0, seconds=None, cycles=1)
+    history.start(new)
+    block = BlockRun(block="x", cycle=0, state="done", seconds=2.0, times=times)
+    history.finish(new.model_copy(update={"state": "done", "times": times, "blocks": [block]}))
+    history.close()
+    again = History(path)
+    found = again.run("new")
+    assert found is not None and found.times == times and found.blocks[0].times == times
+    again.close()

@@ -29,12 +29,13 @@ function panelPage() {
     ["lamp", "step.output_ref", { title: "above a half" }, [0]], ["edit", "rate.output", { title: "rate" }], ["button", null, { title: "Run 20", does: "loop", cycles: 20 }],
     ["histogram", "field.output", {}], ["image", "field.output", {}], ["slice", "cube.output", {}], ["heat", "field.output", { lines: 5 }],
     ["surface", "field.output", {}], ["scatter", "points.output", {}], ["volume", "cube.output", {}], ["text", null, { text: "An operator's view", points: 20, bold: true }],
+    ["slider", "rate.output", { title: "the rate, slid", unit: "per cycle" }],
   ];
   const displays = rows.map(([kind, from, attrs, at], index) => ({
     name: `d${index}`, kind, ...(from ? { of: [{ from, ...(at ? { at } : {}) }] } : {}), ...(Object.keys(attrs).length > 0 ? { attrs } : {}),
-    position: [1100 + (index % 4) * 390, 20 + Math.floor(index / 4) * 270], size: kind === "button" || kind === "text" ? [220, 44] : ["value", "lamp", "edit"].includes(kind) ? [220, 64] : [360, 240],
+    position: [1100 + (index % 4) * 390, 20 + Math.floor(index / 4) * 270], size: kind === "button" || kind === "text" ? [220, 44] : ["value", "lamp", "edit", "slider"].includes(kind) ? [220, 64] : [360, 240],
   }));
-  displays.unshift({ name: "around", kind: "frame", attrs: { title: "Everything" }, position: [1080, -20], size: [1580, 1110] });
+  displays.unshift({ name: "around", kind: "frame", attrs: { title: "Everything" }, position: [1080, -20], size: [1580, 1200] });
   return { name: "panel", semantics: "documented", blocks, targets: ["step"], initializers: ["first"], displays };
 }
 
@@ -78,7 +79,7 @@ for (const theme of ["dark", "light"]) {
       // An exported picture has them, with what they show and what is typed in them.
       const [download] = await Promise.all([page.waitForEvent("download"), page.keyboard.press("Control+k").then(() => page.keyboard.type("export svg")).then(() => page.keyboard.press("Enter"))]);
       const picture = readFileSync(await download.path(), "utf8");
-      for (const part of ["0.0000 mm", ">0.5<", "Run 20", "An operator", "<polyline", "data:image/png"]) assert.ok(picture.includes(part), part);
+      for (const part of ["0.0000 mm", ">0.5<", "Run 20", "An operator", "the rate, slid", "0.5 per cycle", "<polyline", "data:image/png"]) assert.ok(picture.includes(part), part);
     }
     await page.keyboard.press("F9");
     await page.waitForSelector(".operator .display-trend polyline");

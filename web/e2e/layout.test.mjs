@@ -15,8 +15,10 @@ const SEED = Number(process.env.LAYOUT_SEED ?? 20261118);
 const SEQUENCES = Number(process.env.LAYOUT_SEQUENCES ?? 30);
 const ORIGINALS = [fileURLToPath(new URL("../../tests/formats/enuspace", import.meta.url)), ...(process.env.LAYOUT_PAGES ? [process.env.LAYOUT_PAGES] : [])];
 
-async function shown(page, id) {
+async function shown(page, id, names = null) {
   await page.evaluate((to) => (location.hash = `#/page/${to}`), id);
+  // The page before has blocks, too.
+  if (names) await page.waitForFunction((all) => [...document.querySelectorAll(".react-flow__node")].map((node) => node.dataset.id).sort().join() === all, [...names].sort().join());
   await page.waitForFunction((to) => document.querySelector(".canvas .react-flow__node") !== null && location.hash.endsWith(to), id);
   await page.waitForFunction(() => document.querySelector(".fact") !== null);
 }
@@ -89,7 +91,7 @@ test("random edits keep the page clear", async () => {
   const page = await browser.page(studio, { reducedMotion: "reduce" });
   await studio.enter(page);
   const some = async () => {
-    const names = await page.locator(".react-flow__node").evaluateAll((nodes) => nodes.map((node) => node.dataset.id));
+    const names = await page.locator(".react-flow__node:has(.block)").evaluateAll((nodes) => nodes.map((node) => node.dataset.id));
     const name = names[random(names.length)];
     await bare(page);
     await page.keyboard.press("f");
@@ -147,6 +149,24 @@ test("random edits keep the page clear", async () => {
       await bare(page);
       await page.keyboard.press("Shift+A");
     },
+    group: async () => {
+      await all();
+      await page.keyboard.press("Control+g");
+      await page.waitForTimeout(150);
+      if (random(2) === 0) await page.keyboard.press("Control+e");
+    },
+    fold: async () => {
+      await bare(page);
+      await page.keyboard.press("Shift+G");
+    },
+    mode: async () => {
+      await some();
+      await page.keyboard.press(["b", "m"][random(2)]);
+    },
+    remove: async () => {
+      await some();
+      await page.keyboard.press("Delete");
+    },
     undo: async () => {
       await bare(page);
       await page.keyboard.press("Control+z");
@@ -158,19 +178,28 @@ test("random edits keep the page clear", async () => {
   };
   const kinds = Object.keys(steps);
   const pages = beginnings();
+  const failed = [];
   for (let sequence = 0; sequence < SEQUENCES; sequence += 1) {
     // A browser does not keep hundreds of pages open.
     if (sequence % 50 === 49) await page.evaluate(() => sessionStorage.clear()).then(() => page.goto(`${studio.address}/`)).then(() => page.reload());
     const document = pages[random(pages.length)];
     const { id } = await studio.api("POST", "/pages", { name: document.name, document });
-    await shown(page, id);
-    await clear(page, `sequence ${sequence}, ${document.name} as it comes`);
     const done = [];
-    for (let step = 0; step < 3; step += 1) {
-      const kind = kinds[random(kinds.length)];
-      done.push(kind);
-      await steps[kind]();
-      await clear(page, `sequence ${sequence} of seed ${SEED}, on ${document.name}: ${done.join(", ")}`);
+    // One that fails is told, and the others go on.
+    try {
+      await shown(page, id, document.blocks.map((one) => one.name));
+      await clear(page, "as it comes");
+      for (let step = 0; step < 3; step += 1) {
+        const kind = kinds[random(kinds.length)];
+        done.push(kind);
+        await steps[kind]();
+        await clear(page, done.join());
+      }
+    } catch (error) {
+      failed.push(`sequence ${sequence} of seed ${SEED}, on ${document.name}: ${done.join(", ")}: ${error.actual ?? error.message}`);
+      console.log(failed.at(-1));
+      await page.goto(`${studio.address}/`).then(() => page.reload());
     }
   }
+  assert.deepEqual(failed, []);
 });

@@ -73,7 +73,7 @@ for (const theme of ["dark", "light"]) {
     await page.waitForTimeout(300);
     await clean(page, "viewer, slices", ".panel.viewer");
     await picture(page, `studio-viewer-${theme}`);
-    for (const kind of ["Table", "Volume", "Histogram", "Difference"]) {
+    for (const kind of ["Planes", "Table", "Volume", "Histogram", "Difference"]) {
       await page.getByRole("tab", { name: kind, exact: true }).click();
       await page.waitForTimeout(400);
       await clean(page, `viewer, ${kind}`, ".panel.viewer");

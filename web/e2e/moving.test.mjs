@@ -45,3 +45,26 @@ test("Back goes to the page before, and a reload keeps the tabs", async () => {
   await page.waitForFunction(() => document.querySelectorAll(".top-bar .tab").length === 2 && document.querySelectorAll(".block").length === 1);
   assert.equal(await page.locator(".top-bar .tab.active").innerText(), "first");
 });
+
+test("a block that is let go at the edge stays there", async () => {
+  const page = await browser.page(studio, { reducedMotion: "reduce" });
+  // As where a drag ends between two frames: what is to be cancelled has begun.
+  await page.addInitScript(() => (window.cancelAnimationFrame = () => undefined));
+  await studio.show(page, row("edge", 3));
+  const place = () => block(page, "c1").evaluate((node) => node.style.transform);
+  const before = await place();
+  const title = await block(page, "c1").locator(".block-title").boundingBox();
+  const canvas = await page.locator(".canvas").boundingBox();
+  await page.mouse.move(title.x + 12, title.y + 12);
+  await page.mouse.down();
+  await page.mouse.move(title.x + 12, canvas.y + canvas.height - 60, { steps: 5 });
+  await page.mouse.move(title.x + 12, canvas.y + canvas.height - 6, { steps: 3 });
+  const held = await place();
+  await page.waitForFunction((then) => document.querySelector('[data-id="c1"]').style.transform !== then, held);
+  await page.mouse.up();
+  await page.waitForTimeout(120);
+  const after = await place();
+  assert.notEqual(after, before);
+  await page.waitForTimeout(300);
+  assert.equal(await place(), after);
+});

@@ -114,8 +114,8 @@ test("run to here, cancel, history, and an earlier run against a later one", asy
   await run(page);
   await page.getByRole("tab", { name: "Runs" }).click();
   await page.waitForFunction(() => document.querySelectorAll(".bottom .table tr").length >= 2);
-  await page.locator(".bottom .table tr").nth(0).getByRole("button", { name: "compare" }).click();
-  await page.locator(".bottom .table tr").nth(1).getByRole("button", { name: "compare" }).click();
+  for (const row of [0, 1]) await page.locator(".bottom .table tr").nth(row).getByRole("checkbox").check();
+  await page.getByRole("button", { name: "Compare 2 runs" }).click();
   await page.waitForSelector(".bottom .table .badge.ok");
   // A long loop is stopped.
   await page.getByLabel("cycles").fill("100000");

@@ -21,10 +21,15 @@ export class Studio {
   address = "";
   token = "";
 
+  /** Of pages in a folder, or what another command of Voxgrad's shows. */
+  constructor(command = null) {
+    this.command = command ?? ["studio", this.folder];
+  }
+
   async start() {
     const port = this.address ? ["--port", new URL(this.address).port] : ["--port", String(9100 + Math.floor(Math.random() * 20000))];
-    this.process = spawn(PYTHON, ["-m", "voxgrad", "studio", this.folder, "--no-browser", ...port], {
-      env: { ...process.env, PYTHONPATH: join(ROOT, "src"), PYTHONUNBUFFERED: "1" },
+    this.process = spawn(PYTHON, ["-m", "voxgrad", ...this.command, "--no-browser", ...port], {
+      env: { ...process.env, PYTHONPATH: join(ROOT, "src"), PYTHONUNBUFFERED: "1", VOXGRAD_PAGES: join(this.folder, ".pages") },
       stdio: ["ignore", "pipe", "pipe"],
     });
     const found = await new Promise((resolve, reject) => {
@@ -40,7 +45,8 @@ export class Studio {
     });
     this.printed = found;
     this.address = new URL(found).origin;
-    this.token = readFileSync(join(this.folder, ".voxgrad", "token"), "utf8");
+    const token = join(this.folder, ".voxgrad", "token");
+    if (existsSync(token)) this.token = readFileSync(token, "utf8");
   }
 
   kill() {

@@ -17,7 +17,8 @@ import { Breadcrumb, StatusBar } from "./panels/StatusBar";
 import { TopBar } from "./panels/TopBar";
 import { Home } from "./screens/Home";
 import { Panel } from "./screens/Panel";
-import { attempt, followAddress, openDropped, openFiles, reopenTabs } from "./state/pages";
+import { loadLibrary } from "./state/library";
+import { attempt, followAddress, openDropped, openFiles, reopenTabs, startAtAddress } from "./state/pages";
 import { activeTab, update, useStudio } from "./state/store";
 import { startSync } from "./state/sync";
 import { loadTold } from "./state/told";
@@ -66,8 +67,8 @@ export function App() {
           {settings.left && <Left tab={tab} />}
           <main className="centre">
             <Breadcrumb tab={tab} />
-            <ReactFlowProvider>
-              <Canvas key={tab.id} tab={tab} />
+            <ReactFlowProvider key={tab.id}>
+              <Canvas tab={tab} />
             </ReactFlowProvider>
             <StatusBar tab={tab} />
             {settings.bottom && <Bottom tab={tab} />}
@@ -125,8 +126,9 @@ function OpenFile() {
 function useStart(): void {
   useEffect(() => {
     void attempt(() => api.ops()).then((found) => found && update({ ops: found.ops, catalogue: new Map(found.ops.map((op) => [op.name, op])) }));
+    void loadLibrary();
     void attempt(() => api.engines()).then((found) => found && update({ engines: found.engines }));
-    void reopenTabs().then(() => followAddress());
+    void reopenTabs().then(startAtAddress);
     window.addEventListener("hashchange", followAddress);
     const stop = startSync();
     return () => {

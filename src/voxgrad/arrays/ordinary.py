@@ -71,7 +71,7 @@ def execute(op: Op, arguments: Mapping[str, Any]) -> Any:
     wrapped = [_wrapped(result, plan.intake.kind) for result in own(results, [*values, *plan.attrs.values()])]
     if len(wrapped) < 2:
         return wrapped[0] if wrapped else None
-    return result_type(op.name, *(output.name for output in op.outputs))(*wrapped)
+    return result_type(op.name.rpartition(".")[2], *(output.name for output in op.outputs))(*wrapped)
 
 
 @cache

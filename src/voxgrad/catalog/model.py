@@ -214,8 +214,9 @@ class Op:
     `types` gives each type variable its element types. `infer(call, faults)` returns the specs of the outputs, or
     None after noting faults; a `many` output has a tuple of specs. `problem(call, faults)` does the same for the
     windowed family, whose kernels need a canonical problem. `kernel` of an ordinary op is "module.function" in
-    `voxgrad.kernels.arraywise`; those of the family are found by its name. `linear_in` names the inputs in which the op
-    is linear: there its gradient is its transpose. `own` marks an op that TensorFlow does not have.
+    `voxgrad.kernels.arraywise`, of a package's op "module:function" anywhere; those of the family are found by its
+    name. `linear_in` names the inputs in which the op is linear: there its gradient is its transpose. `own` marks an op
+    that TensorFlow does not have; `package` is the one that brings it, with its version, "" for the catalogue's own.
 
     `of` and `selects` say with the sides of inputs and output what a windowed op does (see Map); a forward op is
     of itself.
@@ -264,6 +265,7 @@ class Op:
     of: str = ""
     selects: bool = False
     deprecated: str = ""
+    package: str = ""
 
     def input(self, name: str) -> Input:
         """The input with this name."""

@@ -25,6 +25,7 @@ from voxgrad.catalog import (
     matrix,
     max_pool3d,
     nn,
+    packages,
     parsing,
     patches,
     quantised,
@@ -66,13 +67,25 @@ ALIASES: dict[str, str] = {alias: op.name for op in ORDINARY for alias in op.ali
 """The names of enuSpace's blocks that are not the names of their ops."""
 
 
+def get(name: str) -> Op | None:
+    """The op with this name, of the catalogue or `package.Name` of an installed package; None for a wrong one."""
+    return OPS.get(name) or (packages.op(name) if "." in name else None)
+
+
 def find(name: str) -> Op:
     """The op with this name or alias; the error for a wrong one names the nearest."""
-    if name in OPS:
-        return OPS[name]
-    if name in ALIASES:
-        return OPS[ALIASES[name]]
-    raise InvalidArgumentError(Fault("VG050", "catalog", "op", "be the name of an op", show(repr(name)), nearest(name)))
+    found = get(name) or OPS.get(ALIASES.get(name, ""))
+    if found is not None:
+        return found
+    fault = packages.missing(name)
+    if fault is None:
+        fault = Fault("VG050", "catalog", "op", "be the name of an op", show(repr(name)), nearest(name))
+    raise InvalidArgumentError(replace(fault, argument="op"))
+
+
+def everything() -> tuple[Op, ...]:
+    """Every op of the catalogue, and of all installed packages."""
+    return (*OPS.values(), *(op for package in packages.everything() for op in package.ops.values()))
 
 
 def nearest(name: str) -> str:

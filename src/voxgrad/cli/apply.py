@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     values = read_arguments(op, given, sources)
     start = time.perf_counter()
     with semantics(given.semantics):
-        result = getattr(raw_ops, op.name)(**values)
+        result = raw_ops.make_function(op)(**values)
     took = time.perf_counter() - start
     results = named_results(op, result)
     if given.output is None:

@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from voxgrad.arrays.limits import free_memory
+from voxgrad.catalog import packages
 from voxgrad.cli import exits
 from voxgrad.kernels import cpu
 
 DESCRIPTION = """\
 Say what this installation can do: version, CPU, threads, kernels, optional packages.
 
-Frameworks are looked up, not imported, so this takes no time even where they are installed.
+Frameworks are looked up, not imported, so this takes no time even where they are installed. Packages that bring blocks
+are loaded, to say which of them can be.
 """
 
 PACKAGES = {
@@ -58,7 +60,8 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
         print(json.dumps(found, indent=1))
         return exits.OK
     for section, items in found.items():
-        print(section)
+        if items:
+            print(section)
         for name, value in items.items():
             print(f"  {name:16} {value}")
     return exits.OK
@@ -90,12 +93,18 @@ def findings() -> dict[str, dict[str, Any]]:
             "threads": f"{cpu.get_num_threads()} (VOXGRAD_NUM_THREADS, vg.set_num_threads)",
         },
         "packages": {name: _version_of(name) for names in PACKAGES.values() for name in names if _version_of(name)},
+        "packages of blocks": {one.name: _blocks(one) for one in packages.everything()},
         "not installed": {
             purpose: ", ".join(missing)
             for purpose, names in PACKAGES.items()
             if (missing := [name for name in names if not _version_of(name)])
         },
     }
+
+
+def _blocks(package: packages.Package) -> str:
+    listed = ", ".join(package.ops) or "no blocks"
+    return f"{package.version}: " + (f"does not load: {package.error}" if package.error else listed)
 
 
 def _version_of(package: str) -> str:

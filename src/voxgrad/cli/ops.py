@@ -29,6 +29,7 @@ List the ops by group, or show the page of one.
   voxgrad ops MaxPool3DGrad --page example.vox.json       that example as a page
   voxgrad ops MaxPool3DGrad --explain explained.html      the op on a small grid, step by step, as a page of its own
   voxgrad ops pool              the ops whose name holds "pool"
+  voxgrad ops boxblur.BoxBlur   the op of an installed package; they stand at the end of the list, under its name
   voxgrad ops --missing         blocks of enuSpace that are not here
 """
 
@@ -54,7 +55,7 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     chosen = _chosen(arguments.name)
     if arguments.json:
         print(json.dumps([as_data(op) for op in chosen], indent=1))
-    elif arguments.name in registry.OPS or len(chosen) == 1:
+    elif len(chosen) == 1:
         print(page(chosen[0]))
     else:
         print("\n".join(listing(chosen)))
@@ -76,12 +77,12 @@ def _write_explainer(op: Op, path: str) -> int:
 
 
 def _chosen(name: str | None) -> list[Op]:
-    ops = list(registry.OPS.values())
     if name is None:
-        return ops
-    if name in registry.OPS:
-        return [registry.OPS[name]]
-    found = [op for op in ops if name.lower() in op.name.lower()]
+        return list(registry.everything())
+    one = registry.get(name)
+    if one is not None:
+        return [one]
+    found = [op for op in registry.everything() if name.lower() in op.name.lower()]
     return found or [registry.find(name)]
 
 
@@ -90,12 +91,13 @@ def listing(ops: list[Op]) -> list[str]:
     longest = max(len(op.name) for op in ops)
     room = max(shutil.get_terminal_size().columns, 80) - longest - 4
     lines: list[str] = []
-    for group in dict.fromkeys(op.group for op in ops):
-        lines += ["", group] if lines else [group]
+    for group, package in dict.fromkeys((op.group, op.package) for op in ops):
+        title = f"{group} (package {package})" if package else group
+        lines += ["", title] if lines else [title]
         lines += [
             f"  {op.name:{longest}}  {textwrap.shorten(op.summary, room, placeholder='...')}"
             for op in ops
-            if op.group == group
+            if (op.group, op.package) == (group, package)
         ]
     return lines
 
@@ -113,7 +115,7 @@ def missing_lines() -> list[str]:
 
 def page(op: Op) -> str:
     """The page of an op, as `help()` shows it, with the way to call it from a terminal."""
-    head = f"{op.name} ({op.group})"
+    head = f"{op.name} (package {op.package})" if op.package else f"{op.name} ({op.group})"
     given = " ".join(_option(item) for item in op.parameters if not isinstance(item, Attr) or item.required)
     command = textwrap.fill(
         f"voxgrad apply {op.name} {given} --output out.npy", 100, initial_indent="    ", subsequent_indent="        ",
@@ -155,6 +157,7 @@ def as_data(op: Op) -> dict[str, Any]:
     return {
         "name": op.name,
         "group": op.group,
+        "package": op.package,
         "summary": op.summary,
         "aliases": list(op.aliases),
         "inputs": [

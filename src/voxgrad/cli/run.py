@@ -7,6 +7,7 @@ import argparse
 import json
 import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,15 @@ from voxgrad.catalog import dtypes
 from voxgrad.cli import chunked, exits, modes
 from voxgrad.cli.pages import add_page, open_page
 from voxgrad.cli.progress import ProgressLine
+from voxgrad.cli.report import reporting
 from voxgrad.cli.show import describe, tell_lost
 from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.formats.tensor_files import is_array_file, write_npz
 from voxgrad.formats.text import parse_value
+from voxgrad.formats.text.tables import is_table
 from voxgrad.graph.block import Block, Output
 from voxgrad.graph.lint import left_out
+from voxgrad.graph.modes import silent
 from voxgrad.graph.page import Page
 from voxgrad.graph.session import ClientSession
 from voxgrad.volumes.grids import space_on_page
@@ -41,6 +45,7 @@ Run a page: its outputs are computed, its targets executed, its variables kept o
   voxgrad run train.vox.json --cycles 100 --save out.npz     a training loop
   voxgrad run train.vox.json --cycles forever --period 0.5   a cycle every half second, until Ctrl-C
   voxgrad run train.vox.json --step                          cycle by cycle, with the results of each
+  voxgrad run page.vox.json --report run.html                picture, values, times and problems in one file
   voxgrad run page.vox.json --json                           {"blocks": {block: {output: {dtype, shape, values}}}}
   voxgrad run page.vox.json --volume x=scan.zarr --output y=features.zarr --fetch loss --chunks 128,128,128
                                                              a volume larger than memory, chunk by chunk
@@ -66,6 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="the results of the last cycle as JSON")
     parser.add_argument("--all", action="store_true", help="show every block, not only the outputs")
+    parser.add_argument("--report", metavar="FILE.html", help="write a report of the run there, in one file")
     parser.add_argument("--why", action="store_true", help="say for every block whether and why it ran")
     group = chunked.add_arguments(parser, device=False)
     group.add_argument(
@@ -85,11 +91,16 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     for warning in (*page.warnings(), *(one for one in page.problems() if one.block in idle)):
         print(f"warning: {warning}", file=sys.stderr)
     wanted = [page.output(name) for name in arguments.fetch]
+    for output, muted in silent(page).items() if not wanted else ():
+        if output in page.outputs.values():
+            print(f"warning: {output.path} is not computed: it needs {muted}, which is muted", file=sys.stderr)
     feeds = read_feeds(page, arguments.feed)
     pace = modes.Pace.of(arguments)
     every = arguments.json or arguments.all or not page.outputs
-    with ProgressLine(arguments.cycles or 0, False if pace is not None and pace.shows else None) as progress:
-        session = ClientSession(page, arguments.device)
+    with (
+        ProgressLine(arguments.cycles or 0, False if pace is not None and pace.shows else None) as progress,
+        reporting(arguments.report, page, ClientSession(page, arguments.device)) as session,
+    ):
         session.on_progress = progress
         if pace is None:
             results = run_page(session, wanted, feeds, arguments.cycles, progress, every)
@@ -150,6 +161,9 @@ def run_over_volumes(arguments: argparse.Namespace) -> int:
     """Run the page chunk by chunk; results go to files, sums over the volumes are shown or saved."""
     from voxgrad.volumes.job import Job
 
+    if arguments.report is not None:
+        wanted = "be left out of a run over volumes, which keeps no values of blocks"
+        raise InvalidArgumentError(Fault("VG052", "run", "--report", wanted, arguments.report))
     page = open_page(arguments)
     outputs = dict(_named(page, text) for text in arguments.output)
     fetches = arguments.fetch or ([] if outputs else list(page.outputs))
@@ -196,7 +210,7 @@ def read_feeds(page: Page, texts: list[str]) -> dict[Output, Any]:
             fault = Fault("VG052", "run", "--feed", "be NAME=FILE or NAME=VALUE", repr(text))
             raise InvalidArgumentError(fault)
         output = page.output(name)
-        is_file = is_volume_name(value)
+        is_file = is_volume_name(value) or is_table(value)
         feeds[output] = read_file(value) if is_file else parse_value(value, output.dtype, name, "--feed")
     return feeds
 
@@ -208,9 +222,13 @@ class _Cycle:
         self.values: dict[str, list[Array | None]] = {}
         self.progress = progress
         self.over = False
+        self.told: Callable[[str, list[Array | None]], None] | None = None
+        """Who else wants to know."""
 
     def take(self, name: str, values: list[Array | None]) -> None:
         """A block has run."""
+        if self.told is not None:
+            self.told(name, values)
         if self.over:
             self.values.clear()
             self.over = False
@@ -236,7 +254,7 @@ def run_page(
     cycle = _Cycle(progress)
     fetches, targets = what_runs(page, wanted)
     if every and not wanted:
-        session.on_values = cycle.take
+        cycle.told, session.on_values = session.on_values, cycle.take
     values = session.loop(cycles, fetches, feeds, targets, on_cycle=cycle.end)
     results: Results = {}
     if every and not wanted:
@@ -259,7 +277,8 @@ def what_runs(page: Page, wanted: list[Output]) -> tuple[list[Output], list[Bloc
     if not wanted and not page.outputs and not page.targets:
         idle = {*page.initializers, *left_out(page.infer())}
         return [], [block for block in page.blocks if block not in idle] or page.blocks
-    named = wanted or list(page.outputs.values())
+    without = silent(page)
+    named = wanted or [one for one in page.outputs.values() if one not in without]
     handles = [one for one in named if one.dtype == dtypes.RESOURCE]
     return [one for one in named if one not in handles], [*page.targets, *(one.block for one in handles)]
 

@@ -7,8 +7,12 @@ import argparse
 import importlib.util
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from voxgrad.cli import exits
+
+if TYPE_CHECKING:
+    from voxgrad.studio.studio import Studio
 
 DESCRIPTION = """\
 Open the block editor on a folder of pages, and print an address that lets one browser in.
@@ -25,6 +29,11 @@ one when somebody opens it again. Programs read the secret in FOLDER/.voxgrad/to
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `voxgrad studio`."""
     parser.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help="where the pages are (default: here)")
+    add_serving(parser)
+
+
+def add_serving(parser: argparse.ArgumentParser) -> None:
+    """How a studio is served, whatever it shows."""
     parser.add_argument("--port", type=_port, metavar="N", help="the port (default: 8741, or a free one)")
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
     parser.add_argument("--memory", type=_positive, metavar="GIB", help="memory that a run may take, in GiB")
@@ -47,18 +56,28 @@ def _positive(text: str) -> float:
 
 def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     """Serve until stopped."""
+    serve_studio(opened(Path(arguments.folder), arguments), arguments)
+    return exits.OK
+
+
+def opened(folder: Path, arguments: argparse.Namespace, shown: Path | None = None) -> Studio:
+    """A studio on a folder, with the limits that were asked for; its pages may read `shown`, too."""
     for package in ("fastapi", "uvicorn", "websockets"):
         if importlib.util.find_spec(package) is None:
             raise exits.MissingPackage(f"the studio needs {package}: pip install 'voxgrad[studio]'")
     from voxgrad.studio.limits import RunLimits
-    from voxgrad.studio.server import serve
+    from voxgrad.studio.studio import Studio
 
     limits = RunLimits.of_this_machine()
     if arguments.memory is not None:
         limits = replace(limits, memory=int(arguments.memory * 2**30))
     if arguments.time_limit is not None:
         limits = replace(limits, seconds=arguments.time_limit)
-    serve(
-        Path(arguments.folder), arguments.port, limits, not arguments.no_browser, lambda text: print(text, flush=True)
-    )
-    return exits.OK
+    return Studio(folder, limits, shown)
+
+
+def serve_studio(studio: Studio, arguments: argparse.Namespace, view: str | None = None) -> None:
+    """Serve a studio until it is stopped; with the values of the page `view` in front."""
+    from voxgrad.studio.server import serve
+
+    serve(studio, arguments.port, not arguments.no_browser, lambda text: print(text, flush=True), view)

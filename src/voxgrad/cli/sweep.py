@@ -5,10 +5,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
-import io
 import json
-import re
 import sys
 from collections.abc import Iterator
 from typing import Any, TextIO
@@ -22,7 +19,7 @@ from voxgrad.formats.text import split_values
 from voxgrad.graph.measure import Session, Work
 from voxgrad.graph.page import Page
 from voxgrad.graph.sweep import ENGINE, SEMANTICS, Row, Sweep
-from voxgrad.graph.sweep_table import Table
+from voxgrad.graph.sweep_table import Table, csv_line
 
 DESCRIPTION = """\
 Run a page with other values, point by point: a row for each. The page itself is never changed.
@@ -99,6 +96,8 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
 
 def variations_of(arguments: argparse.Namespace) -> dict[str, list[str]]:
     """What varies, from the command line."""
+    from voxgrad.studio.peers import check_engines
+
     found: dict[str, list[str]] = {}
     given = [_pair(text) for text in arguments.set]
     given += [(name, text) for name in (SEMANTICS, ENGINE) if (text := getattr(arguments, name)) is not None]
@@ -106,7 +105,7 @@ def variations_of(arguments: argparse.Namespace) -> dict[str, list[str]]:
         if name in found:
             raise InvalidArgumentError(Fault("VG052", "sweep", "--set", "name each thing once", name))
         found[name] = split_values(text, name)
-    _check_engines(found.get(ENGINE, []))
+    check_engines(found.get(ENGINE, []), "--engine")
     return found
 
 
@@ -115,15 +114,6 @@ def _pair(text: str) -> tuple[str, str]:
     if not found:
         raise InvalidArgumentError(Fault("VG052", "sweep", "--set", "be BLOCK.NAME=VALUES", repr(text)))
     return name.strip(), values
-
-
-def _check_engines(names: list[str]) -> None:
-    from voxgrad.studio.peers import ENGINE_NAMES
-
-    for name in names:
-        if name not in ENGINE_NAMES and not re.fullmatch(r"cuda:\d{1,2}", name):
-            wanted = f"be of {', '.join(ENGINE_NAMES)}, cuda:1"
-            raise InvalidArgumentError(Fault("VG003", "sweep", "--engine", wanted, repr(name)))
 
 
 def _open(page: Page, engine: str) -> Session:
@@ -148,7 +138,5 @@ def _written(name: str | None) -> Iterator[TextIO | None]:
 
 def _write(file: TextIO | None, cells: list[Any]) -> None:
     if file is not None:
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerow("" if cell is None else cell for cell in cells)
-        file.write(text.getvalue())
+        file.write(csv_line(cells))
         file.flush()

@@ -12,6 +12,7 @@ from voxgrad.cli import exits
 from voxgrad.cli.pages import add_page, open_page
 from voxgrad.cli.run import read_feeds, run_page
 from voxgrad.errors import Fault, InvalidArgumentError
+from voxgrad.graph.reach import Reached
 from voxgrad.graph.session import ClientSession
 from voxgrad.graph.trace import Traced, Window
 
@@ -21,6 +22,7 @@ Say where an element of a result comes from: its window in every input, padding,
   voxgrad trace page.vox.json pool 0,3,3,3,0             the window of one element
   voxgrad trace page.vox.json y 0,3,3,3,0 --depth 9      ... and all that lies behind it, nine blocks far
   voxgrad trace page.vox.json pool 0,3,3,3,0 --run       run the page first: of max pools the winner, and ties
+  voxgrad trace page.vox.json x 0,3,3,3,0 --forward      where it goes: the elements of other blocks that read it
 """
 
 
@@ -32,12 +34,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--depth", type=int, default=1, metavar="N", help="how many blocks far (default 1)")
     parser.add_argument("--run", action="store_true", help="run the page first, for the values that it reads")
     parser.add_argument("--feed", action="append", default=[], metavar="NAME=FILE", help="as for voxgrad run")
+    parser.add_argument("--forward", action="store_true", help="what reads the element, in place of what it reads")
     parser.add_argument("--json", action="store_true", help="the windows as JSON")
 
 
 def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     """Trace, and print."""
     page = open_page(arguments)
+    if arguments.forward:
+        reached = page.reach(arguments.output, _index(arguments.index), arguments.depth)
+        told = [asdict(one) for one in reached] if arguments.json else [_reached(one) for one in reached]
+        print(json.dumps(told) if arguments.json else "\n".join(map(str, told)))
+        return exits.OK
     values = {}
     if arguments.run or arguments.feed:
         results = run_page(ClientSession(page), [], read_feeds(page, arguments.feed))
@@ -62,13 +70,19 @@ def _told(found: Traced) -> Iterator[str]:
     yield from found.notes
 
 
+def _reached(one: Reached) -> str:
+    count = f"{one.count} {'element' if one.count == 1 else 'elements'}"
+    return f"{'  ' * (one.depth - 1)}{one.output} [{_box(one)}], {count}, through {one.block}.{one.pin}"
+
+
+def _box(one: Window | Reached) -> str:
+    grid = zip(one.lo, one.hi, one.steps, strict=True)
+    return ",".join(f"{lo}:{hi}" + (f":{step}" if step > 1 else "") for lo, hi, step in grid)
+
+
 def _cells(window: Window) -> str:
-    box = ",".join(
-        f"{lo}:{hi}" + (f":{step}" if step > 1 else "")
-        for lo, hi, step in zip(window.lo, window.hi, window.steps, strict=True)
-    )
     beyond = sum(window.padding.before) + sum(window.padding.after)
-    return f"[{box}], {window.count} {'cell' if window.count == 1 else 'cells'}" + (
+    return f"[{_box(window)}], {window.count} {'cell' if window.count == 1 else 'cells'}" + (
         " beside padding," if beyond else ""
     )
 

@@ -35,9 +35,9 @@ SCHEMA = Path(__file__).with_name("page.schema.json")
 
 _PAGE_KEYS = (
     "name", "semantics", "blocks", "inputs", "outputs", "targets", "initializers", "pages", "displays", "groups",
-    "notes",
+    "notes", "origin",
 )  # fmt: skip
-_BLOCK_KEYS = ("name", "op", "page", "attrs", "inputs", "control", "position")
+_BLOCK_KEYS = ("name", "op", "page", "attrs", "inputs", "typed", "control", "position", "mode")
 _STALE_SECONDS = 3600
 
 

@@ -26,6 +26,7 @@ from voxgrad.catalog.dtypes import DType
 from voxgrad.errors import Faults
 from voxgrad.formats.tensor_files import replace_file, write_npz
 from voxgrad.graph.block import Block, Output, Source
+from voxgrad.graph.modes import refuse_muted
 from voxgrad.graph.order import order
 from voxgrad.graph.page import Page
 from voxgrad.kernels.element_types import dtype_of, numpy_type
@@ -46,7 +47,7 @@ import ml_dtypes  # noqa: F401 - gives NumPy the name bfloat16
 import numpy as np
 
 import voxgrad as vg
-from voxgrad import ops
+from voxgrad import {imports}
 
 {data}page = vg.Page({name!r}, semantics={semantics!r})
 
@@ -107,7 +108,7 @@ if __name__ == "__main__":
 
 
 _TAKEN = (
-    "sys", "Path", "ml_dtypes", "np", "vg", "ops", "tf", "data", "page", "graph", "run", "OUTPUTS", "TARGETS",
+    "sys", "Path", "ml_dtypes", "np", "vg", "ops", "blocks", "tf", "data", "page", "graph", "run", "OUTPUTS", "TARGETS",
     "INITIALIZERS", "PLACEHOLDERS",
 )  # fmt: skip
 """What the scripts call their own things; a block must not be called so."""
@@ -129,6 +130,7 @@ def export_script(page: Page, target: str = "voxgrad", file: str = "page.py") ->
     flat = flattened(page)
     for problem in flat.problems():
         faults.found.append(problem.fault)
+    faults.found.extend(refuse_muted(flat.blocks, "export"))
     if target == "tensorflow":
         refuse_own(flat, faults)
     faults.raise_if_any()
@@ -142,7 +144,8 @@ def refuse_own(page: Page, faults: Faults) -> None:
             continue
         if block.op.own:
             wanted, remedy = "be an op of TensorFlow", "Put a Placeholder in its place and feed it."
-            faults.add("VG054", block.name, wanted=wanted, got=block.op_name, remedy=remedy)
+            got = f"{block.op_name} of the package {block.op.package}" if block.op.package else block.op_name
+            faults.add("VG054", block.name, wanted=wanted, got=got, remedy=remedy)
         for attr in block.op.attrs:
             if attr.also is not None and (value := block.attrs.get(attr.name)) not in attr.choices:
                 wanted = f"have a {attr.name} that TensorFlow knows, {' or '.join(attr.choices)}"
@@ -198,6 +201,7 @@ class _Writer:
             name=self.page.name,
             semantics=self.page.semantics,
             data=data if self.arrays else "",
+            imports="blocks, ops" if any(block.op is not None and block.op.package for block in blocks) else "ops",
         )
         return Script(head + body + self._tail() + _MAIN, self.arrays)
 
@@ -252,6 +256,7 @@ class _Writer:
             # There, handles that share no name share a variable.
             given = [one for one in given if not one.startswith("shared_name=")] + [f"shared_name={block.name!r}"]
         module, first = ("ops", ["page"]) if self.target == "voxgrad" else ("tf.raw_ops", [])
+        module = f"blocks.{module}" if block.op.package else module
         arguments = [*first, *given, f"name={self._op_name(block)!r}"]
         line = f"{module}.{block.op_name}({', '.join(arguments)})"
         if len(line) <= 100:

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from voxgrad.catalog import model
 from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Op, Spec
 from voxgrad.errors import Fault, InvalidArgumentError, show
+from voxgrad.graph.modes import BYPASSED, WORKING, passed_pins, passing
 
 if TYPE_CHECKING:
     from voxgrad.graph.page import Page, Store
@@ -104,24 +105,36 @@ class Pin:
         )
 
 
+@dataclass(slots=True)
+class Own:
+    """What a block is while it works, and what page files and drawings show of it."""
+
+    op_name: str
+    op: Op | None
+    uses: str
+    attrs: dict[str, Any] = field(default_factory=dict)
+    sources: dict[str, list[Source]] = field(default_factory=dict)
+    typed: dict[str, str] = field(default_factory=dict)
+    """The rules that values were typed as, `normal([2,3], 0, 1, seed=7)`, by their attributes and pins. A rule goes when
+    its value changes."""
+
+
 class Block:
     """One use of an op, or of another page, on a page.
 
     Blocks are made and changed by their page, which keeps names unique and remembers what has to be inferred again.
     `op` is None for a name that is not in the catalogue (the page can still be edited), and for a block that stands
-    for a whole page (`uses`).
+    for a whole page (`uses`). `op`, `op_name`, `uses`, `attrs` and `sources` say what a run does; of a block that is
+    bypassed (`mode`) that is an Identity, and `own` holds what it is otherwise.
     """
 
-    __slots__ = ("_extra_outputs", "attrs", "control", "name", "op", "op_name", "position", "sources", "store", "uses")
+    __slots__ = ("_extra_outputs", "control", "mode", "name", "own", "position", "store")
 
     def __init__(self, store: Store, name: str, op_name: str, op: Op | None, uses: str = ""):
         self.store = store
         self.name = name
-        self.op_name = op_name
-        self.op = op
-        self.uses = uses
-        self.attrs: dict[str, Any] = {}
-        self.sources: dict[str, list[Source]] = {}
+        self.own = Own(op_name, op, uses)
+        self.mode = WORKING
         self.control: list[Block] = []
         self.position: tuple[float, float] | None = None
         self._extra_outputs: dict[str, int] = {}
@@ -132,17 +145,70 @@ class Block:
         return self.store.root
 
     @property
+    def _passes(self) -> tuple[str, str] | None:
+        """The input and the output between which it only passes on."""
+        return passed_pins(self) if self.mode == BYPASSED else None
+
+    @property
+    def op(self) -> Op | None:
+        """The op that it runs."""
+        passes = self._passes if self.mode else None
+        return self.own.op if passes is None else passing(*passes)
+
+    @property
+    def op_name(self) -> str:
+        """The name of the op that it runs, also of one that is not in the catalogue."""
+        return self.own.op_name if not self.mode or self._passes is None else "Identity"
+
+    @property
+    def uses(self) -> str:
+        """The name of the page that it stands for, "" where it is a block of an op."""
+        return self.own.uses if not self.mode or self._passes is None else ""
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """The attributes that were given."""
+        return self.own.attrs if not self.mode or self._passes is None else {}
+
+    @property
+    def sources(self) -> dict[str, list[Source]]:
+        """What its pins hold."""
+        passes = self._passes if self.mode else None
+        if passes is None:
+            return self.own.sources
+        given = self.own.sources.get(passes[0])
+        return {passes[0]: given[:1]} if given else {}
+
+    @property
+    def typed(self) -> dict[str, str]:
+        """The rules that its values were typed as."""
+        return self.own.typed
+
+    @property
     def used_page(self) -> Page | None:
         """The page that it stands for, if it does."""
         return self.store.pages.get(self.uses) if self.uses else None
 
     @property
+    def own_page(self) -> Page | None:
+        """The page that it stands for while it works."""
+        return self.store.pages.get(self.own.uses) if self.own.uses else None
+
+    @property
     def input_names(self) -> tuple[str, ...]:
         """The names of the input pins, in order."""
-        if self.op is not None:
-            return tuple(item.name for item in self.op.inputs)
-        used = self.used_page
-        return tuple(self.sources) if used is None else used.input_names
+        return self._names(self.op, self.used_page, self.sources)
+
+    @property
+    def own_input_names(self) -> tuple[str, ...]:
+        """The names of the input pins that it has while it works."""
+        return self._names(self.own.op, self.own_page, self.own.sources)
+
+    @staticmethod
+    def _names(op: Op | None, used: Page | None, sources: dict[str, list[Source]]) -> tuple[str, ...]:
+        if op is not None:
+            return tuple(item.name for item in op.inputs)
+        return tuple(sources) if used is None else used.input_names
 
     @property
     def inputs(self) -> tuple[Pin, ...]:

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from voxgrad.catalog.dtypes import DType
+from voxgrad.doors import through
 from voxgrad.errors import Faults, InvalidArgumentError
 from voxgrad.graph.block import Block, Output, Source, Value
 from voxgrad.graph.displays import Display, Shown
-from voxgrad.graph.page import Page
+from voxgrad.graph.modes import MODES, WORKING
+from voxgrad.graph.page import Origin, Page
 
 MAX_DEPTH = 16
 """Pages inside pages; deeper nesting is an attack or a mistake."""
@@ -22,10 +24,10 @@ MOST_FAULTS = 100
 
 _PAGE_KEYS = {
     "name", "semantics", "blocks", "inputs", "outputs", "targets", "initializers", "pages", "displays", "groups",
-    "notes",
+    "notes", "origin",
 }  # fmt: skip
 _GROUP_KEYS = {"title", "blocks", "colour", "collapsed"}
-_BLOCK_KEYS = {"name", "op", "page", "attrs", "inputs", "control", "position"}
+_BLOCK_KEYS = {"name", "op", "page", "attrs", "inputs", "typed", "control", "position", "mode"}
 _DISPLAY_KEYS = {"name", "kind", "of", "attrs", "position", "size"}
 
 
@@ -53,6 +55,8 @@ def to_dict(page: Page) -> dict[str, Any]:
         data["groups"] = [group.as_dict() for group in store.groups]
     if store.notes:
         data["notes"] = list(store.notes)
+    if store.origin is not None:
+        data["origin"] = {"name": store.origin.name, "version": store.origin.version}
     return data
 
 
@@ -74,16 +78,19 @@ def _shown_to_dict(shown: Shown) -> dict[str, Any]:
 
 def _block_to_dict(block: Block) -> dict[str, Any]:
     data: dict[str, Any] = {"name": block.name}
-    data |= {"page": block.uses} if block.uses else {"op": block.op_name}
-    if block.attrs:
-        data["attrs"] = {name: plain(value) for name, value in block.attrs.items()}
-    if block.sources:
-        data["inputs"] = {pin: [_source_to_dict(one) for one in sources] for pin, sources in block.sources.items()}
+    own = block.own
+    data |= {"page": own.uses} if own.uses else {"op": own.op_name}
+    if own.attrs:
+        data["attrs"] = {name: plain(value) for name, value in own.attrs.items()}
+    if own.sources:
+        data["inputs"] = {pin: [_source_to_dict(one) for one in sources] for pin, sources in own.sources.items()}
+    if own.typed:
+        data["typed"] = dict(own.typed)
     if block.control:
         data["control"] = [other.name for other in block.control]
     if block.position is not None:
         data["position"] = list(block.position)
-    return data
+    return data | {"mode": block.mode} if block.mode else data
 
 
 def _source_to_dict(source: Source) -> dict[str, Any]:
@@ -106,13 +113,16 @@ def plain(value: Any) -> Any:
 
 def same_page(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two pages as data have the same blocks and wires, wherever these stand on the drawing."""
-    return _same(_undrawn(one), _undrawn(other))
+    return _same(undrawn(one), undrawn(other))
 
 
-def _undrawn(page: Mapping[str, Any]) -> dict[str, Any]:
-    blocks = [{key: value for key, value in block.items() if key != "position"} for block in page["blocks"]]
-    pages = {name: _undrawn(inner) for name, inner in page.get("pages", {}).items()}
-    return {key: value for key, value in page.items() if key not in ("groups", "notes")} | {
+def undrawn(page: Mapping[str, Any]) -> dict[str, Any]:
+    """A page as data without where its blocks stand, and without where it comes from."""
+    blocks = [
+        {key: value for key, value in block.items() if key not in ("position", "typed")} for block in page["blocks"]
+    ]
+    pages = {name: undrawn(inner) for name, inner in page.get("pages", {}).items()}
+    return {key: value for key, value in page.items() if key not in ("groups", "notes", "origin")} | {
         "blocks": blocks,
         "pages": pages,
     }
@@ -199,6 +209,9 @@ def _page(data: Any, place: str, depth: int, faults: Faults) -> Page | None:
         if block is not None:
             _wires(page, block, entry, reader.at(f"blocks[{index}]"), faults)
     page.notes.extend(reader.get("notes", list, [], "a list"))
+    if "origin" in reader.data:
+        origin = _Reader(reader.data["origin"], reader.at("origin"), {"name", "version"}, faults)
+        page.origin = Origin(origin.get("name", str, "", "text"), origin.get("version", str, "", "text"))
     for index, group in enumerate(reader.get("groups", list, [], "a list")):
         _group(page, _Reader(group, reader.at(f"groups[{index}]"), _GROUP_KEYS, faults))
     _pins(page, reader, faults, depth)
@@ -285,7 +298,18 @@ def _block(page: Page, entry: Any, place: str, faults: Faults) -> Block | None:
         page.rename(block, name)
     if block is not None and "position" in reader.data:
         block.position = _position(reader)
+    if block is not None and "mode" in reader.data:
+        block.mode = _mode(reader)
     return block
+
+
+def _mode(reader: _Reader) -> str:
+    """As the file says; a block that cannot be bypassed, or not any more, is a problem of the page."""
+    found = reader.data["mode"]
+    if found in MODES[1:]:
+        return str(found)
+    reader.faults.add("VG053", reader.at("mode"), wanted=f"be {' or '.join(MODES[1:])}", got=_kind(found))
+    return WORKING
 
 
 def _position(reader: _Reader) -> tuple[float, float] | None:
@@ -308,12 +332,25 @@ def _wires(page: Page, block: Block, entry: Mapping[str, Any], place: str, fault
             made = _source(page, source, f"{where}[{index}]", faults)
             if made is not None:
                 page.attach(block, str(pin), made)
+    _typed(block, reader)
     others = reader.get("control", list, [], "a list of block names")
     if others:
         page.run_after(block, *(other for other in others if isinstance(other, str) and other in page))
     for index, other in enumerate(others):
         if not isinstance(other, str) or other not in page:
             faults.add("VG050", reader.at(f"control[{index}]"), wanted="be a block of this page", got=_kind(other))
+
+
+def _typed(block: Block, reader: _Reader) -> None:
+    """The rules that values were typed as. One that does not give its value, of a file edited by hand, is left out."""
+    for name, text in reader.get("typed", Mapping, {}, "an object").items():
+        if not isinstance(text, str):
+            reader.faults.add("VG053", reader.at(f"typed.{name}"), wanted="be a text", got=_kind(text))
+            continue
+        sources = [one.value for one in block.own.sources.get(str(name), ()) if isinstance(one, Value)]
+        value = block.own.attrs.get(str(name), sources[0] if len(sources) == 1 else None)
+        if isinstance(value, np.ndarray) and through("text").gives(text, value):
+            block.own.typed[str(name)] = text
 
 
 def _source(page: Page, data: Any, place: str, faults: Faults) -> Source | None:

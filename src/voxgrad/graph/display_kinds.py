@@ -110,6 +110,14 @@ KINDS = {
             _title(),
             DisplayAttr("entry", "text", "value", "The attribute or the input of the block that is written."),
         ), writes=True),
+        DisplayKind("slider", "A knob on a scale that sets a number of a block.", 1, (220, 72), (
+            _title(), _UNIT,
+            DisplayAttr("low", "number", 0.0, "The number at the left end."),
+            DisplayAttr("high", "number", 1.0, "The number at the right end."),
+            DisplayAttr("step", "number", 0.0, "The distance of numbers; 0: a hundredth of the scale.", (), 0, 1e12),
+            DisplayAttr("entry", "text", "value", "The attribute or the input of the block that is set."),
+            DisplayAttr("runs", "bool", False, "Runs the page whenever it has been moved."),
+        ), writes=True),
         DisplayKind("button", "Runs the page.", 0, (120, 40), (
             _title("Run"),
             DisplayAttr("does", "choice", "run", "Run afresh, one cycle more, many cycles, or stop.",

@@ -9,9 +9,11 @@
     {"do": "connect", "from": "cast.output", "block": "pool", "pin": "input"}        ("at": 1 for an entry of a list)
     {"do": "disconnect", "block": "pool", "pin": "input"}
     {"do": "run_after", "block": "step", "others": ["print"]}        {"do": "no_longer_after", ...}
+    {"do": "mode", "block": "pool", "value": "bypassed"}   (or "muted", or "": it works)
     {"do": "set_text", "block": "pool", "name": "ksize", "text": "{1,2,2,2,1}"}      (as people type it; "": default)
     {"do": "gradients", "of": ["y"], "with_respect_to": ["x"], "order": 2}           (without: all that the blocks read)
     {"do": "fold", "blocks": ["conv", "relu"], "name": "layer"}      {"do": "inline", "block": "layer"}
+    {"do": "define", "pages": {"layer": {...}}}            (a page in place of the one of that name, or a new one)
     {"do": "expose", "outputs": {"y": "pool.output"}, "inputs": ["x"]}               (of both, what is left out stays)
     {"do": "execute", "blocks": ["step"]}                  {"do": "start_with", "blocks": ["w/initialize"]}
     {"do": "group", "title": "loss", "blocks": ["mul", "sum"], "colour": "blue", "collapsed": True, "name": "error"}
@@ -146,6 +148,10 @@ def _set_semantics(page: Page, edit: Edit, names: _Names) -> None:
     page.semantics = edit["value"]
 
 
+def _set_mode(page: Page, edit: Edit, names: _Names) -> None:
+    page.set_mode(_named(edit, names), edit["value"])
+
+
 def _set_text(page: Page, edit: Edit, names: _Names) -> None:
     through("text").set_text(page, page.block(_named(edit, names)), edit["name"], edit["text"])
 
@@ -161,6 +167,15 @@ def _fold(page: Page, edit: Edit, names: _Names) -> None:
 
 def _inline(page: Page, edit: Edit, names: _Names) -> None:
     page.inline(_named(edit, names))
+
+
+def _define(page: Page, edit: Edit, names: _Names) -> None:
+    for name, data in edit["pages"].items():
+        made = Page.from_dict(data)
+        if name in page.pages:
+            page.redefine(name, made)
+        else:
+            page.define(name, made)
 
 
 def _expose(page: Page, edit: Edit, names: _Names) -> None:
@@ -254,10 +269,12 @@ _ACTIONS: dict[str, Callable[[Page, Edit, _Names], None]] = {
     "run_after": _run_after,
     "no_longer_after": _no_longer_after,
     "semantics": _set_semantics,
+    "mode": _set_mode,
     "set_text": _set_text,
     "gradients": _gradients,
     "fold": _fold,
     "inline": _inline,
+    "define": _define,
     "expose": _expose,
     "execute": _execute,
     "start_with": _start_with,
@@ -276,5 +293,5 @@ _DISPLAY_ACTIONS: dict[str, Callable[[Page, Edit, _Names], None]] = {
 """Edits that name a display."""
 NAMES = tuple(_ACTIONS | _DISPLAY_ACTIONS)
 """What can stand behind "do"."""
-_IN_STEPS = ("gradients", "fold", "inline", "paste")
+_IN_STEPS = ("gradients", "fold", "inline", "paste", "define")
 """Edits that can be refused when they are half done."""

@@ -184,11 +184,11 @@ def computed_pool(inference: Inference, block: Block) -> Fixes:
     name = inference.store.root.unique_name(f"{block.name}_{forward.name}")
     add = {"do": "add", "op": forward.name, "name": name, "attrs": dict(block.attrs),
            "inputs": {forward.inputs[0].name: [{"from": sources[0].path}]}}  # fmt: skip
-    edits = (add, _connect(block, item, 0, f"{name}.output"), *_without_the_old(block, item.name))
+    edits = (add, _connect(block, item, 0, f"{name}.output"), *without_the_old(block, item.name))
     return [Fix(f"Compute {item.name} with {forward.name}", edits)]
 
 
-def _without_the_old(block: Block, pin: str) -> list[dict[str, Any]]:
+def without_the_old(block: Block, pin: str) -> list[dict[str, Any]]:
     """A constant that only this pin read goes with its wire."""
     source = block.sources[pin][0] if block.sources.get(pin) else None
     if not isinstance(source, Output) or source.block.op_name != "Const" or not _only_reader(source, block, pin):
@@ -242,6 +242,57 @@ def removed(block: Block) -> Fix:
     return Fix(f"Remove {block.name}", ({"do": "remove", "block": block.name},))
 
 
+def bypassed(inference: Inference, block: Block, pin: str) -> Fixes:
+    """The page without a block that only hands one of its inputs on; where shape and type stay what they are."""
+    sources, call = block.sources.get(pin, []), inference.calls.get(block)
+    made = inference.specs.get(block, ())
+    if len(sources) != 1 or not isinstance(sources[0], Output) or call is None or len(made) != 1:
+        return []
+    given = call.inputs[pin]
+    same = not isinstance(given, Sequence) and (given.dtype, given.shape) == (made[0].dtype, made[0].shape)
+    if not same or made[0].shape is None or _is_named(block):
+        return []
+    gone = [edit for other in block.sources if other != pin for edit in without_the_old(block, other)]
+    edits = [*_rewired(block, sources[0].path), {"do": "remove", "block": block.name}, *gone]
+    return [Fix(f"Take {pin} in its place", tuple(edits))]
+
+
+def replaced(block: Block, op: str, pin: str) -> Fixes:
+    """Another op of one input and one output in the place of a block."""
+    sources = block.sources.get(pin, [])
+    if len(sources) != 1 or not isinstance(sources[0], Output) or _is_named(block):
+        return []
+    name, declared = block.store.root.unique_name(op.lower()), registry.OPS[op]
+    add = {"do": "add", "op": op, "name": name, "inputs": {declared.inputs[0].name: [{"from": sources[0].path}]}}
+    edits = [add, *_rewired(block, f"{name}.{declared.outputs[0].name}"), {"do": "remove", "block": block.name}]
+    return [Fix(f"Make it a {op}", tuple(edits))]
+
+
+def _rewired(block: Block, path: str) -> list[dict[str, Any]]:
+    """The readers of a block of one output, reading something else."""
+    edits = []
+    for reader in block.readers:
+        for pin, sources in reader.sources.items():
+            item = reader.op.input(pin) if reader.op is not None else None
+            for at, one in enumerate(sources):
+                if isinstance(one, Output) and one.block is block:
+                    edit: dict[str, Any] = {"do": "connect", "from": path, "block": reader.name, "pin": pin}
+                    edits.append(edit | {"at": at} if item is not None and item.many else edit)
+    return edits
+
+
+def _is_named(block: Block) -> bool:
+    """Whether the page itself names a block, or others wait for it: it cannot go then."""
+    store = block.store
+    named = {one.block for one in store.outputs.values()} | {*store.targets, *store.initializers}
+    return block in named or any(block in reader.control for reader in block.readers)
+
+
+def rewire(title: str, source: Output, block: Block, pin: str) -> Fix:
+    """A wire from somewhere else."""
+    return Fix(title, ({"do": "connect", "from": source.path, "block": block.name, "pin": pin},))
+
+
 def _alike(inference: Inference, block: Block, item: Input, call: Call, expected: Any) -> Fixes:
     """A tensor of ones like a neighbour that has the wanted shape and type."""
     for other in call.op.inputs:
@@ -254,7 +305,7 @@ def _alike(inference: Inference, block: Block, item: Input, call: Call, expected
                 return [replace(one, title=title) for one in _filled(inference, block, item, call, expected)]
             name = inference.store.root.unique_name(f"{block.name}_{item.name}")
             add = {"do": "add", "op": "OnesLike", "name": name, "inputs": {"x": [{"from": sources[0].path}]}}
-            return [Fix(title, (add, _connect(block, item, 0, f"{name}.y"), *_without_the_old(block, item.name)))]
+            return [Fix(title, (add, _connect(block, item, 0, f"{name}.y"), *without_the_old(block, item.name)))]
     return []
 
 
@@ -275,7 +326,7 @@ def _filled(inference: Inference, block: Block, item: Input, call: Call, expecte
     kept = 1 if same is None else same
     inputs = {"dims": [{"value": list(expected), "dtype": "int32"}], "value": [{"value": kept, "dtype": dtype.name}]}
     add = {"do": "add", "op": "Fill", "name": name, "inputs": inputs}
-    edits = (add, _connect(block, item, 0, f"{name}.output"), *_without_the_old(block, item.name))
+    edits = (add, _connect(block, item, 0, f"{name}.output"), *without_the_old(block, item.name))
     return [Fix(f"Make {item.name} of shape {show(list(expected))}", edits)]
 
 
@@ -314,7 +365,7 @@ def _exchanged(inference: Inference, block: Block, item: Input) -> Fixes:
                  "inputs": {forward.inputs[0].name: [{"from": path}]}},
                 {"do": "connect", "from": f"{shape}.output", "block": block.name, "pin": host.name},
                 {"do": "connect", "from": f"{pool}.output", "block": block.name, "pin": item.name},
-                *_without_the_old(block, host.name),
+                *without_the_old(block, host.name),
             ),
         )
     ]  # fmt: skip

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from voxgrad.arguments import checked
-from voxgrad.catalog import registry
+from voxgrad.catalog import packages, registry
 from voxgrad.errors import Fault, Faults, InvalidArgumentError, UnimplementedError
 from voxgrad.graph.block import Block, Output
 from voxgrad.graph.build import add_block, results_of
+from voxgrad.graph.modes import MUTED
 from voxgrad.graph.order import order
 from voxgrad.graph.page import Page
 
@@ -27,8 +28,8 @@ def gradients(ys: Output | Sequence[Output], xs: Output | Sequence[Output], grad
         (ddx,) = vg.gradients([dx], [x], grad_ys=[v])        # any order
 
     `grad_ys` are the gradients to start from, outputs or arrays; ones where they are not given. The new blocks stand in
-    a scope `gradients`, those of one block in `gradients/<block>_grad`. Where a path meets an op that has no gradient
-    nothing is added, and the error names the block.
+    a scope `gradients`, those of one block in `gradients/<block>_grad`, which for a block that stands for a page is one,
+    too. Where a path meets an op that has no gradient nothing is added, and the error names the block.
     """
     targets = [ys] if isinstance(ys, Output) else list(ys)
     sources = [xs] if isinstance(xs, Output) else list(xs)
@@ -43,15 +44,17 @@ def gradients(ys: Output | Sequence[Output], xs: Output | Sequence[Output], grad
         raise InvalidArgumentError(
             Fault("VG004", "gradients", "grad_ys", f"have {len(targets)} entries, as ys", str(len(seeds)))
         )
-    before = len(page.blocks)
+    before, pages = len(page.blocks), set(page.pages)
     try:
         found = _Backward(page, targets, sources).go(seeds)
     except Exception:
         page.remove(*page.blocks[before:])
+        page.forget(*(page.pages.keys() - pages))
         raise
     # Rules make the gradients of all inputs of a block; those that nobody asked for are not left for people to read.
     needed = set(order([output.block for output in found if output is not None]).blocks)
     page.remove(*(block for block in page.blocks[before:] if block not in needed))
+    page.forget(*(page.pages.keys() - pages - {block.uses for block in page.blocks}))
     return found
 
 
@@ -65,13 +68,16 @@ class _Node:
 
 
 class Builder:
-    """`build.<Op>(*inputs, **attrs)` puts a block into a scope."""
+    """`build.<Op>(*inputs, **attrs)` puts a block into a scope, `build.<package>.<Op>(...)` one of a package."""
 
-    def __init__(self, scope: Page):
+    def __init__(self, scope: Page, package: str = ""):
         self._scope = scope
+        self._package = package
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        op = registry.find(name)
+    def __getattr__(self, name: str) -> Any:
+        if not self._package and name not in registry.OPS and name in packages.names():
+            return Builder(self._scope, name)
+        op = registry.find(f"{self._package}.{name}" if self._package else name)
 
         def build(*inputs: Any, **attrs: Any) -> Any:
             return add_block(self._scope, op, inputs, attrs, None)
@@ -101,6 +107,11 @@ class _Backward:
         between: set[Block] = set()
         for block in self.blocks:
             if any(source in wanted or source.block in between for source in _sources(block)):
+                if block.mode == MUTED:
+                    remedy = "Let it work again, or bypass it."
+                    raise InvalidArgumentError(
+                        Fault("VG064", "gradients", block.name, "run, for a gradient through it", "muted", remedy)
+                    )
                 between.add(block)
         return between
 
@@ -139,6 +150,9 @@ class _Backward:
         return found[0]
 
     def _back_through(self, block: Block) -> None:
+        if block.used_page is not None:
+            self._back_through_page(block)
+            return
         rule = block.op.gradient if block.op is not None else None
         if rule is None or block.op is None:
             raise _no_gradient(block)
@@ -158,6 +172,22 @@ class _Backward:
             for source, grad in pairs:
                 if isinstance(source, Output) and isinstance(grad, Output) and _carries(source):
                     self._add(source, grad)
+
+    def _back_through_page(self, block: Block) -> None:
+        """The gradient of a page that is used as a block is another such block, of its inner gradients."""
+        from voxgrad.graph.page_gradients import page_gradient
+
+        wanted = {
+            pin: sources[0]
+            for pin, sources in block.sources.items()
+            for one in sources[:1]
+            if isinstance(one, Output) and _carries(one) and (one in self.xs or one.block in self.between)
+        }
+        dys = [self._total(output) for output in block.outputs]
+        for pin, grad in page_gradient(self.scope, block, dys, list(wanted)).items():
+            source = wanted[pin]
+            assert isinstance(source, Output)
+            self._add(source, grad)
 
 
 def node_of(block: Block) -> _Node:
@@ -201,10 +231,6 @@ def _attrs(block: Block) -> dict[str, Any]:
 
 def _no_gradient(block: Block) -> UnimplementedError:
     faults = Faults(block.op_name or block.uses)
-    if block.uses:
-        remedy = f"Put its blocks on this page first: page.inline({block.name!r})."
-        faults.add("VG064", block.name, wanted="be an op with a gradient", got="a page used as a block", remedy=remedy)
-    else:
-        remedy = "Put a StopGradient before it if no gradient should flow here."
-        faults.add("VG064", block.name, wanted="be an op with a gradient", got=block.op_name, remedy=remedy)
+    remedy = "Put a StopGradient before it if no gradient should flow here."
+    faults.add("VG064", block.name, wanted="be an op with a gradient", got=block.op_name or block.uses, remedy=remedy)
     return UnimplementedError(faults.found)

@@ -10,11 +10,12 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any
 
-from voxgrad.catalog import registry
+from voxgrad.catalog import packages, registry
 from voxgrad.catalog.dtypes import RESOURCE
 from voxgrad.catalog.model import Call, Input, Op, Shape, Spec
 from voxgrad.errors import Fault, Faults
 from voxgrad.graph.block import Block, Output, Source, Value, is_variable
+from voxgrad.graph.modes import BYPASSED, MUTED, cannot_pass, passed_pins
 from voxgrad.graph.order import downstream, order
 from voxgrad.graph.page import Store, inside
 from voxgrad.graph.problems import PinProblem
@@ -170,6 +171,8 @@ class Inference:
     def _infer(self, block: Block) -> tuple[Spec, ...]:
         faults = self._faults[block] = Faults(block.op_name or block.uses)
         self.calls.pop(block, None)
+        if block.mode == BYPASSED and passed_pins(block) is None:
+            faults.found.append(cannot_pass(block, block.op_name or block.uses))
         count = block.output_count
         if self.bound:
             fed = [self.bound.get(Output(block, index)) for index in range(count)]
@@ -179,6 +182,10 @@ class Inference:
             return self._infer_op(block, block.op, count, faults)
         if block.uses:
             return self._infer_use(block, faults)
+        found = packages.missing(block.op_name)
+        if found is not None:
+            faults.add(found.code, "", wanted=found.wanted, got=found.got, remedy=found.remedy)
+            return (UNKNOWN,) * count
         remedy = registry.nearest(block.op_name)
         faults.add("VG050", "", wanted="be an op of the catalogue", got=repr(block.op_name), remedy=remedy)
         return (UNKNOWN,) * count
@@ -301,6 +308,8 @@ class Inference:
 
         found = [_cycle_problem(ring) for ring in self._cycles]
         for block in self.store.blocks.values():
+            if block.mode == MUTED:
+                continue
             faults = self._faults.get(block)
             for fault in faults.found if faults is not None else ():
                 fixes = fixes_for(self, block, fault, faults.expected.get(fault)) if faults is not None else ()

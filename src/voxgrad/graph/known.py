@@ -31,13 +31,13 @@ Array = np.ndarray[Any, Any]
 
 
 class Known:
-    """What no run is needed for, of these blocks and of all that they need."""
+    """What no run is needed for, of these blocks and of all that they need, and then of others."""
 
-    def __init__(self, inference: Inference, wanted: Iterable[Block]):
+    def __init__(self, inference: Inference, wanted: Iterable[Block], besides: Iterable[Block] = ()):
         self._inference = inference
         self._values: dict[Block, tuple[Array, ...]] = {}
         self._left = MOST_BLOCKS
-        for block in order(wanted).blocks:
+        for block in dict.fromkeys((*order(wanted).blocks, *order(besides).blocks)):
             values = self._computed(block)
             if values is not None:
                 self._values[block] = values

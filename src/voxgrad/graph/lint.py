@@ -18,9 +18,11 @@ from voxgrad.catalog import registry
 from voxgrad.catalog.model import Op, Side
 from voxgrad.errors import show
 from voxgrad.graph.block import Block, Output
-from voxgrad.graph.fixes import Fixes, as_the_pool, computed_pool, finite, ones_instead, removed
+from voxgrad.graph.fixes import Fixes, as_the_pool, computed_pool, finite, ones_instead, removed, rewire
+from voxgrad.graph.idle import idle
 from voxgrad.graph.infer import Inference
 from voxgrad.graph.known import MOST_LOOKED_AT, Known
+from voxgrad.graph.meant import exchanged
 from voxgrad.graph.order import needs, order
 from voxgrad.graph.problems import PinProblem
 
@@ -56,7 +58,8 @@ class _Look:
         self.wrong = {problem.block.partition("/")[0] for problem in inference.problems()}
         self.blocks = list(inference.store.blocks.values())
         self.gradients = [block for block in self.blocks if is_gradient(block) and block.name not in self.wrong]
-        self.known = Known(inference, self.gradients)
+        right = [block for block in self.blocks if block.name not in self.wrong]
+        self.known = Known(inference, self.gradients, right)
         self.used = _used(inference)
 
     def warnings(self) -> list[PinProblem]:
@@ -68,9 +71,10 @@ class _Look:
             if block.name in self.wrong:
                 continue
             if block in self.gradients:
-                told = self._other_forward(block) or list(self._all_zero(block, zero))
-                found += told
-            found += [*self._not_finite(block), *self._unused(block)]
+                found += self._other_forward(block) or list(self._all_zero(block, zero))
+            else:
+                found += self._idle(block)
+            found += [*self._not_finite(block), *self._no_number(block), *self._unused(block)]
         return found
 
     def _warn(self, block: Block, pin: str, code: str, wanted: str, got: str, remedy: str, fixes: Fixes) -> PinProblem:
@@ -82,13 +86,23 @@ class _Look:
         assert block.op is not None
         pool = forward_of(block.op)
         if pool is None:
-            return []
+            return self._other_end(block)
         told = self._other_maxima(block, pool) if block.op.maxima else None
         if told is not None:
             got, fixes = told
             wanted, remedy = f"be the {pool.name} of orig_input", "As it is, the result is not a gradient of that pool."
             return [self._warn(block, block.op.maxima, "VG080", wanted, got, remedy, fixes)]
         return [] if block.op.maxima else self._other_attributes(block, pool)
+
+    def _other_end(self, block: Block) -> list[PinProblem]:
+        """A gradient that takes the input of its forward block where its output is meant, or the other way round."""
+        told = exchanged(block)
+        if told is None or told[3].name in self.wrong:
+            return []
+        pin, taken, end, forward, source = told
+        got, remedy = f"{taken.path}, its other end", "As it is, the result is not its gradient."
+        fix = rewire(f"Wire {pin} to {source.path}", source, block, pin)
+        return [self._warn(block, pin, "VG080", f"be {source.path}, what {forward.name} {end}", got, remedy, [fix])]
 
     def _other_maxima(self, block: Block, pool: Op) -> tuple[str, Fixes] | None:
         """What is given as the maxima and is not, with the repairs."""
@@ -164,8 +178,8 @@ class _Look:
         nothing = [name for name, value in values.items() if value is not None and value.size and not value.any()]
         for name in nothing:
             source = block.sources[name][0]
-            if isinstance(source, Output) and source.block in zero:
-                return  # told where it begins
+            if isinstance(source, Output) and (source.block in zero or source.block.op_name == "ZerosLike"):
+                return  # told where it begins, or meant: the gradient of a gradient of a pool is made so
         why = f"zero everywhere, because {nothing[0]} is" if nothing else _why_zero(values)
         fixes = ones_instead(self.inference, block, nothing[0]) if nothing else []
         yield self._warn(
@@ -173,12 +187,40 @@ class _Look:
             "Nothing that reads it will ever change.", fixes,
         )  # fmt: skip
 
+    # VG081, VG084: the same whatever comes in
+
+    def _idle(self, block: Block) -> list[PinProblem]:
+        told = idle(self.inference, block, self.known.input)
+        return (
+            []
+            if told is None
+            else [self._warn(block, told.pin, told.code, told.wanted, told.got, told.remedy, told.fixes)]
+        )
+
     # VG082: not a number
+
+    def _no_number(self, block: Block) -> Iterator[PinProblem]:
+        """NaN that begins here: all that comes in is finite."""
+        made = self.known.value(Output(block, 0)) if block.op is not None and block.op.inputs else None
+        if made is None or made.dtype.kind not in "fV" or made.astype(np.float64).size == 0:
+            return
+        bad = np.argwhere(np.isnan(made.astype(np.float64)))
+        values = {item.name: self.known.input(block, item.name) for item in block.inputs}
+        known = [one.astype(np.float64) for one in values.values() if one is not None and one.dtype.kind in "fViu"]
+        if not len(bad) or not all(np.isfinite(one).all() for one in known):
+            return
+        at = tuple(bad[0].tolist())
+        there = [f"{name} is {one[at]}" for name, one in values.items() if one is not None and one.shape == made.shape]
+        got = f"nan at {show(list(at))}, {len(bad)} of {made.size}"
+        remedy = f"There, {' and '.join(there)}." if there else "All that comes in is finite."
+        yield self._warn(block, "", "VG082", "have a result for its constants", got, remedy, [])
 
     def _not_finite(self, block: Block) -> Iterator[PinProblem]:
         call = self.inference.calls.get(block)
         value = call.attrs.get("value") if call is not None and call.op.name == "Const" else None
         if not isinstance(value, np.ndarray) or value.dtype.kind not in "fV" or value.size > MOST_LOOKED_AT:
+            return
+        if block.readers and all(reader.op_name in _ASK_FOR_NAN for reader in block.readers):
             return
         wide = value if value.dtype.kind != "V" else value.astype(np.float32)
         bad = np.argwhere(~np.isfinite(wide))
@@ -194,6 +236,9 @@ class _Look:
         if block not in self.used:
             wanted, remedy = "feed another block, or be an output of the page", "Wire it, or take it away."
             yield self._warn(block, "", "VG083", wanted, "nothing that reads it", remedy, [removed(block)])
+
+
+_ASK_FOR_NAN = ("IsNan", "IsInf", "IsFinite", "MulNoNan", "CheckNumerics")
 
 
 def _listed(differ: dict[str, Any]) -> str:
@@ -242,7 +287,8 @@ def _why_zero(values: dict[str, Any]) -> str:
 def _used(inference: Inference) -> set[Block]:
     """All blocks that something comes of. On a page inside another that is what its outputs need; on the page itself
     every result is shown, and only a source that nobody reads is of no use."""
-    blocks, named = list(inference.store.blocks.values()), _named(inference)
+    shown = {one.output.block for display in inference.store.displays for one in display.of}
+    blocks, named = list(inference.store.blocks.values()), _named(inference) | shown
     if inference.is_inner:
         effects = [block for block in blocks if block.uses or block.op is None or block.op.stateful]
         return set(order([*named, *effects]).blocks)

@@ -87,21 +87,28 @@ def shown_outputs(page: Page) -> list[Output]:
 def measure(page: Page, open_session: Callable[[Page], Session], work: Work) -> Measured:
     """Run a page in a new session, and again in others where several runs are to be timed."""
     fetches = [page.output(name) for name in work.fetches] or shown_outputs(page)
-    runs = work.repeats + 1 if work.repeats > 1 else 1
     whole: list[float] = []
     blocks: dict[str, list[float]] = {}
     values: list[Array] = []
-    for _ in range(runs):
-        took: dict[str, float] = {}
+    for _ in range(work.repeats + 1 if work.repeats > 1 else 1):
         session = open_session(page)
-        session.on_progress = lambda event, took=took: _note(took, event)
-        started = time.perf_counter()
-        values = session.loop(work.cycles, fetches, work.feeds, page.targets)
-        whole.append(time.perf_counter() - started)
-        for name, seconds in took.items():
-            blocks.setdefault(name, []).append(seconds)
+        values, seconds, took = timed(
+            session, lambda session=session: session.loop(work.cycles, fetches, work.feeds, page.targets)
+        )
+        whole.append(seconds)
+        for name, one in took.items():
+            blocks.setdefault(name, []).append(one)
     results = {output.path: value for output, value in zip(fetches, values, strict=True)}
     return Measured(results, Times.of(whole), {name: Times.of(seconds) for name, seconds in blocks.items()})
+
+
+def timed(session: Session, run: Callable[[], list[Array]]) -> tuple[list[Array], float, dict[str, float]]:
+    """What a run of a session gave, the seconds that it took, and those of its blocks."""
+    took: dict[str, float] = {}
+    session.on_progress = lambda event: _note(took, event)
+    started = time.perf_counter()
+    values = run()
+    return values, time.perf_counter() - started, took
 
 
 def _note(took: dict[str, float], event: Progress) -> None:

@@ -13,6 +13,7 @@ from voxgrad.graph.block import Block, Output, Source
 from voxgrad.graph.data import same_page
 from voxgrad.graph.displays import Display, Shown
 from voxgrad.graph.groups import carry_over
+from voxgrad.graph.modes import BYPASSED, MUTED
 from voxgrad.graph.order import downstream
 from voxgrad.graph.page import Page, Store
 
@@ -28,7 +29,7 @@ def follow_pins(used: Store, inputs: Mapping[str, str | None], outputs: Sequence
     places = {old: new for old, new in places.items() if old != new}
     for owner in used.owners if inputs or places else ():
         for block in owner.users:
-            if block.used_page is used.root:
+            if block.own_page is used.root:
                 _follow(owner.root, block, inputs, places)
 
 
@@ -39,10 +40,10 @@ def _follow(page: Page, block: Block, inputs: Mapping[str, str | None], places: 
         at = places.get(source.index, source.index)
         return None if at is None else Output(block, at)
 
-    pins = {inputs.get(pin, pin): sources for pin, sources in block.sources.items()}
+    pins = {inputs.get(pin, pin): sources for pin, sources in block.own.sources.items()}
     page.set_sources(block, {pin: sources for pin, sources in pins.items() if pin is not None})
     for reader in block.readers:
-        sources = {pin: [moved(one) for one in sources] for pin, sources in reader.sources.items()}
+        sources = {pin: [moved(one) for one in sources] for pin, sources in reader.own.sources.items()}
         page.set_sources(reader, {pin: [one for one in many if one is not None] for pin, many in sources.items()})
     page.displays.rebind(moved)
     exposed = {pin: moved(one) for pin, one in page.outputs.items()}
@@ -59,8 +60,10 @@ def inline(page: Page, block: Block) -> Page:
 def _inline(page: Page, block: Block) -> Page:
     used = block.used_page
     if used is None:
-        got = block.op_name or block.uses
-        raise InvalidArgumentError(Fault("VG050", "Page.inline", block.name, "stand for a page", got))
+        got, remedy = block.own.op_name or block.own.uses, ""
+        if block.mode == BYPASSED and block.own_page is not None:
+            got, remedy = "a bypassed block", f"Let it work first: page.set_mode({block.name!r}, '')."
+        raise InvalidArgumentError(Fault("VG050", "Page.inline", block.name, "stand for a page", got, remedy))
     if block in block.readers:
         remedy = "Take off its wires to itself first."
         raise InvalidArgumentError(Fault("VG062", "Page.inline", block.name, "not wait for itself", "a ring", remedy))
@@ -75,6 +78,8 @@ def _inline(page: Page, block: Block) -> Page:
     copies = _copied([one for one in used.blocks if one not in inputs], used, scope, entries)
     for copy in copies.values():
         page.run_after(copy, *control)
+        if block.mode == MUTED:
+            page.set_mode(copy, MUTED)
     exits = [_moved(one, entries, copies) for one in used.outputs.values()]
     for reader, pin, sources in readers:
         page.disconnect(reader, pin)
@@ -117,7 +122,7 @@ def _readers(block: Block) -> list[tuple[Block, str, list[Source]]]:
     return [
         (reader, pin, list(sources))
         for reader in block.readers
-        for pin, sources in reader.sources.items()
+        for pin, sources in reader.own.sources.items()
         if any(isinstance(one, Output) and one.block is block for one in sources)
     ]
 
@@ -126,17 +131,19 @@ def _copied(blocks: Iterable[Block], origin: Page, scope: Page, entries: Mapping
     """Copies of blocks of one page in a scope of another, wired among themselves and to what enters."""
     copies: dict[Block, Block] = {}
     for block in blocks:
-        if block.uses:
-            inner = origin.pages.get(block.uses)
-            copy = scope.use(block.uses if inner is None else available(scope, block.uses, inner), name=block.name)
+        own = block.own
+        if own.uses:
+            inner = origin.pages.get(own.uses)
+            copy = scope.use(own.uses if inner is None else available(scope, own.uses, inner), name=block.name)
         else:
-            copy = scope.add(block.op or block.op_name, attrs=block.attrs, name=block.name)
-        copy.position = block.position
+            copy = scope.add(own.op or own.op_name, attrs=own.attrs, name=block.name)
+        copy.position, copy.mode = block.position, block.mode
         copies[block] = copy
     for block, copy in copies.items():
-        for pin, sources in block.sources.items():
+        for pin, sources in block.own.sources.items():
             for source in sources:
                 scope.attach(copy, pin, _moved(source, entries, copies))
+        copy.own.typed = dict(block.typed)
         scope.run_after(copy, *(copies[other] for other in block.control if other in copies))
     carry_over(origin, scope, copies)
     return copies
@@ -151,6 +158,39 @@ def available(page: Page, name: str, inner: Page) -> str:
     if free not in page.pages:
         page.define(free, Page.from_dict(inner.to_dict()))
     return free
+
+
+def take_in(page: Page, other: Page) -> str:
+    """Copy a page into those that blocks of another can stand for, with pins; what it is called there."""
+    copy = Page.from_dict(other.to_dict())
+    with_pins(copy)
+    title = copy.origin.name if copy.origin is not None else copy.name
+    return available(page, "".join("_" if mark in ":/^" else mark for mark in title).strip() or "page", copy)
+
+
+def with_pins(page: Page) -> None:
+    """Give a page that names no outputs its loose ends as output pins."""
+    if not page.outputs:
+        loose = [one for block in page.blocks if not block.readers for one in block.outputs]
+        names = _pin_names(dict.fromkeys(one for one in loose if one.block not in page.input_blocks))
+        page.expose({name: one for one, name in names.items()}, page.store.inputs)
+
+
+def replace_page(page: Page, name: str, new: Page) -> None:
+    """Put a page in place of one that blocks stand for. Wires follow their pins by name; those of pins that the new
+    page does not have fall away."""
+    old = page.pages.get(name)
+    if old is None:
+        raise InvalidArgumentError(Fault("VG050", "Page.redefine", "name", "be one of its pages", repr(name)[:80]))
+    had, copy = list(old.outputs), Page.from_dict(new.to_dict())
+    with_pins(copy)
+    names = list(copy.outputs)
+    places = {at: names.index(pin) if pin in names else None for at, pin in enumerate(had)}
+    gone: dict[str, str | None] = {pin: None for pin in old.input_names if pin not in copy.input_names}
+    page.define(name, copy)
+    old.store.owners.discard(page.store)
+    for block in [one for one in page.blocks if one.uses == name]:
+        _follow(page, block, gone, places)
 
 
 def _moved(source: Source, entries: Mapping[Output, Source], copies: dict[Block, Block]) -> Source:
@@ -211,18 +251,18 @@ def _check_fold(page: Page, chosen: dict[Block, None], name: str) -> None:
 
 
 def _crossing_in(chosen: dict[Block, None]) -> dict[Output, None]:
-    sources = (one for block in chosen for pin in _pins(block) for one in block.sources.get(pin, ()))
+    sources = (one for block in chosen for pin in _pins(block) for one in block.own.sources.get(pin, ()))
     return dict.fromkeys(one for one in sources if isinstance(one, Output) and one.block not in chosen)
 
 
 def _pins(block: Block) -> list[str]:
     """The pins that a block has wires on, in their order, whichever was wired first."""
-    return [*block.input_names, *sorted(block.sources.keys() - set(block.input_names))]
+    return [*block.own_input_names, *sorted(block.own.sources.keys() - set(block.own_input_names))]
 
 
 def _crossing_out(page: Page, chosen: dict[Block, None]) -> dict[Output, None]:
     """What the rest of the page reads or shows, and loose ends: a result that nobody reads yet must not get lost."""
-    read = [one for block in page.blocks if block not in chosen for many in block.sources.values() for one in many]
+    read = [one for block in page.blocks if block not in chosen for many in block.own.sources.values() for one in many]
     loose = [one for block in chosen if not block.readers for one in block.outputs]
     shown = [one.output for display in page.displays if not display.kind.writes for one in display.of]
     return dict.fromkeys(
@@ -236,8 +276,9 @@ def _placeholder(inner: Page, source: Output) -> Output:
     """An entry of the new page that knows what the wire carries; sizes that are sums or quotients are left open."""
     spec = source.spec
     attrs: dict[str, Any] = {"dtype": spec.dtype.name if spec.dtype is not None else "float32"}
-    if spec.shape is not None:
-        attrs["shape"] = [_open_size(size) for size in spec.shape]
+    sizes = open_sizes(spec.shape)
+    if sizes is not None:
+        attrs["shape"] = sizes
     return inner.add("Placeholder", attrs=attrs, name=source.block.name.rpartition("/")[2]).output(0)
 
 
@@ -248,6 +289,11 @@ def _line_up(entries: Sequence[Block], chosen: Iterable[Block]) -> None:
         left, top = (min(place[axis] for place in places) for axis in (0, 1))
         for row, entry in enumerate(entries):
             entry.position = (left - 260.0, top + 120.0 * row)
+
+
+def open_sizes(shape: Sequence[Any] | None) -> list[Any] | None:
+    """A shape as a Placeholder states it: numbers and names stay, sizes that are reckoned from others are left open."""
+    return None if shape is None else [_open_size(size) for size in shape]
 
 
 def _open_size(size: Any) -> Any:
@@ -274,7 +320,7 @@ def _outside(source: Any, block: Block, names: dict[Output, str]) -> Any:
 
 def _rewire_readers(page: Page, chosen: dict[Block, None], block: Block, names: dict[Output, str]) -> None:
     for reader in [one for one in page.blocks if one not in chosen and one is not block]:
-        for pin, sources in list(reader.sources.items()):
+        for pin, sources in list(reader.own.sources.items()):
             if any(isinstance(one, Output) and one in names for one in sources):
                 page.disconnect(reader, pin)
                 for source in sources:

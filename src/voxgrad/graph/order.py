@@ -8,6 +8,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from voxgrad.graph.block import Block, Output
+from voxgrad.graph.modes import working
 
 
 class Order(NamedTuple):
@@ -25,7 +26,7 @@ def needs(block: Block, fed: Container[Output] = ()) -> list[Block]:
         for source in sources
         if isinstance(source, Output) and not (fed and source in fed)
     ]
-    return found + block.control if block.control else found
+    return found + working(block.control) if block.control else found
 
 
 def order(roots: Iterable[Block], fed: Container[Output] = (), within: Container[Block] | None = None) -> Order:

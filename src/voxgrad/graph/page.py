@@ -19,12 +19,13 @@ shape; there are no results and no code in it; positions are optional; everythin
         {"name": "half", "op": "Mul",
          "inputs": {"x": [{"from": "x.output"}], "y": [{"value": 0.5, "dtype": "float32"}]}},
         {"name": "step", "op": "AssignAdd", "inputs": {...}, "control": ["print"]},
-        {"name": "r1", "page": "residual", "inputs": {"x": [{"from": "pool.output"}]}}],
+        {"name": "r1", "page": "residual", "inputs": {"x": [{"from": "pool.output"}]}, "mode": "bypassed"}],
      "inputs": ["x"],                       # Placeholders that are the input pins where the page is used as a block
      "outputs": {"y": "pool.output"},       # and the outputs that are its output pins, and that a run fetches
      "targets": ["step"],                   # blocks that a run of the page executes besides
      "initializers": ["w/initialize"],      # blocks that a session executes once, before its first run
-     "pages": {"residual": {"name": "residual", "semantics": ..., "blocks": [...]}},
+     "pages": {"residual": {"name": "residual", "semantics": ..., "blocks": [...],
+                            "origin": {"name": "residual", "version": "90ab..."}}},      # where it lies in a library
      "displays": [                          # what the drawing shows besides blocks: `voxgrad.graph.displays`
         {"name": "curve", "kind": "trend", "of": [{"from": "pool.output", "at": [0, 0], "label": "first"}],
          "attrs": {"log": true}, "position": [10.0, 20.0], "size": [320.0, 200.0]}],
@@ -40,6 +41,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -54,6 +56,7 @@ from voxgrad.errors import Fault, InvalidArgumentError, show
 from voxgrad.graph.block import Block, Output, Source, Value, Wire
 from voxgrad.graph.displays import Displays
 from voxgrad.graph.groups import Group, leave, put
+from voxgrad.graph.modes import check_mode
 from voxgrad.graph.names import checked_part, checked_path, checked_title, free_name
 from voxgrad.graph.values import kept
 from voxgrad.kernels.arraywise.files import Files
@@ -62,7 +65,16 @@ if TYPE_CHECKING:
     from voxgrad.graph.estimate import Estimate
     from voxgrad.graph.infer import Inference
     from voxgrad.graph.problems import Fix, PinProblem
+    from voxgrad.graph.reach import Reached
     from voxgrad.graph.trace import Traced
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a page was taken from: its name in a library, and which of its versions that was."""
+
+    name: str
+    version: str
 
 
 class Store:
@@ -82,6 +94,7 @@ class Store:
         self.initializers: list[Block] = []
         self.pages: dict[str, Page] = {}
         self.notes: list[Any] = []
+        self.origin: Origin | None = None
         self.displays = Displays(self)
         self.groups: list[Group] = []
         self.revision = 0
@@ -217,6 +230,15 @@ class Page:
         return self.store.notes
 
     @property
+    def origin(self) -> Origin | None:
+        """Where the page was taken from, if it comes from a library."""
+        return self.store.origin
+
+    @origin.setter
+    def origin(self, origin: Origin | None) -> None:
+        self.store.origin = origin
+
+    @property
     def displays(self) -> Displays:
         """What the page shows on its drawing besides its blocks: texts, values, tables, trends, pictures."""
         return self.store.displays
@@ -253,7 +275,7 @@ class Page:
         return [
             Wire(source, block, pin, at)
             for block in self.blocks
-            for pin, sources in block.sources.items()
+            for pin, sources in block.own.sources.items()
             for at, source in enumerate(sources)
             if isinstance(source, Output)
         ]
@@ -310,19 +332,23 @@ class Page:
         position: tuple[float, float] | None = None,
     ) -> Block:
         """Put a block on the page. Nothing is checked here except names: `problems()` tells what is wrong."""
-        declared = op if isinstance(op, Op) else registry.OPS.get(op)
+        declared = op if isinstance(op, Op) else registry.get(op)
         op_name = declared.name if declared is not None else str(op)
         block = self._place(
-            Block(self.store, self._free_name(name or self._op_name or op_name), op_name, declared), position
+            Block(self.store, self._free_name(name or self._op_name or _short(op_name)), op_name, declared), position
         )
-        block.attrs.update({name: kept(value) for name, value in (attrs or {}).items()})
+        block.own.attrs.update({name: kept(value) for name, value in (attrs or {}).items()})
         for pin, given in (inputs or {}).items():
             for source in given if isinstance(given, (list, tuple)) else (given,):
                 self.attach(block, pin, source)
         return block
 
-    def use(self, page: str, inputs: Mapping[str, Any] | None = None, *, name: str | None = None) -> Block:
-        """Put a whole page, one of `pages`, on this page as a block."""
+    def use(self, page: str | Page, inputs: Mapping[str, Any] | None = None, *, name: str | None = None) -> Block:
+        """Put a whole page on this page as a block: one of `pages`, or another, which is copied into them."""
+        if isinstance(page, Page):
+            from voxgrad.graph.nesting import take_in
+
+            page = take_in(self.store.root, page)
         block = self._place(Block(self.store, self._free_name(name or self._op_name or page), "", None, page), None)
         for pin, given in (inputs or {}).items():
             for source in given if isinstance(given, (list, tuple)) else (given,):
@@ -336,7 +362,7 @@ class Page:
     def _place(self, block: Block, position: tuple[float, float] | None) -> Block:
         store = self.store
         store.blocks[block.name] = block
-        if block.uses:
+        if block.own.uses:
             store.users.add(block)
         self._count_scopes(block.name, 1)
         block.position = position
@@ -360,7 +386,7 @@ class Page:
     def attach(self, block: Block, pin: str, given: Any) -> None:
         """Put one more wire or value on a pin, behind those that are there; `problems` tells where it is too many."""
         source = self._source(given)
-        block.sources.setdefault(pin, []).append(source)
+        block.own.sources.setdefault(pin, []).append(source)
         if isinstance(source, Output):
             self.store.link(source.block, block)
         self.store.touch(block)
@@ -376,7 +402,7 @@ class Page:
         with self.pins_followed():
             for block in gone:
                 for reader in block.readers:
-                    for pin, sources in list(reader.sources.items()):
+                    for pin, sources in list(reader.own.sources.items()):
                         kept = [one for one in sources if not (isinstance(one, Output) and one.block is block)]
                         self._set_sources(reader, pin, kept)
                     self._set_control(reader, [one for one in reader.control if one is not block])
@@ -384,7 +410,7 @@ class Page:
 
     def _forget(self, block: Block) -> None:
         store = self.store
-        for pin in list(block.sources):
+        for pin in list(block.own.sources):
             self._set_sources(block, pin, [])
         self._set_control(block, [])
         store.inputs = [one for one in store.inputs if one is not block]
@@ -435,8 +461,8 @@ class Page:
         """
         found = self.block(block)
         made = self._source(self.output(source) if isinstance(source, str) else source)
-        sources = list(found.sources.get(pin, ()))
-        many = found.op is not None and any(item.name == pin and item.many for item in found.op.inputs)
+        sources, op = list(found.own.sources.get(pin, ())), found.own.op
+        many = op is not None and any(item.name == pin and item.many for item in op.inputs)
         if at is not None and at < len(sources):
             sources[at] = made
         elif many:
@@ -452,24 +478,25 @@ class Page:
     def disconnect(self, block: Block | Output | str, pin: str, at: int | None = None) -> None:
         """Take a wire or value off a pin; of a list pin, entry `at` alone."""
         found = self.block(block)
-        sources = found.sources.get(pin, [])
+        sources = found.own.sources.get(pin, [])
         self._set_sources(found, pin, [] if at is None else [one for index, one in enumerate(sources) if index != at])
 
     def set_sources(self, block: Block, sources: Mapping[str, list[Source]]) -> None:
         """Give a block other wires and values, on all of its pins."""
-        for pin in list(block.sources):
+        for pin in list(block.own.sources):
             self._set_sources(block, pin, [])
         for pin, given in sources.items():
             self._set_sources(block, pin, given)
 
     def _set_sources(self, block: Block, pin: str, sources: list[Source]) -> None:
-        for one in block.sources.get(pin, ()):
+        for one in block.own.sources.get(pin, ()):
             if isinstance(one, Output):
                 self.store.unlink(one.block, block)
         if sources:
-            block.sources[pin] = sources
+            block.own.sources[pin] = sources
         else:
-            block.sources.pop(pin, None)
+            block.own.sources.pop(pin, None)
+        block.own.typed.pop(pin, None)
         for one in sources:
             if isinstance(one, Output):
                 self.store.link(one.block, block)
@@ -500,14 +527,23 @@ class Page:
     def set_attr(self, block: Block | Output | str, name: str, value: Any) -> None:
         """Give an attribute a value; None takes it back to its default."""
         found = self.block(block)
-        if found.uses:
+        if found.own.uses:
             wanted = "be a block of an op, which has attributes"
-            raise InvalidArgumentError(Fault("VG050", "Page", found.name, wanted, f"the page {found.uses!r}"))
+            raise InvalidArgumentError(Fault("VG050", "Page", found.name, wanted, f"the page {found.own.uses!r}"))
         if value is None:
-            found.attrs.pop(name, None)
+            found.own.attrs.pop(name, None)
         else:
-            found.attrs[name] = kept(value)
+            found.own.attrs[name] = kept(value)
+        found.own.typed.pop(name, None)
         self.store.touch(found)
+
+    def set_mode(self, block: Block | Output | str, mode: str) -> None:
+        """Let a block be "bypassed" (its output is its first input of that type), "muted" (it is not run, and nothing
+        that reads from it), or work as usual: "". Its wires and attributes stay."""
+        found = self.block(block)
+        check_mode(found, mode)
+        found.mode = mode
+        self.store.touch(found, *found.readers)
 
     # A page as a block
 
@@ -582,7 +618,21 @@ class Page:
         _check_pins(page.outputs)
         self.store.pages[checked_part(name)] = page.store.root
         page.store.owners.add(self.store)
-        self.store.touch(*(block for block in self.store.blocks.values() if block.uses == name))
+        self.store.touch(*(block for block in self.store.blocks.values() if block.own.uses == name))
+
+    def forget(self, *names: str) -> None:
+        """Take away pages that no block stands for."""
+        used = {block.uses for block in self.store.users}
+        for name in names:
+            if name in self.store.pages and name not in used:
+                self.store.pages.pop(name).store.owners.discard(self.store)
+                self.store.touch()
+
+    def redefine(self, name: str, page: Page) -> None:
+        """Put another page in place of one of `pages`: wires of its blocks stay on the pins that both have."""
+        from voxgrad.graph.nesting import replace_page
+
+        replace_page(self.store.root, name, page)
 
     def inline(self, block: Block | Output | str) -> Page:
         """Put the blocks of a page in place of the block that stands for it; returns the scope that they are in."""
@@ -641,6 +691,12 @@ class Page:
         known = values or {}
         return trace(self, self.output(which), index, depth, lambda output: known.get(output.path))
 
+    def reach(self, which: Output | Block | str, index: Sequence[int], depth: int = 1) -> list[Reached]:
+        """Where an element of an output goes: the elements of other outputs that read it, through `depth` blocks."""
+        from voxgrad.graph.reach import reach
+
+        return reach(self, self.output(which), index, depth)
+
     def to_dict(self) -> dict[str, Any]:
         """The page as plain data; the module's documentation shows the structure."""
         from voxgrad.graph.data import to_dict
@@ -671,6 +727,11 @@ class Page:
     def __repr__(self) -> str:
         scope = f", scope {self.prefix[:-1]!r}" if self.prefix else ""
         return f"<Page {self.name!r}{scope}: {len(self.blocks)} blocks>"
+
+
+def _short(op_name: str) -> str:
+    """The name of an op without that of its package: what a block of it is called."""
+    return op_name.rpartition(".")[2] or op_name
 
 
 def inside(store: Store) -> list[Store]:

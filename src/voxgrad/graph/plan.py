@@ -15,6 +15,7 @@ from voxgrad.catalog.dtypes import DType
 from voxgrad.catalog.model import Call, Op
 from voxgrad.graph.block import Block, Output
 from voxgrad.graph.infer import Inference
+from voxgrad.graph.modes import muted_outputs, working
 from voxgrad.graph.order import run_order
 from voxgrad.graph.page import Store
 from voxgrad.graph.values import Array
@@ -68,6 +69,8 @@ class Plan:
     variables: set[int] = field(default_factory=set)
     """The slots that hold variables rather than values."""
     feeds: dict[Output, int] = field(default_factory=dict)
+    muted: dict[int, str] = field(default_factory=dict)
+    """The slots that get no value, with the name of the muted block that does not give it."""
     fetches: list[int] = field(default_factory=list)
     needed: set[Block] = field(default_factory=set)
 
@@ -97,7 +100,8 @@ def make_plan(
     place = _Place(inference.store, inference, "", {})
     for output in feeds:
         plan.feeds[output] = place.slots[output] = plan.slot()
-    roots = [*(output.block for output in fetches if output not in place.slots), *targets]
+    _mute(plan, place)
+    roots = [*(output.block for output in fetches if output not in place.slots), *working(targets)]
     found = run_order(roots, fed=place.slots.keys())
     plan.needed.update(found.blocks)
     _lay_out(plan, place, found.blocks, device)
@@ -105,6 +109,14 @@ def make_plan(
     plan.fetches = [place.slots[output] for output in fetches]
     _find_last_uses(plan)
     return plan
+
+
+def _mute(plan: Plan, place: _Place) -> None:
+    """What muted blocks would give has slots without values, so that nobody asks the blocks for it."""
+    for output in muted_outputs(place.store):
+        if output not in place.slots:
+            place.slots[output] = plan.slot()
+            plan.muted[place.slots[output]] = place.prefix + output.block.name
 
 
 def _lay_out(plan: Plan, place: _Place, blocks: Sequence[Block], device: str) -> None:
@@ -187,7 +199,9 @@ def _lay_out_use(plan: Plan, place: _Place, block: Block, device: str) -> None:
         value = place.inference.arrays[block][name][0]
         plan.constants[slot] = value, content_key(value)
     before = len(plan.steps)
-    needed = run_order((output.block for output in page.outputs.values()), fed=inner.slots.keys()).blocks
+    _mute(plan, inner)
+    results = (output.block for output in page.outputs.values() if output not in inner.slots)
+    needed = run_order(results, fed=inner.slots.keys()).blocks
     _lay_out(plan, inner, [one for one in needed if Output(one, 0) not in inner.slots], device)
     for index, output in enumerate(page.outputs.values()):
         place.slots.setdefault(Output(block, index), inner.slots[output])
@@ -208,7 +222,7 @@ def _mark_volatile(plan: Plan) -> None:
 
 def _find_last_uses(plan: Plan) -> None:
     """Values that are read for the last time are let go, so that a long page does not hold them all."""
-    seen = {*plan.fetches, *plan.feeds.values(), *plan.constants}
+    seen = {*plan.fetches, *plan.feeds.values(), *plan.constants, *plan.muted}
     for step in reversed(plan.steps):
         last = []
         for slot in (*step.flat_inputs, *step.flat_outputs):

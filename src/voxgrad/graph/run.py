@@ -133,6 +133,8 @@ class Run:
         """Memory that is the caller's."""
         self.dead_steps: set[int] = set()
         """Steps that did not run, or sent something down a branch that is not taken; -1 for the latter."""
+        self.muted = dict(plan.muted)
+        """Slots without a value, with the muted block behind which they lie."""
 
     def go(self, feeds: dict[Output, Array]) -> list[Any]:
         """Run all steps; the values of the fetched slots are left."""
@@ -143,6 +145,9 @@ class Run:
                 self.feeds.append(feeds[output])
         for slot, (array, key) in self.plan.constants.items():
             self._start(slot, array, key)
+        for slot in self.muted:
+            self.values[slot] = DEAD
+            self.dead_steps.add(-1)
         if host.on_progress is not None:
             self._tell_queued()
         flag, events, values = self.context.cancel, host.events, self.values
@@ -190,7 +195,7 @@ class Run:
         values = self.values
         inputs = [values[slot] if isinstance(slot, int) else [values[one] for one in slot] for slot in step.inputs]
         if self.dead_steps and self._is_dead(step):
-            return self._die(index, step, "it is on a branch that was not taken")
+            return self._die(index, step)
         if self.cache is None or step.stateful:
             why: str | Changes = "it keeps state, so it runs every time" if step.stateful else "nothing is kept"
             if step.keeps_inputs:
@@ -359,12 +364,15 @@ class Run:
             else:
                 _spread_list(self.values, slot, result, step)
 
-    def _die(self, index: int, step: Step, why: str) -> tuple[str, str]:
+    def _die(self, index: int, step: Step) -> tuple[str, str]:
         self.dead_steps.add(index)
+        muted = next((self.muted[slot] for slot in step.flat_inputs if slot in self.muted), "")
         for slot in step.flat_outputs:
             self.values[slot] = DEAD
             self.keys[slot] = DEAD_KEY
-        return states.DEAD, why
+            if muted:
+                self.muted[slot] = muted
+        return states.DEAD, f"it needs {muted}, which is muted" if muted else "it is on a branch that was not taken"
 
 
 def _evaluated(step: Step, inputs: list[Any], context: Context) -> tuple[Any, ...]:

@@ -31,6 +31,7 @@ from voxgrad.graph.block import Block, Output
 from voxgrad.graph.cache import Cache
 from voxgrad.graph.device import Device, device_named
 from voxgrad.graph.feeds import Feeds, check_feed, collected, feed_arrays, too_large, unfed
+from voxgrad.graph.modes import MUTED, muted_outputs, working
 from voxgrad.graph.order import order
 from voxgrad.graph.page import Page, inside
 from voxgrad.graph.plan import Plan, make_plan
@@ -205,8 +206,9 @@ class ClientSession:
             watches = self._started and len(self.page.displays) > 0
             on_values = self._watching(values) if watches else self.on_values
             host = Host(self.device, self.cache, self._memory, self.on_progress, on_values, self._events, self._leave)
-            slots = Run(host, plan, context).go(values)
-        return self._fetched(outputs, plan, slots)
+            run = Run(host, plan, context)
+            slots = run.go(values)
+        return self._fetched(outputs, plan, slots, run.muted)
 
     def _watching(self, feeds: Mapping[Output, Array]) -> Callable[[str, list[Array | None]], None]:
         """Takes down what displays show, and tells who asked."""
@@ -280,8 +282,9 @@ class ClientSession:
         inference = self.page.infer()
         if specs:
             inference = inference.given(specs)
-        roots = [*(output.block for output in fetches if output not in specs), *targets]
-        found = order(roots, fed=specs)
+        given = {**specs, **dict.fromkeys(muted_outputs(self.page.store))}
+        roots = [*(output.block for output in fetches if output not in given), *working(targets)]
+        found = order(roots, fed=given)
         faults = Faults("ClientSession")
         faults.found.extend(problem.fault for problem in inference.problems(only=set(found.blocks)))
         faults.found.extend(unfed(found.blocks, specs))
@@ -289,11 +292,17 @@ class ClientSession:
         faults.raise_if_any()
         return make_plan(inference, fetches, targets, list(specs), self.device.name)
 
-    def _fetched(self, outputs: Sequence[Output], plan: Plan, slots: list[Any]) -> list[Array]:
+    def _fetched(
+        self, outputs: Sequence[Output], plan: Plan, slots: list[Any], muted: Mapping[int, str]
+    ) -> list[Array]:
         faults = Faults("ClientSession")
         results = []
         for output, slot in zip(outputs, plan.fetches, strict=True):
             value = value_of(slots[slot])
+            if value is DEAD and slot in muted:
+                remedy = f"Let {muted[slot]} work again: page.set_mode({muted[slot]!r}, '')."
+                faults.add("VG065", output.path, wanted="need no muted block", got=muted[slot], remedy=remedy)
+                continue
             if value is DEAD:
                 remedy = "Name its block in targets instead, or fetch a Merge behind it."
                 faults.add(
@@ -323,7 +332,7 @@ class ClientSession:
         ]
         known = plan.needed | {output.block for output in plan.feeds}
         idle = [block for block in self.page.blocks if block not in known]
-        return found + [BlockReport(block.name, states.UNNEEDED, "no fetch and no target needs it") for block in idle]
+        return found + [BlockReport(block.name, states.UNNEEDED, _why_idle(block)) for block in idle]
 
     def value(self, which: Fetch) -> Array | None:
         """The value of an output in the last run, if it is still kept; not to be changed. None after a failure."""
@@ -359,3 +368,7 @@ class ClientSession:
             self._cycle, self.readings = 0, Readings()
             if self.cache is not None:
                 self.cache.clear()
+
+
+def _why_idle(block: Block) -> str:
+    return "it is muted" if block.mode == MUTED else "no fetch and no target needs it"

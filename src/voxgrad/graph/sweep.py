@@ -80,6 +80,13 @@ class Row:
     times: Times = field(default_factory=Times)
     faults: tuple[Fault, ...] = ()
 
+    @staticmethod
+    def of(point: Point, data: Mapping[str, Any]) -> Row:
+        """The row of a point that another process has run, from `as_dict`."""
+        results = {path: Reading(**{**one, "shape": tuple(one["shape"])}) for path, one in data["results"].items()}
+        times = Times(tuple(data["seconds"]), data["first_seconds"])
+        return Row(point, results, times, tuple(Fault(**fault) for fault in data["faults"]))
+
     def as_dict(self) -> dict[str, Any]:
         """The row as plain data, for JSON."""
         return {
@@ -208,6 +215,7 @@ def _number(page: Page, block: str, pin: str, text: str) -> float | int | None:
     if op is None or all(item.name != pin for item in op.inputs):
         return None
     value = through("text").parse_value(text, None, pin, op.name)
-    plain = value.ndim == 0 and value.dtype.kind in "if" and not text.strip().lower().endswith("f")
+    if value.ndim > 0 or value.dtype.kind not in "if" or text.strip().lower().endswith("f"):
+        return None
     found: float | int = value.item()
-    return found if plain and math.isfinite(found) else None
+    return found if math.isfinite(found) else None

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -92,6 +94,13 @@ def shown_times(row: Row) -> str:
     if row.times.spread is not None:
         told += f" ({' to '.join(map(seconds, row.times.spread))})"
     return told
+
+
+def csv_line(cells: Sequence[Any]) -> str:
+    """A line of a CSV file; nothing where there is no value."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow("" if cell is None else cell for cell in cells)
+    return text.getvalue()
 
 
 def seconds(value: float) -> str:

@@ -24,6 +24,7 @@ from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.graph.block import Block, Output
 from voxgrad.graph.infer import Inference
 from voxgrad.graph.page import Page
+from voxgrad.graph.shares import Share, shares
 
 Array = np.ndarray[Any, Any]
 MAX_WINDOWS = 400
@@ -47,8 +48,9 @@ class Region:
         for (lo, hi), step, size in zip(self.ranges, self.steps, shape, strict=True):
             first = lo if lo >= 0 else lo + -(lo // step) * step
             end = min(hi, size)
-            last = first + (end - 1 - first) // step * step if end > first else first - 1
-            found.append((min(first, size), max(min(first, size), last + 1)))
+            # Taps with gaps between them can miss all cells there are.
+            none = min(first, size)
+            found.append((first, first + (end - 1 - first) // step * step + 1) if end > first else (none, none))
         return tuple(found)
 
 
@@ -95,6 +97,7 @@ class Window:
     weights: Box | None = None
     winner: list[int] | None = None
     ties: list[list[int]] = field(default_factory=list)
+    shares: list[Share] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,7 @@ class Traced:
 def trace(page: Page, output: Output, index: Sequence[int], depth: int, values: Values) -> Traced:
     """All windows behind an element, the nearest first, as far back as asked."""
     inference = page.infer()
-    shape = _shape(inference, output)
+    shape = shape_of(inference, output)
     if shape is None or len(index) != len(shape) or not all(0 <= at < n for at, n in zip(index, shape, strict=True)):
         known = "an index of its output" if shape is None else f"an index below [{','.join(map(str, shape))}]"
         got = str(list(index))
@@ -131,7 +134,7 @@ class _Tracer:
             behind: dict[Output, Region] = {}
             for reader, region in level.items():
                 for source, read in self._reads(reader, region, far):
-                    behind[source] = _joined(behind[source], read) if source in behind else read
+                    behind[source] = joined(behind[source], read) if source in behind else read
             level = behind
             if not level or len(self.windows) >= MAX_WINDOWS:
                 break
@@ -139,16 +142,16 @@ class _Tracer:
 
     def _reads(self, output: Output, region: Region, depth: int) -> Iterator[tuple[Output, Region]]:
         block = output.block
-        problem = _problem(self.inference, block)
+        problem = problem_of(self.inference, block)
         reads = _window_reads(problem, region) if problem is not None else self._ordinary_reads(output, region)
         for read in reads:
             for source, pin in _sources(block, read.pin):
-                shape = _shape(self.inference, source)
+                shape = shape_of(self.inference, source)
                 if shape is None or len(shape) != len(read.region.ranges):
                     continue
                 window = self._window(block, pin, source, read, shape, depth)
-                if problem is not None and depth == 1 and problem.map.selects:
-                    self._find_winner(problem, block, region, window)
+                if problem is not None and depth == 1:
+                    self._look_inside(problem, block, region, window)
                 self.windows.append(window)
                 yield source, Region(read.region.clipped(shape), read.region.steps)
 
@@ -178,7 +181,7 @@ class _Tracer:
             first, at = at, at + len(pin.sources)
             if pin.host or not pin.sources or not isinstance(pin.sources[0], Output):
                 continue
-            shape = _shape(self.inference, pin.sources[0])
+            shape = shape_of(self.inference, pin.sources[0])
             if shape is None:
                 continue
             if places is None:
@@ -188,12 +191,20 @@ class _Tracer:
 
     def _followed(self, output: Output) -> Sequence[Any] | None:
         """Of every tensor, which dimensions of the result its own follow; None where nobody says so."""
-        call, shape = self.inference.calls.get(output.block), _shape(self.inference, output)
+        call, shape = self.inference.calls.get(output.block), shape_of(self.inference, output)
         if call is None or call.op.follows is None or shape is None:
             return None
         if output.index or not all(all_known(spec.shape) for spec in tensors_of(call)):
             return None
         return call.op.follows(call, shape)
+
+    def _look_inside(self, problem: Problem, block: Block, region: Region, window: Window) -> None:
+        """What the cells of the window behind a single element count for, and which of them has won."""
+        if problem.map.selects:
+            self._find_winner(problem, block, region, window)
+        grid = [range(lo, hi, step) for lo, hi, step in zip(window.lo, window.hi, window.steps, strict=True)]
+        index = [lo for lo, _ in region.ranges]
+        window.shares = shares(problem, window.pin, index, grid, lambda pin: self._value(block, pin))
 
     def _find_winner(self, problem: Problem, block: Block, region: Region, window: Window) -> None:
         """The cell of a single window that won, and all that are as large."""
@@ -231,13 +242,13 @@ def _constant(source: Output) -> Array | None:
     return value if isinstance(value, np.ndarray) else None
 
 
-def _shape(inference: Inference, output: Output) -> tuple[int, ...] | None:
+def shape_of(inference: Inference, output: Output) -> tuple[int, ...] | None:
     """The shape, where all sizes are numbers."""
     shape = inference.spec(output).shape
     return shape if shape is not None and all(isinstance(size, int) for size in shape) else None
 
 
-def _problem(inference: Inference, block: Block) -> Problem | None:
+def problem_of(inference: Inference, block: Block) -> Problem | None:
     call = inference.calls.get(block)
     if call is None or call.op.problem is None:
         return None
@@ -252,7 +263,7 @@ def _sources(block: Block, pin: str) -> Iterator[tuple[Output, str]]:
             yield source, f"{pin}[{at}]" if many else pin
 
 
-def _joined(a: Region, b: Region) -> Region:
+def joined(a: Region, b: Region) -> Region:
     ranges = tuple((min(p[0], q[0]), max(p[1], q[1])) for p, q in zip(a.ranges, b.ranges, strict=True))
     return Region(ranges, tuple(1 if p != q else p for p, q in zip(a.steps, b.steps, strict=True)))
 
@@ -270,7 +281,7 @@ def _at_places(region: Region, shape: tuple[int, ...], places: Sequence[int | No
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class Place:
     """A region of a rank-5 tensor, in parts: batch, three spatial ranges, channels."""
 
     batch: Range
@@ -297,33 +308,31 @@ def _window_reads(problem: Problem, region: Region) -> Iterator[Read]:
 
 def _of_windows(problem: Problem, region: Region) -> Places:
     """From windows to the cells that they cover."""
-    place = _parts(problem, region)
-    spatial = tuple(
-        geometry.input_box(axis, lo, hi) for axis, (lo, hi) in zip(problem.axes, place.spatial, strict=True)
-    )
+    place = parts_of(problem, region)
+    spatial = tuple(covered(axis, lo, hi) for axis, (lo, hi) in zip(problem.axes, place.spatial, strict=True))
     # Between the taps of one window only; several windows fill the gaps of each other.
     steps = tuple(
         axis.dilation if hi - lo == 1 else 1 for axis, (lo, hi) in zip(problem.axes, place.spatial, strict=True)
     )
     taps = [_taps_of_windows(axis, *one) for axis, one in zip(problem.axes, place.spatial, strict=True)]
-    inside, channels = _group(problem, place.channels, problem.out_channels, problem.in_channels)
-    cells = _whole(problem, _Place(place.batch, spatial, channels), steps)
+    inside, channels = group_of(problem, place.channels, problem.out_channels, problem.in_channels)
+    cells = whole_of(problem, Place(place.batch, spatial, channels), steps)
     return {Side.CELLS: cells, Side.WINDOWS: region}, [*taps, _dense((0, inside)), _dense(place.channels)]
 
 
 def _of_cells(problem: Problem, region: Region) -> Places:
     """From cells to the windows that have them under a tap, to these taps, and to all cells of the windows."""
-    place = _parts(problem, region)
-    met = [_meetings(axis, *one) for axis, one in zip(problem.axes, place.spatial, strict=True)]
+    place = parts_of(problem, region)
+    met = [meetings(axis, *one) for axis, one in zip(problem.axes, place.spatial, strict=True)]
     windows, taps = [one for one, _ in met], [one for _, one in met]
-    _, channels = _group(problem, place.channels, problem.in_channels, problem.out_channels)
+    _, channels = group_of(problem, place.channels, problem.in_channels, problem.out_channels)
     per_group = problem.in_channels // problem.groups
     single = place.channels[1] - place.channels[0] == 1
     first = place.channels[0] % per_group if single else 0
     spatial, steps = tuple(one for one, _ in windows), tuple(step for _, step in windows)
-    small = _whole(problem, _Place(place.batch, spatial, channels), steps)
-    cells = tuple(_cells_of(axis, lo, hi) for axis, (lo, hi) in zip(problem.axes, spatial, strict=True))
-    large = _whole(problem, _Place(place.batch, cells, place.channels), (1, 1, 1))
+    small = whole_of(problem, Place(place.batch, spatial, channels), steps)
+    cells = tuple(covered(axis, lo, hi) for axis, (lo, hi) in zip(problem.axes, spatial, strict=True))
+    large = whole_of(problem, Place(place.batch, cells, place.channels), (1, 1, 1))
     combs = [*taps, _dense((first, first + 1 if single else per_group)), _dense(channels)]
     return {Side.CELLS: large, Side.WINDOWS: small}, combs
 
@@ -353,11 +362,21 @@ def _overlap(a: Range, b: Range) -> bool:
     return max(a[0], b[0]) < min(a[1], b[1])
 
 
-def _meetings(axis: Axis, lo: int, hi: int) -> tuple[Comb, Comb]:
+def covered(axis: Axis, lo: int, hi: int) -> Range:
+    """The cells under windows lo..hi-1, with the padding among them."""
+    first, end = geometry.input_box(axis, lo, hi)
+    return first, max(end, axis.size) if _ends_with_axis(axis) and hi > lo else end
+
+
+def _ends_with_axis(axis: Axis) -> bool:
+    return axis.overreach and axis.window > axis.size
+
+
+def meetings(axis: Axis, lo: int, hi: int) -> tuple[Comb, Comb]:
     """The windows and taps that meet in a cell of a range."""
-    if axis.overreach:  # such windows cover cells beyond their last tap
-        firsts, lasts = geometry.coverings(axis)
-        return ((firsts[lo], lasts[hi - 1]) if hi > lo else (0, 0), 1), ((0, axis.window), 1)
+    if _ends_with_axis(axis):
+        first, end = geometry.coverings(axis)
+        return _dense((first[lo], end[hi - 1])), _dense((0, axis.window))
     if hi - lo > 1:
         return (geometry.output_box(axis, lo, hi), 1), ((0, axis.window), 1)
     pairs = [
@@ -367,12 +386,6 @@ def _meetings(axis: Axis, lo: int, hi: int) -> tuple[Comb, Comb]:
         if axis.start(window) + tap * axis.dilation == lo
     ]
     return _comb({window for window, _ in pairs}), _comb({tap for _, tap in pairs})
-
-
-def _cells_of(axis: Axis, lo: int, hi: int) -> Range:
-    """The cells that a range of windows reads; may reach into the padding."""
-    first, end = geometry.input_box(axis, lo, hi)
-    return first, max(end, geometry.spans(axis)[1][hi - 1]) if axis.overreach and hi > lo else end
 
 
 def _of_taps(problem: Problem, region: Region) -> Places:
@@ -393,8 +406,8 @@ def _of_taps(problem: Problem, region: Region) -> Places:
     base = group * (problem.in_channels // problem.groups)
     channels = (base + inputs[0], base + inputs[1])
     batch = (0, problem.batch)
-    large = _whole(problem, _Place(batch, tuple(cells), channels), tuple(steps))
-    return {Side.CELLS: large, Side.WINDOWS: _whole(problem, _Place(batch, tuple(windows), outputs), (1, 1, 1))}, []
+    large = whole_of(problem, Place(batch, tuple(cells), channels), tuple(steps))
+    return {Side.CELLS: large, Side.WINDOWS: whole_of(problem, Place(batch, tuple(windows), outputs), (1, 1, 1))}, []
 
 
 def _windows_of_taps(axis: Axis, lo: int, hi: int) -> Range:
@@ -403,7 +416,7 @@ def _windows_of_taps(axis: Axis, lo: int, hi: int) -> Range:
     return (min(first for first, _ in real), max(end for _, end in real)) if real else (0, 0)
 
 
-def _group(problem: Problem, channels: Range, mine: int, others: int) -> tuple[int, Range]:
+def group_of(problem: Problem, channels: Range, mine: int, others: int) -> tuple[int, Range]:
     """Channels of the other side that belong to the groups of these: how many per group, and which."""
     if not problem.map.has_taps:
         return 1, channels
@@ -424,14 +437,14 @@ def _region(box: Box) -> Region:
     return Region(tuple(zip(box.lo, box.hi, strict=True)), tuple(box.steps))
 
 
-def _parts(problem: Problem, region: Region) -> _Place:
+def parts_of(problem: Problem, region: Region) -> Place:
     ranges = region.ranges
     if problem.channels_last:
-        return _Place(ranges[0], ranges[1:4], ranges[4])
-    return _Place(ranges[0], ranges[2:5], ranges[1])
+        return Place(ranges[0], ranges[1:4], ranges[4])
+    return Place(ranges[0], ranges[2:5], ranges[1])
 
 
-def _whole(problem: Problem, place: _Place, steps: tuple[int, ...]) -> Region:
+def whole_of(problem: Problem, place: Place, steps: tuple[int, ...]) -> Region:
     if problem.channels_last:
         return Region((place.batch, *place.spatial, place.channels), (1, *steps, 1))
     return Region((place.batch, place.channels, *place.spatial), (1, 1, *steps))

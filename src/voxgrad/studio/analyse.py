@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from voxgrad.catalog import registry
@@ -23,6 +24,8 @@ from voxgrad.graph.page import Page
 from voxgrad.graph.problems import PinProblem
 from voxgrad.studio import messages
 from voxgrad.studio.limits import RunLimits
+from voxgrad.volumes.grids import lattices
+from voxgrad.volumes.orientation import placed_axes
 
 
 def fault_data(fault: Fault) -> messages.FaultData:
@@ -30,8 +33,8 @@ def fault_data(fault: Fault) -> messages.FaultData:
     return messages.FaultData(**fault.as_dict())
 
 
-def analyse(page: Page, limits: RunLimits) -> messages.Analysis:
-    """Everything that an editor shows after an edit."""
+def analyse(page: Page, limits: RunLimits, newer: Sequence[PinProblem] = ()) -> messages.Analysis:
+    """Everything that an editor shows after an edit; `newer` says what the library has newer versions of."""
     start = time.perf_counter()
     inference = page.infer()
     pins: dict[str, dict[str, messages.PinData]] = {}
@@ -48,11 +51,17 @@ def analyse(page: Page, limits: RunLimits) -> messages.Analysis:
     return messages.Analysis(
         pins=pins,
         problems=problems,
-        warnings=[_problem(one) for one in (*(one for one in found if one.block in idle), *page.warnings())],
+        warnings=[_problem(one) for one in (*(one for one in found if one.block in idle), *page.warnings(), *newer)],
         estimate=messages.EstimateData(blocks=costs, peak_bytes=estimate.peak_bytes, flops=_amount(estimate.flops)),
         order=[block.name for block in order(page.blocks).blocks],
         seconds=time.perf_counter() - start,
     )
+
+
+def places(page: Page) -> messages.Places:
+    """Where the results of a page lie in space."""
+    found = {path: asdict(placed_axes(lattice)) for path, lattice in lattices(page).items()}
+    return messages.Places(places={path: messages.Place(**told) for path, told in found.items()})
 
 
 def _amount(value: Any) -> int | None:
@@ -83,7 +92,9 @@ def pin_data(spec: Spec, direction: Any) -> messages.PinData:
     """What is known of one tensor."""
     dtype = spec.dtype.name if spec.dtype is not None else None
     shape = None if spec.shape is None else [_size(one) for one in spec.shape]
-    sizes = "[...]" if shape is None else f"[{','.join(map(str, shape))}]"
+    # A size that nobody has named is open: conv[0], which tells such sizes apart, is no name for a person.
+    told = ["?" if "[" in str(one) else str(one) for one in shape or ()]
+    sizes = "[...]" if shape is None else f"[{','.join(told)}]"
     return messages.PinData(dtype=dtype, shape=shape, text=f"{dtype or '?'} {sizes}", direction=direction)
 
 
@@ -121,7 +132,7 @@ def _limit_problem(page: Page, fault: Fault) -> messages.ProblemData:
 
 def ops() -> messages.Ops:
     """All declarations, for palette, property panel and documentation."""
-    return messages.Ops(ops=[op_data(op) for op in registry.OPS.values()])
+    return messages.Ops(ops=[op_data(op) for op in registry.everything()])
 
 
 def op_data(op: Op) -> messages.OpData:
@@ -129,6 +140,7 @@ def op_data(op: Op) -> messages.OpData:
     return messages.OpData(
         name=op.name,
         group=op.group,
+        package=op.package,
         summary=op.summary,
         doc=op.doc,
         laws=[messages.OpLaw(name=law.name, text=law.text) for law in op.laws],

@@ -21,18 +21,33 @@ from starlette.exceptions import HTTPException
 
 from voxgrad import __version__
 from voxgrad.catalog import registry
-from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
+from voxgrad.errors import Fault, VoxgradError
 from voxgrad.formats.explainer.asked import asked_lesson, lesson_page
 from voxgrad.formats.op_page import example_as_page
 from voxgrad.graph.block import Output
+from voxgrad.graph.reach import Reached, reach
+from voxgrad.graph.readings import Curve
 from voxgrad.graph.trace import Traced, trace
 from voxgrad.kernels.arraywise.files import Files
-from voxgrad.studio import analyse, displays, engines, exchange, gallery, grants, guard, messages, summaries
+from voxgrad.studio import (
+    analyse,
+    displays,
+    engines,
+    exchange,
+    gallery,
+    gate,
+    grants,
+    guard,
+    kept_pages,
+    messages,
+    summaries,
+)  # fmt: skip
 from voxgrad.studio.documents import MAX_BLOCKS, page_at
-from voxgrad.studio.jobs import roots_of
 from voxgrad.studio.keys import Keys
 from voxgrad.studio.pages import StaleRevision
+from voxgrad.studio.planes import MOST_LIKENESS, Asked
 from voxgrad.studio.runs import QueueFull
+from voxgrad.studio.side_by_side import side_by_side
 from voxgrad.studio.static_files import StaticFiles
 from voxgrad.studio.studio import Studio
 from voxgrad.studio.tensors import Array, cut, framed
@@ -62,6 +77,7 @@ def create_app(studio: Studio, keys: Keys, port: int) -> FastAPI:
         finally:  # also where Ctrl-C came before the server was up: its workers would keep the program alive
             watcher.cancel()
             studio.hub.close()
+            await studio.sweeps.close()
             await studio.runs.close()
             await off(studio.chunked.close)
             studio.close()
@@ -205,7 +221,7 @@ async def info(studio: Here) -> messages.Info:
 @api.get("/ops", response_model=messages.Ops)
 async def ops(request: Request) -> Response:
     """All declared ops."""
-    body = _ops_body()
+    body = await off(_ops_body)  # packages of blocks are loaded for it
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     headers = {"etag": tag, "cache-control": "no-cache"}
     if request.headers.get("if-none-match") == tag:
@@ -216,7 +232,7 @@ async def ops(request: Request) -> Response:
 @api.get("/ops/{name}")
 async def op_help(name: str, theme: Literal["dark", "light"] = "dark") -> messages.OpHelp:
     """The page of an op, as the reference has it."""
-    return await off(analyse.op_help, registry.find(name), theme)
+    return await off(lambda: analyse.op_help(registry.find(name), theme))
 
 
 @api.post("/ops/{name}/open")
@@ -275,6 +291,27 @@ async def open_card(card: str, studio: Here) -> messages.PageData:
         return studio.pages.add(page)
 
     return await off(copied)
+
+
+# Pages that are kept to be used as blocks
+
+
+@api.get("/library")
+async def library(studio: Here) -> messages.KeptPages:
+    """The pages of the library, as blocks."""
+    return await off(kept_pages.listed, studio.library)
+
+
+@api.get("/library/{name}")
+async def library_page(name: str, studio: Here) -> messages.DocumentData:
+    """A page of the library, to put into a page."""
+    return await off(lambda: messages.DocumentData(document=studio.documents.write(studio.library.page(name))))
+
+
+@api.post("/library")
+async def keep_page(ask: messages.AskKeep, studio: Here) -> messages.PageKept:
+    """Keep a page, or one inside it, in the library."""
+    return await off(kept_pages.keep, studio.library, studio.documents, ask)
 
 
 # Pages
@@ -351,8 +388,15 @@ async def get_snapshot(page: str, number: int, studio: Here) -> messages.Documen
 @api.post("/analyse", response_model=messages.Analysis)
 async def analyse_page(ask: messages.AskAnalyse, studio: Here) -> Response:
     """What is known of a page without running it."""
+
     # Serialised here: validating what was just made costs more than making it.
-    found = await off(lambda: analyse.analyse(studio.documents.look(ask.document), studio.limits).model_dump_json())
+    def work() -> str:
+        page = studio.documents.look(ask.document)
+        return analyse.analyse(
+            page, studio.limits, kept_pages.newer(studio.library, studio.documents, page)
+        ).model_dump_json()
+
+    found = await off(work)
     return Response(found, media_type="application/json")
 
 
@@ -391,6 +435,23 @@ async def trace_element(ask: messages.AskTrace, studio: Here) -> Traced:
         return trace(page, output, ask.index, ask.depth, value)
 
     return await off(work)
+
+
+@api.post("/reach")
+async def reach_element(ask: messages.AskTrace, studio: Here) -> list[Reached]:
+    """Where an element of an output goes: what reads it, as many blocks on as asked."""
+
+    def work() -> list[Reached]:
+        page = studio.documents.look(ask.document)
+        return reach(page, page.block(ask.block).output(ask.output or 0), ask.index, ask.depth)
+
+    return await off(work)
+
+
+@api.post("/places")
+async def places(ask: messages.AskPlaces, studio: Here) -> messages.Places:
+    """Where the results of a page lie in space, as far as its own volumes and its ops tell."""
+    return await off(lambda: analyse.places(studio.documents.look(ask.document)))
 
 
 @api.post("/check")
@@ -446,25 +507,7 @@ def _page_files(studio: Studio, document: messages.Document) -> messages.PageFil
 
 
 def _allowed(studio: Studio, document: messages.Document, asked: list[str] | None) -> list[str]:
-    """The blocks to run, after everything that can be known before has been found right and small enough."""
-    page = studio.documents.look(document)
-    roots = roots_of(page) if asked is None else list(dict.fromkeys(page.block(name).name for name in asked))
-    needed = analyse.needed(page, roots)
-    used = set(needed)
-    wanted = [one for one in grants.wanted(page, page.files) if one.block.partition("/")[0] in used]
-    if wanted:
-        raise InvalidArgumentError(_refused(one) for one in wanted)
-    faults = [one.fault for one in page.problems() if one.block in used or one.block.partition("/")[0] in used]
-    faults += studio.limits.faults(page.estimate(), needed)
-    if faults:
-        raise InvalidArgumentError(faults)
-    return roots
-
-
-def _refused(file: messages.WantedFile) -> Fault:
-    wanted = "lie in files/ of the folder that is open, or in a folder that was allowed"
-    remedy = "Put the file there, or allow its folder: Files of the page, in the command palette."
-    return Fault("VG056", file.op, file.block, wanted, repr(file.name[:200]), remedy)
+    return gate.allowed(studio.documents.look(document), studio.limits, asked)
 
 
 @api.post("/runs", responses={429: {"model": messages.Failure}})
@@ -490,6 +533,17 @@ async def get_run(run: str, studio: Here) -> messages.RunData:
     return studio.runs.get(run)
 
 
+@api.get("/runs/{run}/curves")
+async def run_curves(run: str, studio: Here) -> messages.RunCurves:
+    """What a run gave over its cycles, to be drawn with that of other runs."""
+    found = studio.runs.curves_of(run)
+    return messages.RunCurves(run=run, curves=[_curve(path, curve) for path, curve in found.items()])
+
+
+def _curve(path: str, curve: Curve) -> messages.CurveData:
+    return messages.CurveData(path=path, cycles=[at for at, _ in curve], values=[_finite(value) for _, value in curve])
+
+
 @api.post("/runs/{run}/cancel")
 async def cancel_run(run: str, studio: Here) -> messages.RunStateData:
     """Stop a run."""
@@ -501,6 +555,47 @@ async def reset(ask: messages.AskReset, studio: Here) -> messages.Nothing:
     """Forget the variables and the random state of a page."""
     await studio.runs.forget(ask.page_id)
     return messages.Nothing()
+
+
+# Sweeps
+
+
+@api.post("/sweeps/plan")
+async def plan_sweep(ask: messages.AskSweep, studio: Here) -> messages.SweepPlan:
+    """How many points a sweep has, and what is wrong with it; nothing runs."""
+    return await off(studio.sweeps.plan, ask)
+
+
+@api.post("/sweeps")
+async def start_sweep(ask: messages.AskSweep, studio: Here) -> messages.SweepData:
+    """Run a page with other values, point by point; the page is not changed."""
+    return await studio.sweeps.start(ask)
+
+
+@api.get("/sweeps")
+async def sweeps(studio: Here, page: str | None = None) -> messages.Sweeps:
+    """The sweeps of a page, or of all, the newest first, without their rows."""
+    return messages.Sweeps(sweeps=studio.sweeps.recent(page))
+
+
+@api.get("/sweeps/{sweep}")
+async def get_sweep(sweep: str, studio: Here) -> messages.SweepData:
+    """A sweep with its rows so far."""
+    return studio.sweeps.get(sweep)
+
+
+@api.post("/sweeps/{sweep}/cancel")
+async def cancel_sweep(sweep: str, studio: Here) -> messages.SweepData:
+    """Stop a sweep; the rows that are done stay."""
+    return studio.sweeps.cancel(sweep)
+
+
+@api.get("/sweeps/{sweep}/export", response_class=Response)
+async def export_sweep(sweep: str, format: Literal["csv", "json"], studio: Here) -> Response:
+    """The rows of a sweep as `voxgrad sweep --csv` and `--json` write them."""
+    body = studio.sweeps.export(sweep, format).encode()
+    media = {"csv": "text/csv; charset=utf-8", "json": "application/json"}[format]
+    return exchange.attachment(body, f"sweep-{sweep}.{format}", media)
 
 
 # Tensors
@@ -529,6 +624,33 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(one) for one in text.split(",")) if text else ()
 
 
+@api.get("/tensors/{name}/plane", response_class=Response)
+async def tensor_plane(
+    name: str, studio: Here, axes: str, at: str, rows: str = "", columns: str = "",
+    step: Annotated[int, Query(ge=1, le=2**20)] = 1,
+) -> Response:  # fmt: skip
+    """A plane of a tensor or a tile of it, rows first; with a step, means over squares of so many cells a side."""
+    asked = Asked(_pair(axes), _numbers(at), step, _pair(rows) if rows else None, _pair(columns) if columns else None)
+    body = await off(lambda: framed(studio.planes.plane(name, asked)))
+    return Response(body, headers=FOREVER, media_type="application/octet-stream")
+
+
+@api.get("/tensors/{name}/likeness", response_class=Response)
+async def tensor_likeness(
+    name: str, studio: Here, axes: str, at: str, most: Annotated[int, Query(ge=1, le=MOST_LIKENESS)] = 96
+) -> Response:
+    """A volume in a tensor with at most so many cells a side: each is the mean of a brick of ceil(size / most)."""
+    body = await off(lambda: framed(studio.planes.likeness(name, _numbers(axes), _numbers(at), most)))
+    return Response(body, headers=FOREVER, media_type="application/octet-stream")
+
+
+def _pair(text: str) -> tuple[int, int]:
+    found = _numbers(text)
+    if len(found) != 2:
+        raise HTTPException(422, "axes, rows and columns must be two numbers, as in 2,3.")
+    return found[0], found[1]
+
+
 @api.get("/tensors/{name}/export.npy", response_class=Response)
 async def tensor_file(name: str, studio: Here) -> Response:
     """A tensor as a NumPy file."""
@@ -550,9 +672,8 @@ async def compare(ask: messages.AskCompare, studio: Here) -> messages.Compared:
 
 @api.post("/compare/runs")
 async def compare_runs(ask: messages.AskCompareRuns, studio: Here) -> messages.ComparedRuns:
-    """How two runs differ, output by output, with the times of both."""
-    left, right = studio.runs.get(ask.left), studio.runs.get(ask.right)
-    return await off(summaries.compared_runs, studio.tensors, left, right)
+    """How runs differ from the first of them, output by output, with the times of all."""
+    return await off(side_by_side, studio.tensors, [studio.runs.get(name) for name in ask.runs])
 
 
 def _named(studio: Studio, which: messages.ByHash | messages.ByRun) -> str:
@@ -610,6 +731,19 @@ async def import_blocks(
     files = {name: await request.body()}
     made, report = await off(exchange.read_files, files, studio.project.uploads, studio.limits.memory)
     return messages.ImportedBlocks(document=await off(studio.documents.write, made[0]), report=report)
+
+
+@api.post("/import/tensor")
+async def import_tensor(
+    request: Request, studio: Here, name: Annotated[str, Query(max_length=255)], like: str = ""
+) -> messages.ImportedTensor:
+    """The array of a file, to compare results with. `like` is a shape that it takes where only axes of one differ."""
+    files, shape = {name: await request.body()}, _numbers(like)
+    array = await off(exchange.read_array, files, studio.project.uploads, studio.limits.memory)
+    kept = await off(studio.tensors.put, exchange.like(array, shape))
+    if kept is None:
+        raise HTTPException(422, "The file must hold numbers.")
+    return messages.ImportedTensor(hash=kept.hash, dtype=kept.dtype, shape=list(kept.shape))
 
 
 # Volumes, and pages over them in chunks

@@ -20,7 +20,7 @@ from voxgrad.studio.tensors import Array, TensorStore
 KEPT_PAGES = 32
 
 
-class Curves:
+class PageCurves:
     """Numbers over cycles, per page, as the workers tell them."""
 
     def __init__(self) -> None:
@@ -35,13 +35,17 @@ class Curves:
 
     def note(self, page: str, event: messages.ScalarEvent) -> None:
         """A block gave a number."""
-        number = math.nan if event.value is None else event.value
-        self._pages.setdefault(page, Readings()).note(f"{event.block}.{event.output}", event.cycle, number)
+        self._pages.setdefault(page, Readings()).note(*point_of(event))
 
     def of(self, page: str) -> dict[str, Curve]:
         """All curves of a page, by the paths of what they show."""
         found = self._pages.get(page)
         return {} if found is None else {path: list(curve) for path, curve in list(found.over.items())}
+
+
+def point_of(event: messages.ScalarEvent) -> tuple[str, int, float]:
+    """The path of a number, its cycle, and the number."""
+    return f"{event.block}.{event.output}", event.cycle, math.nan if event.value is None else event.value
 
 
 def readings_of(

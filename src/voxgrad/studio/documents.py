@@ -7,12 +7,13 @@ import hashlib
 import json
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.formats import json_text, migrations, page_file
-from voxgrad.formats.constants import Arrays
+from voxgrad.formats.constants import Arrays, Reader
 from voxgrad.graph.page import Page
 from voxgrad.kernels.arraywise.files import Files
 from voxgrad.studio.grants import Grants
@@ -48,6 +49,10 @@ class Documents:
         if self._grants is not None:
             page.allow_files(*self._grants.folders(document))
         return page
+
+    def values(self, note: Callable[[json_text.Path, str, object], None]) -> Reader:
+        """What reads values that a client sent besides its page; large ones lie where those of documents do."""
+        return Reader(self._blobs.parent, note, self._arrays)
 
     def look(self, document: Document) -> Page:
         """The page that a client sent, inferred and not to be changed: the same one for the same document.

@@ -22,17 +22,20 @@ from voxgrad.arrays.kinds import dtype_of
 from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
 from voxgrad.formats import page_file, tensor_files
 from voxgrad.formats.picture import draw_png, draw_svg, with_page
+from voxgrad.formats.run_report import report_html
+from voxgrad.formats.text.tables import TABLES
 from voxgrad.graph.page import Page
 from voxgrad.graph.readings import Readings
 from voxgrad.isolation import isolated
 from voxgrad.studio import messages
 from voxgrad.studio.project import file_stem
+from voxgrad.studio.run_facts import run_facts
 from voxgrad.studio.tensors import Array, TensorStore
 from voxgrad.volumes.stores import SUFFIXES
 
-VOLUMES = tuple(sorted(SUFFIXES, key=len, reverse=True))
-"""Longer endings first: .nii.gz is not .gz."""
-PAGES = (page_file.SUFFIX, ".json", ".svg", ".png")
+VOLUMES = tuple(sorted((*SUFFIXES, *TABLES), key=len, reverse=True))
+"""Of volumes and tables. Longer endings first: .nii.gz is not .gz."""
+PAGES = (page_file.SUFFIX, ".json", ".svg", ".png", ".pb")
 BESIDE = (".dat",)
 PROJECT = (".enup", ".svg", *BESIDE)
 """What is read of a project of enuSpace."""
@@ -163,8 +166,13 @@ def _read(path: Path) -> tuple[list[Page], list[str]]:
 
 
 def _read_page(path: Path) -> tuple[Page, list[str]]:
+    from voxgrad.formats.graphdef import import_graph
+
     if path.name.endswith(VOLUMES):
         return _volume_page(path)
+    if path.suffix == ".pb":
+        page, graph = import_graph(path)
+        return page, [str(remark) for remark in graph.remarks]
     try:
         return page_file.load(path), []
     except VoxgradError as error:
@@ -204,6 +212,24 @@ def _sizes(shape: tuple[int, ...]) -> str:
     return ",".join(map(str, shape))
 
 
+def read_array(files: Mapping[str, bytes], uploads: Path, memory: int) -> Array:
+    """The array of a volume or a table."""
+    pages, _ = read_files(files, uploads, memory)
+    value = pages[0].blocks[0].attrs.get("value") if len(pages[0].blocks) == 1 else None
+    if not isinstance(value, np.ndarray):
+        endings = ", ".join(VOLUMES)
+        raise InvalidArgumentError(
+            Fault("VG053", "studio", "name", f"be an array, a file that ends in {endings}", "a page")
+        )
+    return value
+
+
+def like(array: Array, shape: tuple[int, ...]) -> Array:
+    """An array in a shape that differs from its own in axes of one cell only; else as it is."""
+    same = [size for size in shape if size != 1] == [size for size in array.shape if size != 1]
+    return array.reshape(shape) if same and shape else array
+
+
 def attachment(body: bytes, name: str, media_type: str) -> Response:
     """A file to be saved, never shown: browsers must not run what a page brought along."""
     plain = name.encode("ascii", "replace").decode().replace("?", "-")
@@ -228,6 +254,9 @@ def export(page: Page, kind: messages.ExportFormat, stem: str, results: Results)
         return attachment(draw_svg(page, readings=results.readings).encode(), f"{stem}.svg", "image/svg+xml")
     if kind == "png":
         return attachment(draw_png(page, readings=results.readings), f"{stem}.png", "image/png")
+    if kind == "report":
+        body = report_html(page, run_facts(page, _ran(results.run), results.readings)).encode()
+        return attachment(body, f"{stem}-report.html", "text/html; charset=utf-8")
     if kind == "npz":
         return attachment(_results(results.run, results.tensors), f"{stem}.npz", "application/octet-stream")
     return _script(page, "voxgrad" if kind == "python" else "tensorflow", stem)
@@ -258,9 +287,14 @@ def _script(page: Page, target: str, stem: str) -> Response:
     return attachment(buffer.getvalue(), f"{stem}.zip", "application/zip")
 
 
-def _results(run: messages.RunData | None, tensors: TensorStore) -> bytes:
+def _ran(run: messages.RunData | None) -> messages.RunData:
     if run is None:
         raise VoxgradError(Fault("VG050", "studio", "run", "have run before its results are exported", "no run"))
+    return run
+
+
+def _results(run: messages.RunData | None, tensors: TensorStore) -> bytes:
+    run = _ran(run)
     found = {
         f"{block.block}.{output.name}".replace("/", "."): tensors.open(output.hash)
         for block in run.blocks

@@ -10,7 +10,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from voxgrad.studio import messages
+from voxgrad.studio.run_curves import Curves
 
 KEPT_READ = 8
 KEPT_RUNS = 200
@@ -20,13 +23,18 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS revisions (page TEXT PRIMARY KEY, revision INTEGER NOT NULL, sha TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS runs (
     id TEXT PRIMARY KEY, page TEXT NOT NULL, engine TEXT NOT NULL, state TEXT NOT NULL, started REAL NOT NULL,
-    seconds REAL, cycles INTEGER NOT NULL, error TEXT);
+    seconds REAL, cycles INTEGER NOT NULL, error TEXT, times TEXT);
 CREATE INDEX IF NOT EXISTS runs_of_page ON runs (page, started);
 CREATE TABLE IF NOT EXISTS blocks (
     run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE, block TEXT NOT NULL, cycle INTEGER NOT NULL,
-    state TEXT NOT NULL, seconds REAL, reason TEXT NOT NULL, outputs TEXT NOT NULL, error TEXT,
+    state TEXT NOT NULL, seconds REAL, reason TEXT NOT NULL, outputs TEXT NOT NULL, error TEXT, times TEXT,
     PRIMARY KEY (run, block));
+CREATE TABLE IF NOT EXISTS curves (
+    run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE, path TEXT NOT NULL, cycles BLOB NOT NULL,
+    numbers BLOB NOT NULL, PRIMARY KEY (run, path));
 """
+_LATER = (("runs", "times"), ("blocks", "times"))
+"""Columns that files of earlier versions do not have."""
 
 
 class History:
@@ -68,8 +76,8 @@ class History:
         """Note a new run."""
         with self._lock, self._database:
             self._database.execute(
-                "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (run.id, run.page_id, run.engine, run.state, run.started, run.seconds, run.cycles, None),
+                "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (run.id, run.page_id, run.engine, run.state, run.started, run.seconds, run.cycles, None, None),
             )
             self._database.execute(
                 "DELETE FROM runs WHERE page = ?1 AND id NOT IN"
@@ -81,17 +89,36 @@ class History:
         """Note how a run ended, and what it did with every block in its last cycle."""
         with self._lock, self._database:
             self._database.execute(
-                "UPDATE runs SET state = ?, seconds = ?, error = ? WHERE id = ?",
-                (run.state, run.seconds, _dumped(run.error), run.id),
+                "UPDATE runs SET state = ?, seconds = ?, error = ?, times = ? WHERE id = ?",
+                (run.state, run.seconds, _dumped(run.error), _dumped(run.times), run.id),
             )
             self._database.executemany(
-                "INSERT OR REPLACE INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [
                     (run.id, one.block, one.cycle, one.state, one.seconds, one.reason,
-                     json.dumps([output.model_dump() for output in one.outputs]), _dumped(one.error))
+                     json.dumps([output.model_dump() for output in one.outputs]), _dumped(one.error),
+                     _dumped(one.times))
                     for one in run.blocks
                 ],
             )  # fmt: skip
+
+    def keep_curves(self, run: str, curves: Curves) -> None:
+        """Note the numbers over the cycles of a run that has ended."""
+        rows = [
+            (run, path, np.array([at for at, _ in curve], "<i8").tobytes(), np.array([y for _, y in curve], "<f8").tobytes())
+            for path, curve in curves.items()
+        ]
+        with self._lock, self._database:
+            self._database.executemany("INSERT OR REPLACE INTO curves VALUES (?, ?, ?, ?)", rows)
+
+    def curves(self, run: str) -> Curves:
+        """The numbers over the cycles of a run, by the paths of outputs."""
+        with self._lock:
+            rows = self._database.execute("SELECT path, cycles, numbers FROM curves WHERE run = ?", (run,)).fetchall()
+        return {
+            path: list(zip(np.frombuffer(cycles, "<i8").tolist(), np.frombuffer(numbers, "<f8").tolist(), strict=True))
+            for path, cycles, numbers in rows
+        }
 
     def runs(self, page: str | None, limit: int) -> list[messages.RunData]:
         """The newest runs, of one page or of all, without their blocks."""
@@ -128,28 +155,36 @@ def _opened(path: Path) -> sqlite3.Connection:
     database.execute("PRAGMA synchronous = NORMAL")
     database.execute("PRAGMA foreign_keys = ON")
     database.executescript(_SCHEMA)
+    for table, column in _LATER:
+        if all(row[1] != column for row in database.execute(f"PRAGMA table_info({table})")):
+            database.execute(f"ALTER TABLE {table} ADD COLUMN {column} TEXT")
     return database
 
 
-def _dumped(error: messages.ErrorData | None) -> str | None:
-    return None if error is None else error.model_dump_json()
+def _dumped(told: messages.ErrorData | messages.TimesData | None) -> str | None:
+    return None if told is None else told.model_dump_json()
 
 
 def _error(text: str | None) -> messages.ErrorData | None:
     return None if text is None else messages.ErrorData.model_validate_json(text)
 
 
+def _times(text: str | None) -> messages.TimesData | None:
+    return None if text is None else messages.TimesData.model_validate_json(text)
+
+
 def _run(row: tuple[Any, ...]) -> messages.RunData:
-    name, page, engine, state, started, seconds, cycles, error = row
+    name, page, engine, state, started, seconds, cycles, error, times = row
     return messages.RunData(
         id=name, page_id=page, engine=engine, state=state, started=started, seconds=seconds, cycles=cycles,
-        error=_error(error),
+        error=_error(error), times=_times(times),
     )  # fmt: skip
 
 
 def _block(row: tuple[Any, ...]) -> messages.BlockRun:
-    _, block, cycle, state, seconds, reason, outputs, error = row
+    _, block, cycle, state, seconds, reason, outputs, error, times = row
     return messages.BlockRun(
         block=block, cycle=cycle, state=state, seconds=seconds, reason=reason,
         outputs=[messages.OutputData.model_validate(one) for one in json.loads(outputs)], error=_error(error),
+        times=_times(times),
     )  # fmt: skip

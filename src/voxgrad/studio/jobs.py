@@ -9,19 +9,20 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from voxgrad.errors import Fault, InvalidArgumentError
-from voxgrad.formats.constants import Reader
 from voxgrad.graph.block import Block
 from voxgrad.graph.cache import Cache
 from voxgrad.graph.displays import Shown
 from voxgrad.graph.lint import left_out
+from voxgrad.graph.measure import Session, Work, timed
 from voxgrad.graph.page import Page
 from voxgrad.graph.readings import numbers_of, part_of, watched
 from voxgrad.graph.report import Progress
+from voxgrad.graph.sweep import Point, run_point
 from voxgrad.kernels.arraywise.files import Files
 from voxgrad.studio import messages
 from voxgrad.studio.documents import Documents
@@ -50,7 +51,7 @@ class Jobs:
         self._sessions: OrderedDict[str, Any] = OrderedDict()
         self._counts: dict[str, int] = {}
         self._running: Any = None
-        self._do = {"run": self._run, "check": self._check, "forget": self._forget}
+        self._do = {"run": self._run, "point": self._point, "check": self._check, "forget": self._forget}
 
     def do(self, frame: Frame) -> Any:
         """Do a job; what it returns goes back to the server."""
@@ -80,9 +81,11 @@ class Jobs:
         checks = check_gradients(page, ys, feeds=self._feeds(frame))
         return [check.as_dict() for check in checks if names is None or check.block in names]
 
-    def _run(self, frame: Frame) -> None:
+    def _run(self, frame: Frame) -> Frame | None:
         page = self._page(frame)
         report = _Report(frame["job"], page, self._tensors, self._tell)
+        if frame["repeats"] > 0:
+            return self._measured(frame, page, report)
         session = self._session(frame, page, report)
         self._running = session
         try:
@@ -92,6 +95,48 @@ class Jobs:
         finally:
             self._running = None
             session.on_progress = session.on_values = None
+        return None
+
+    def _measured(self, frame: Frame, page: Page, report: _Report) -> Frame:
+        """Several cold runs for their times, behind one that loads, warms and shows the values; no session is kept."""
+        engine, cycles, count = frame["engine"], frame["cycles"], frame["repeats"]
+        roots, feeds = [page.block(name) for name in frame["roots"]], self._feeds(frame)
+        hooks: dict[str, Any] = {"on_progress": report.progress, "on_values": report.values, "log": report.log}
+        blocks: dict[str, list[float]] = {}
+        whole: list[float] = []
+
+        def begin(cycle: int) -> Frame:
+            report.begin(cycle, cycle in (0, cycles - 1))
+            return feeds
+
+        try:
+            self._running = open_session(page, engine, cache=False, **hooks)
+            report.feeds(page, feeds)
+            self._running.loop(cycles, (), begin, roots)
+            for at in range(count):
+                self._tell({"kind": "event", "job": frame["job"], "event": {"type": "repeat", "number": at + 1}})
+                self._running = session = open_session(page, engine, cache=False, log=lambda text: None)
+                _, seconds, took = timed(session, lambda session=session: session.loop(cycles, (), feeds, roots))
+                whole.append(seconds)
+                for name, one in took.items():
+                    blocks.setdefault(name, []).append(one)
+        finally:
+            self._running = None
+        return {"whole": whole, "blocks": blocks}
+
+    def _point(self, frame: Frame) -> Frame:
+        """One point of a sweep: the page as the server has made it, cold, once or several times."""
+        page, engine = self._page(frame), frame["engine"]
+        work = Work(tuple(frame["fetches"]), self._feeds(frame), frame["cycles"], frame["repeats"])
+
+        def opened(page: Page, engine: str) -> Session:
+            self._running = open_session(page, engine)
+            return cast(Session, self._running)
+
+        try:
+            return run_point(Point(0, {}, (), engine), lambda: page, work, opened).as_dict()
+        finally:
+            self._running = None
 
     def _cycles(self, frame: Frame, session: Any, report: _Report, roots: list[Block], feeds: Frame) -> None:
         """Run as often as asked; the numbers go on where the last run of the session has stopped."""
@@ -128,7 +173,7 @@ class Jobs:
         def note(path: tuple[str | int, ...], wanted: str, got: object) -> None:
             wrong.append(Fault("VG067", "studio", str(path[0]), wanted, str(got)))
 
-        reader = Reader(None, note)
+        reader = self._documents.values(note)
         found = {
             name: self._tensors.open(value["hash"])
             if isinstance(value, dict) and set(value) == {"hash"}

@@ -134,6 +134,8 @@ class OpData(Told):
 
     name: str
     group: str
+    package: str
+    """The installed package that brings it, with its version; "" for the catalogue's own."""
     summary: str
     doc: str
     laws: list[OpLaw]
@@ -151,6 +153,37 @@ class Ops(Told):
     """All declared ops."""
 
     ops: list[OpData]
+
+
+class BrokenPage(Told):
+    """A page of the library that cannot be used."""
+
+    name: str
+    error: str
+
+
+class KeptPages(Told):
+    """The pages of the library as blocks, as ops are told; `where` is the folder in which pages are kept."""
+
+    pages: list[OpData]
+    broken: list[BrokenPage]
+    where: str
+
+
+class AskKeep(Asked):
+    """Keep a page, or a page inside it, in the library; one of that name is replaced only if asked."""
+
+    document: Document
+    path: list[str] = []
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    replace: bool = False
+
+
+class PageKept(Told):
+    """The document, in which the page that was kept says where it lies."""
+
+    name: str
+    document: Document
 
 
 class OpResult(Told):
@@ -408,7 +441,7 @@ class Edited(Told):
 
 
 class AskTrace(Asked):
-    """Where does an element of an output come from?"""
+    """Where does an element of an output come from, or where does it go?"""
 
     document: Document
     block: str
@@ -418,11 +451,46 @@ class AskTrace(Asked):
     run: str | None = None
 
 
+class AskPlaces(Asked):
+    """Where do the results of a page lie in space?"""
+
+    document: Document
+
+
+class AxisPlace(Told):
+    """An axis of a tensor in space: from an element to the next, and from the origin of the volume to the first.
+
+    `step` is that way as x, y, z, to the right, to the front and upwards, `low` and `high` the letters at the ends; both
+    are empty where the volume does not say how it lies.
+    """
+
+    spacing: float
+    first: float
+    step: list[float]
+    low: str
+    high: str
+
+
+class Place(Told):
+    """A tensor in space, axis by axis; null for those that lead nowhere. `lost` says why, where it lay somewhere once."""
+
+    unit: str
+    axes: list[AxisPlace | None]
+    origin: list[float]
+    lost: str
+
+
+class Places(Told):
+    """The places of the results that are made of volumes, by block and output, with the pages that lead to them."""
+
+    places: dict[str, Place]
+
+
 # Running
 
 
 class AskRun(Asked):
-    """Run a page: all of it, some blocks, or up to one."""
+    """Run a page: all of it, some blocks, or up to one. With `repeats` it is measured: so many runs more, all cold."""
 
     page_id: str
     document: Document
@@ -432,6 +500,76 @@ class AskRun(Asked):
     engine: Engine = "cpu"
     session: Literal["keep", "new"] = "new"
     feeds: dict[str, Any] = {}
+    repeats: Annotated[int, Field(ge=0, le=100)] = 0
+
+
+class AskSweep(Asked):
+    """Run a page with other values: what varies by its name, `block.attribute`, `block.input`, semantics or engine.
+
+    Values stand between commas, as a person types them. Without `fetch`, the results are those that the page shows.
+    """
+
+    page_id: str
+    document: Document
+    variations: Annotated[dict[str, Annotated[str, Field(max_length=100_000)]], Field(max_length=16)]
+    zipped: bool = False
+    fetch: Annotated[list[str], Field(max_length=64)] = []
+    cycles: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    repeats: Annotated[int, Field(ge=1, le=1000)] = 1
+    engine: Engine = "cpu"
+    feeds: dict[str, Any] = {}
+
+
+class SweepPlan(Told):
+    """What a sweep will run: its points, the values of what varies, and the results of each point."""
+
+    points: int
+    values: dict[str, list[str]]
+    fetches: list[str]
+
+
+class ReadingData(Told):
+    """A result at a glance: one number, or the least, the mean and the greatest of the finite ones."""
+
+    dtype: str
+    shape: list[int]
+    value: float | None
+    low: float | None
+    mean: float | None
+    high: float | None
+    not_finite: int
+
+
+class SweepRow(Told):
+    """What a point gave, or what was wrong with it. Its edits put its values into the page."""
+
+    index: int
+    values: dict[str, str]
+    engine: str
+    results: dict[str, ReadingData]
+    times: TimesData | None
+    faults: list[FaultData]
+    edits: list[dict[str, Any]]
+
+
+class SweepData(Told):
+    """How far a sweep is; `rows` is empty in lists of sweeps."""
+
+    id: str
+    page_id: str
+    state: RunState
+    started: float
+    seconds: float
+    plan: SweepPlan
+    repeats: int
+    done: int
+    rows: list[SweepRow]
+
+
+class Sweeps(Told):
+    """Sweeps, the newest first."""
+
+    sweeps: list[SweepData]
 
 
 class AskFiles(Asked):
@@ -492,8 +630,18 @@ class OutputData(Told):
     summary: Brief
 
 
+class TimesData(Told):
+    """Seconds of several cold runs: the middle one, the shortest and the longest. `first` loaded and warmed before."""
+
+    count: int
+    median: float
+    low: float
+    high: float
+    first: float | None
+
+
 class BlockRun(Told):
-    """What a run did with a block."""
+    """What a run did with a block; `times` where it was run several times to be measured."""
 
     block: str
     cycle: int
@@ -502,10 +650,11 @@ class BlockRun(Told):
     reason: str = ""
     outputs: list[OutputData] = []
     error: ErrorData | None = None
+    times: TimesData | None = None
 
 
 class RunData(Told):
-    """A run; `blocks` is empty in lists of runs."""
+    """A run; `blocks` is empty in lists of runs. `times` are those of the whole page where it was measured, cold."""
 
     id: str
     page_id: str
@@ -515,6 +664,7 @@ class RunData(Told):
     seconds: float | None
     cycles: int
     error: ErrorData | None = None
+    times: TimesData | None = None
     blocks: list[BlockRun] = []
 
 
@@ -522,6 +672,21 @@ class Runs(Told):
     """Runs, the newest first."""
 
     runs: list[RunData]
+
+
+class CurveData(Told):
+    """Numbers over the cycles of a run; None where one is not finite."""
+
+    path: str
+    cycles: list[int]
+    values: list[float | None]
+
+
+class RunCurves(Told):
+    """All curves of a run, with no more points than a chart can show."""
+
+    run: str
+    curves: list[CurveData]
 
 
 class RunStateData(Told):
@@ -664,33 +829,43 @@ class Compared(Told):
 
 
 class AskCompareRuns(Asked):
-    """How do two runs differ, block by block? They may be of two engines."""
+    """How do runs differ, block by block? The others are compared with the first; they may be of several engines."""
 
-    left: str
-    right: str
+    runs: Annotated[list[str], Field(min_length=1, max_length=8)]
+
+
+class RunSide(Told):
+    """An output in one run, and how far it is from that of the first run.
+
+    `seconds` is None where the result was kept from an earlier run. `same` is None where nothing can be compared, and
+    in the first run; differences that are None beside it are infinite, or of a type that has no such steps.
+    """
+
+    hash: str | None
+    dtype: str
+    shape: list[int]
+    state: BlockState
+    seconds: float | None
+    times: TimesData | None = None
+    same: bool | None = None
+    max_abs: float | None = None
+    max_rel: float | None = None
+    max_ulp: float | None = None
+    note: str = ""
 
 
 class RunRow(Told):
-    """One output in two runs. The differences are None where one run has no such output, or another shape."""
+    """One output in all runs: None for a run that did not come to its block. A block that failed has no outputs."""
 
     block: str
     output: str
-    left: OutputData | None
-    right: OutputData | None
-    left_seconds: float | None
-    right_seconds: float | None
-    same: bool
-    max_abs: float | None
-    max_rel: float | None
-    max_ulp: float | None
-    note: str
+    sides: list[RunSide | None]
 
 
 class ComparedRuns(Told):
-    """All outputs of two runs, in the order of the left one."""
+    """All outputs of some runs, in the order of the first."""
 
-    left: RunData
-    right: RunData
+    runs: list[RunData]
     rows: list[RunRow]
 
 
@@ -718,6 +893,14 @@ class Imported(Told):
     report: list[str]
 
 
+class ImportedTensor(Told):
+    """An array of a file, among the tensors of the studio: what a result is compared with."""
+
+    hash: str
+    dtype: str
+    shape: list[int]
+
+
 class ImportedBlocks(Told):
     """The blocks that were made, as a document of their own that is kept nowhere."""
 
@@ -725,7 +908,7 @@ class ImportedBlocks(Told):
     report: list[str]
 
 
-ExportFormat = Literal["python", "tensorflow", "svg", "png", "json", "npz"]
+ExportFormat = Literal["python", "tensorflow", "svg", "png", "json", "npz", "report"]
 
 
 class AskDisplays(Asked):
@@ -854,7 +1037,7 @@ class HelloEvent(Told):
 
 
 class RunEvent(Told):
-    """A run has changed its state."""
+    """A run has changed its state, or begins to be measured for the `repeat`-th time."""
 
     type: Literal["run"] = "run"
     run: str
@@ -863,6 +1046,7 @@ class RunEvent(Told):
     state: RunState
     seconds: float | None = None
     error: ErrorData | None = None
+    repeat: int | None = None
 
 
 class BlockEvent(BlockRun):
@@ -884,6 +1068,19 @@ class ScalarEvent(Told):
     value: float | None
 
 
+class SweepEvent(Told):
+    """A sweep has changed its state, or has one more row."""
+
+    type: Literal["sweep"] = "sweep"
+    sweep: str
+    page: str
+    state: RunState
+    done: int
+    points: int
+    seconds: float
+    row: SweepRow | None
+
+
 class PageEvent(Told):
     """A page was saved, by a client or by another program; without a revision it is gone."""
 
@@ -900,5 +1097,7 @@ class LogEvent(Told):
     text: str
 
 
-Event = Annotated[HelloEvent | RunEvent | BlockEvent | ScalarEvent | PageEvent | LogEvent, Field(discriminator="type")]
+Event = Annotated[
+    HelloEvent | RunEvent | BlockEvent | ScalarEvent | SweepEvent | PageEvent | LogEvent, Field(discriminator="type")
+]
 """What comes over the WebSocket."""

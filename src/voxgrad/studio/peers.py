@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -229,7 +230,15 @@ PEERS = tuple(_ENGINES)
 ENGINE_NAMES = ("cpu", "cuda", *PEERS)
 
 
-def open_session(page: Page, engine: str, *, cache: Cache | None = None, **hooks: Any) -> ClientSession | PeerSession:
+def check_engines(names: Sequence[str], argument: str) -> None:
+    """Raise for a name of no engine, or of no device."""
+    for name in names:
+        if name not in ENGINE_NAMES and not re.fullmatch(r"cuda:\d{1,2}", name):
+            wanted = f"be of {', '.join(ENGINE_NAMES)}, cuda:1"
+            raise InvalidArgumentError(Fault("VG003", "sweep", argument, wanted, repr(name[:80])))
+
+
+def open_session(page: Page, engine: str, *, cache: Cache | bool | None = None, **hooks: Any) -> ClientSession | PeerSession:
     """A session of an engine: Voxgrad's own on a device, or another framework's."""
     if engine not in PEERS:
         return ClientSession(page, engine, cache=cache, **hooks)

@@ -18,7 +18,6 @@ from voxgrad.studio.app import ADDRESS, address, create_app
 from voxgrad.studio.connections import Connection
 from voxgrad.studio.guard import App, Guard
 from voxgrad.studio.keys import OPENING_SECONDS, REDIRECT, TOKEN_FILE, Keys, redirect, write_private
-from voxgrad.studio.limits import RunLimits
 from voxgrad.studio.studio import Studio
 
 DEFAULT_PORT = 8741
@@ -54,18 +53,17 @@ def bind(port: int | None) -> socket.socket:
     )
 
 
-def serve(folder: Path, port: int | None, limits: RunLimits | None, browse: bool, say: Callable[[str], None]) -> None:
-    """Run the studio until it is stopped."""
+def serve(studio: Studio, port: int | None, browse: bool, say: Callable[[str], None], view: str | None) -> None:
+    """Run a studio until it is stopped; with the values of a page in front, where one is named to `view`."""
     bound = bind(port)
     keys = Keys()
     number = bound.getsockname()[1]
-    studio = Studio(folder, limits)
     config = uvicorn.Config(
         guarded(studio, keys, number), log_level="warning", access_log=False, server_header=False, date_header=False,
         http=Connection, ws="websockets-sansio", ws_max_size=2**16, h11_max_incomplete_event_size=2**16,
         timeout_graceful_shutdown=2, proxy_headers=False, lifespan="on", backlog=BACKLOG,
     )  # fmt: skip
-    entrance = Entrance(keys, number, say)
+    entrance = Entrance(keys, number, say, "" if view is None else f"&view={view}")
     token = studio.project.state / TOKEN_FILE
     write_private(token, keys.program)
 
@@ -99,22 +97,23 @@ class _Server(uvicorn.Server):
 class Entrance:
     """The addresses of a studio. Who opens one that was used finds a new one on the terminal."""
 
-    def __init__(self, keys: Keys, port: int, say: Callable[[str], None]):
+    def __init__(self, keys: Keys, port: int, say: Callable[[str], None], more: str = ""):
         self._keys = keys
         self._port = port
         self._say = say
+        self._more = more
         self._shown = ""
         keys.on_used = self.show
 
     def address(self, seconds: float = float("inf")) -> str:
         """An address that lets one browser in."""
-        return address(self._keys.ticket(seconds), self._port)
+        return address(self._keys.ticket(seconds), self._port) + self._more
 
     def show(self) -> None:
         """Print an address that is good, unless the last one that was printed still is."""
         if not self._shown or not self._keys.unused(self._shown):
             self._shown = self._keys.ticket()
-            self._say(address(self._shown, self._port))
+            self._say(address(self._shown, self._port) + self._more)
 
 
 def open_browser(folder: Path, address: str) -> None:

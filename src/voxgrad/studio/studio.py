@@ -9,8 +9,9 @@ import threading
 from collections import OrderedDict
 from pathlib import Path
 
-from voxgrad.kernels.arraywise.files import Files
-from voxgrad.studio import summaries
+from voxgrad.formats.library import Library
+from voxgrad.kernels.arraywise.files import Files, Grant
+from voxgrad.studio import packages, summaries
 from voxgrad.studio.chunked import ChunkedRuns
 from voxgrad.studio.documents import Documents
 from voxgrad.studio.events import Hub
@@ -18,8 +19,10 @@ from voxgrad.studio.grants import Grants
 from voxgrad.studio.history import History
 from voxgrad.studio.limits import RunLimits
 from voxgrad.studio.pages import PageStore
+from voxgrad.studio.planes import Planes
 from voxgrad.studio.project import Project
 from voxgrad.studio.runs import Runs
+from voxgrad.studio.sweeps import Sweeps
 from voxgrad.studio.tensors import TensorStore
 
 KEPT_SUMMARIES = 512
@@ -28,16 +31,22 @@ KEPT_SUMMARIES = 512
 class Studio:
     """Everything that the routes use."""
 
-    def __init__(self, folder: Path, limits: RunLimits | None = None):
+    def __init__(self, folder: Path, limits: RunLimits | None = None, shown: Path | None = None):
+        """`shown` is a file or a folder elsewhere that its pages may read besides."""
+        packages.try_all_first()
         self.project = Project(folder)
         self.limits = limits if limits is not None else RunLimits.of_this_machine()
         self.grants = Grants(self.project.root)
-        self.documents = Documents(self.project.blobs, Files(self.project.files, apart=True), self.grants)
+        granted = () if shown is None else (Grant(shown, write=False),)
+        self.documents = Documents(self.project.blobs, Files(self.project.files, granted, apart=True), self.grants)
+        self.library = Library.beside(self.project.root)
         self.history = History(self.project.state / "studio.sqlite")
         self.tensors = TensorStore(self.project.tensors)
+        self.planes = Planes(self.tensors)
         self.pages = PageStore(self.project, self.documents, self.history)
         self.hub = Hub()
         self.runs = Runs(self.project, self.history, self.tensors, self.limits, self.hub.publish)
+        self.sweeps = Sweeps(self.documents, self.runs, self.limits, self.hub.publish)
         self.chunked = ChunkedRuns(self.project, self.limits, self.grants)
         self._summaries: OrderedDict[object, str] = OrderedDict()
         self._lock = threading.Lock()

@@ -186,6 +186,10 @@ def framed(array: Array) -> bytes:
     return framed_header(dense) + dense.tobytes()
 
 
+TEXT_LETTERS = 200
+"""Letters of a text that are told."""
+
+
 def texts(values: Sequence[Any]) -> list[str]:
     """Numbers as the shortest text that gives the same number in their own type: 0.1, nan, -inf."""
     return [_text(value) for value in values]
@@ -193,8 +197,8 @@ def texts(values: Sequence[Any]) -> list[str]:
 
 def _text(value: Any) -> str:
     if isinstance(value, bytes):
-        return value.decode("utf-8", "backslashreplace")[:200]
+        return value.decode("utf-8", "backslashreplace")[:TEXT_LETTERS]
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     text = str(value)
-    return text.removesuffix(".0") if isinstance(value, (float, np.floating)) or hasattr(value, "dtype") else text[:200]
+    return text.removesuffix(".0") if isinstance(value, (float, np.floating)) or hasattr(value, "dtype") else text[:TEXT_LETTERS]

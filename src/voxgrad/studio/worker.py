@@ -112,7 +112,7 @@ def main() -> None:
 
         load(settings["engine"])
     # CUDA maps far more addresses than it uses; there the estimate before the run is the limit.
-    confine(None if settings["engine"] == "cuda" else int(settings["memory"]) + ROOM)
+    confine(None if settings["engine"].startswith("cuda") else int(settings["memory"]) + ROOM)
     worker = Worker(incoming, outgoing, settings)
     worker.tell({"kind": "hello"})
     threading.Thread(target=worker.listen, daemon=True).start()

@@ -8,6 +8,8 @@ Where inputs lie at different places, or an op keeps no places, the result has n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from voxgrad.catalog.dims import all_known
@@ -16,13 +18,14 @@ from voxgrad.catalog.model import Call, Op, Side, Spec
 from voxgrad.catalog.problem import Problem, solve
 from voxgrad.catalog.registry import find
 from voxgrad.catalog.semantics import current_semantics
+from voxgrad.errors import VoxgradError
 from voxgrad.graph.block import Block, Output
 from voxgrad.graph.build import add_block
 from voxgrad.graph.infer import Inference
 from voxgrad.graph.order import order
 from voxgrad.graph.page import Page
 from voxgrad.graph.values import spec_of
-from voxgrad.graph.volume_files import open_in
+from voxgrad.graph.volume_files import header
 from voxgrad.volumes.layout import flat
 from voxgrad.volumes.space import NOWHERE, Along, Space
 from voxgrad.volumes.store import Store
@@ -30,11 +33,58 @@ from voxgrad.volumes.store import Store
 Dims = tuple[Along | None, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """Where the elements of a tensor lie: its dimensions along those of a volume, None where they run along none.
+
+    `lost` says why dimensions that lay along a volume do so no more.
+    """
+
+    space: Space
+    dims: Dims
+    lost: str = ""
+
+
 def spaces(inference: Inference, volumes: Mapping[Output, Space], wanted: Sequence[Output]) -> dict[Output, Space]:
     """The space of every wanted result [N, D, H, W, C] that is made of volumes with one, which have the same order.
 
     A result that has no place of its own says why.
     """
+    known, found, lost = _followed(inference, volumes, wanted)
+    made = {}
+    for output in wanted:
+        dims = _spatial(found.get(output, ()))
+        if dims:
+            made[output] = known[dims[0].volume].resampled(dims)
+        elif _axes(found.get(output, ())) or output in lost:
+            made[output] = Space(lost=lost.get(output, "its dimensions are not depth, height and width"))
+    return made
+
+
+def lattices(page: Page) -> dict[str, Lattice]:
+    """Where the elements of every output lie that is made of the page's own volumes, by its path in the flat page."""
+    copy = flat(page) if any(block.uses for block in page.blocks) else page
+    volumes: dict[Output, Space] = {}
+    for block in _volume_blocks(copy):
+        with suppress(VoxgradError):  # A file that cannot be read lies nowhere; that it cannot is told elsewhere.
+            volumes[block.output(0)] = _own_space(copy, block)
+    wanted = [output for block in copy.blocks for output in block.outputs]
+    known, found, lost = _followed(copy.infer(), volumes, wanted)
+    made = {}
+    for output in wanted:
+        dims = found.get(output, ())
+        at = {volume for volume, _ in _axes(dims)}
+        if len(at) == 1:
+            made[output.path] = Lattice(known[at.pop()], dims, lost.get(output, ""))
+        elif output in lost:
+            made[output.path] = Lattice(NOWHERE, (), lost[output])
+    return made
+
+
+def _followed(
+    inference: Inference, volumes: Mapping[Output, Space], wanted: Sequence[Output]
+) -> tuple[list[Space], dict[Output, Dims], dict[Output, str]]:
+    """The places of volumes that differ, the dimensions of results along them, and why some results have none."""
     known: list[Space] = []
     found: dict[Output, Dims] = {}
     lost: dict[Output, str] = {}
@@ -49,14 +99,7 @@ def spaces(inference: Inference, volumes: Mapping[Output, Space], wanted: Sequen
             for output in block.outputs:
                 found[output], why = _through(inference, block, call, output, found, lost)
                 lost |= {output: why} if why else {}
-    made = {}
-    for output in wanted:
-        dims = _spatial(found.get(output, ()))
-        if dims:
-            made[output] = known[dims[0].volume].resampled(dims)
-        elif _axes(found.get(output, ())) or output in lost:
-            made[output] = Space(lost=lost.get(output, "its dimensions are not depth, height and width"))
-    return made
+    return known, found, lost
 
 
 def _axes(dims: Dims) -> set[tuple[int, int]]:
@@ -163,9 +206,13 @@ def space_on_page(page: Page, output: Output, fed: Mapping[str, Store]) -> Space
 
 def own_spaces(page: Page) -> dict[Output, Space]:
     """Where the volumes of a page's own Volume blocks lie, and boxes of them."""
-    found = {}
-    for block in page.blocks if page.files else ():
-        if block.op_name == "Volume":
-            store = open_in(page.files, block.attrs["path"], block.attrs.get("axes", ""))
-            found[block.output(0)] = store.space.boxed(block.attrs.get("box") or ())
-    return found
+    return {block.output(0): _own_space(page, block) for block in _volume_blocks(page)}
+
+
+def _volume_blocks(page: Page) -> list[Block]:
+    return [block for block in page.blocks if block.op_name == "Volume"] if page.files else []
+
+
+def _own_space(page: Page, block: Block) -> Space:
+    told = header(page.files, block.attrs["path"], block.attrs.get("axes", ""))
+    return Space.from_data(told).boxed(block.attrs.get("box") or ())

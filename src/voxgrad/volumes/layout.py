@@ -26,6 +26,7 @@ from voxgrad.graph import plan as graph_plan
 from voxgrad.graph.block import Output
 from voxgrad.graph.feeds import unfed
 from voxgrad.graph.infer import Inference
+from voxgrad.graph.modes import refuse_muted
 from voxgrad.graph.order import order
 from voxgrad.graph.page import Page
 from voxgrad.graph.plan import Step
@@ -148,6 +149,7 @@ def lay_out(
     needed = order([output.block for output in fetches], fed={**volumes, **feeds}).blocks
     faults = [problem.fault for problem in inference.problems(only=set(needed))]
     faults.extend(unfed(needed, {**volumes, **feeds}))
+    faults.extend(refuse_muted(needed, "volumes"))
     if faults:
         raise InvalidArgumentError(faults)
     plan = graph_plan.make_plan(inference, fetches, [], [*volumes, *feeds], "cpu")

@@ -27,7 +27,7 @@ from voxgrad.catalog import problem as door
 from voxgrad.catalog.locality import elementwise
 from voxgrad.catalog.model import Call, Input, Op, Spec
 from voxgrad.catalog.problem import Problem, check_types
-from voxgrad.catalog.registry import OPS
+from voxgrad.catalog.registry import find
 from voxgrad.catalog.semantics import current_semantics
 from voxgrad.errors import Faults
 from voxgrad.volumes.chunk import Index, run_problem
@@ -117,7 +117,7 @@ def _known(item: Input, value: Any, faults: Faults) -> Any:
 
 def _cells(*chunks: Array, op_name: str, attrs: Mapping[str, Any]) -> Any:
     """One chunk of an ordinary op, on a worker."""
-    op = OPS[op_name]
+    op = find(op_name)
     parts = (
         {op.inputs[0].name: list(chunks)}
         if op.inputs[0].many

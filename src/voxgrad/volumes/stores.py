@@ -22,6 +22,7 @@ from voxgrad.arguments import checked
 from voxgrad.catalog.model import Input, Op, Side
 from voxgrad.errors import Fault, InvalidArgumentError, VoxgradError
 from voxgrad.formats.tensor_files import bad_file, is_array_file, read_array, write_array, write_npz
+from voxgrad.formats.text.tables import is_table, read_table
 from voxgrad.kernels.element_types import dtype_of
 from voxgrad.volumes.axes import WHOLE, Array, Layout
 from voxgrad.volumes.axes import Index as Index
@@ -191,9 +192,11 @@ def is_volume_name(name: str | Path) -> bool:
 
 
 def read_file(name: str) -> Array:
-    """The array of a file: of .npy and .npz as it is, of other volumes [N, D, H, W, C], integers as floats."""
+    """The array of a file: of .npy, .npz and tables as it is, of volumes [N, D, H, W, C], integers as floats."""
     if is_array_file(name):
         return read_array(name)
+    if is_table(name):
+        return read_table(name)
     store = open_volume(name)
     return store.astype(_as_float(store.dtype)).read()
 

@@ -24,6 +24,7 @@ const TABLE = [
   ["gradient", "action.gradient", ["G"], "see"],
   ["check", "action.check", ["C"], "see"],
   ["compare", "action.compare", [], "see"],
+  ["sweep", "action.sweep", [], "see"],
   ["viewer", "action.viewer", ["V"], "see"],
   ["wire", "action.wire", ["W"], "edit"],
   ["undo", "action.undo", ["Ctrl+Z"], "edit"],
@@ -37,8 +38,12 @@ const TABLE = [
   ["rename", "action.rename", ["F2"], "edit"],
   ["page-from", "action.pageFrom", ["P"], "edit"],
   ["unfold", "action.unfold", ["Shift+P"], "edit"],
+  ["keep", "action.keep", [], "file"],
   ["display", "action.display", ["D"], "edit"],
   ["panel", "action.panel", ["F9"], "view"],
+  ["bypass", "action.bypass", ["B"], "edit"],
+  ["mute", "action.mute", ["M"], "edit"],
+  ["fold-gradients", "action.foldGradients", ["Shift+G"], "view"],
   ["group", "action.group", ["Ctrl+G"], "edit"],
   ["ungroup", "action.ungroup", ["Ctrl+Shift+G"], "edit"],
   ["collapse", "action.collapse", ["Ctrl+E"], "view"],
@@ -56,6 +61,8 @@ const TABLE = [
   ["fit", "action.fit", ["F"], "view"],
   ["actual-size", "action.actualSize", ["Ctrl+0"], "view"],
   ["next-problem", "action.nextProblem", ["F8"], "view"],
+  ["next-region", "action.nextRegion", ["F6"], "view"],
+  ["region-before", "action.regionBefore", ["Shift+F6"], "view"],
   ["help", "action.help", ["?"], "view"],
   ["tour", "action.tour", [], "view"],
   ["save", "action.save", ["Ctrl+S"], "file"],
@@ -72,6 +79,7 @@ const TABLE = [
   ["export-png", "action.exportPng", [], "file"],
   ["export-json", "action.exportJson", [], "file"],
   ["export-npz", "action.exportNpz", [], "file"],
+  ["export-report", "action.exportReport", [], "file"],
   ["theme", "action.theme", [], "view"],
   ["language", "action.language", [], "view"],
   ["letters", "action.letters", [], "view"],
@@ -111,7 +119,7 @@ export function pressed(event: Press): string {
 
 /** True for keys that type a letter or a sign; they act only while the canvas has the focus. */
 export function isSingle(key: string): boolean {
-  return !/^(Ctrl|Alt|F\d)/.test(key);
+  return !/^(Ctrl|Alt|(Shift\+)?F\d)/.test(key);
 }
 
 /** The action of a press, given the first half of a pair that waits for its second. */

@@ -34,11 +34,20 @@ export type Run = messages.RunData;
 export type RunRequest = Omit<messages.AskRun, "document"> & { readonly document: Page };
 export type ServerEvent = messages.Event;
 export type TraceWindow = messages.Window;
+export type Reached = messages.Reached;
+export type Place = messages.Place;
 export type TraceQuestion = Omit<messages.AskTrace, "document" | "index"> & { readonly document: Page; readonly index: readonly number[] };
 export type CheckRow = messages.CheckRow;
 export type DrawnDisplay = messages.DrawnDisplay;
 export type Mark = messages.MarkData;
 export type Comparison = messages.Compared;
+export type RunSide = messages.RunSide;
+export type Times = messages.TimesData;
+export type RunRow = messages.RunRow;
+export type Sweep = messages.SweepData;
+export type SweepRow = messages.SweepRow;
+export type SweepPlan = messages.SweepPlan;
+type SweepRequest = Omit<messages.AskSweep, "document"> & { readonly document: Page };
 export type TensorRef = messages.ByHash | messages.ByRun;
 export type VolumeFile = messages.VolumeData & Required<messages.VolumeData>;
 export type PageFiles = messages.PageFiles;
@@ -113,6 +122,10 @@ const id = encodeURIComponent;
 
 export const api = {
   ops: () => json<{ ops: Op[] }>("GET", "/ops"),
+  library: () => json<{ readonly pages: Op[] }>("GET", "/library"),
+  keptPage: (name: string) => json<{ readonly document: Page }>("GET", `/library/${id(name)}`),
+  keepPage: (document: Page, path: PagePath, name: string, replace: boolean) =>
+    json<{ readonly name: string; readonly document: Page }>("POST", "/library", { document, path, name, replace }),
   opHelp: (op: string, theme: "dark" | "light") => json<messages.OpHelp>("GET", `/ops/${id(op)}?theme=${theme}`),
   lesson: (op: string, places: readonly number[], typed: { readonly [tensor: string]: readonly string[] }) => json<messages.LessonData>("POST", `/ops/${id(op)}/lesson`, { places, typed }),
   openLesson: (op: string, places: readonly number[], typed: { readonly [tensor: string]: readonly string[] }) => json<StoredPage>("POST", `/ops/${id(op)}/lesson/open`, { places, typed }),
@@ -139,19 +152,41 @@ export const api = {
   run: (request: RunRequest) => json<messages.RunStarted>("POST", "/runs", request),
   runs: (page: string) => json<messages.Runs>("GET", `/runs?page=${id(page)}`),
   runDetails: (run: string) => json<Run>("GET", `/runs/${id(run)}`),
+  runCurves: (run: string) => json<messages.RunCurves>("GET", `/runs/${id(run)}/curves`),
   cancel: (run: string) => json<unknown>("POST", `/runs/${id(run)}/cancel`, {}),
   summary: (hash: string) => json<Summary>("GET", `/tensors/${id(hash)}/summary`),
   tensor: async (hash: string, slice = ""): Promise<Tensor> => {
     const response = await send("GET", `/tensors/${id(hash)}${slice ? `?slice=${id(slice)}` : ""}`);
     return readSafetensors(await response.arrayBuffer());
   },
+  /** A plane of a tensor, rows first; with a step, means over squares of so many cells a side. */
+  plane: async (hash: string, axes: readonly [number, number], at: readonly number[], step = 1, signal?: AbortSignal): Promise<Tensor> => {
+    const response = await send("GET", `/tensors/${id(hash)}/plane?axes=${axes.join()}&at=${at.join()}&step=${step}`, undefined, signal);
+    return readSafetensors(await response.arrayBuffer());
+  },
+  /** A volume in a tensor with so many cells a side at most. */
+  likeness: async (hash: string, axes: readonly number[], at: readonly number[], most: number): Promise<Tensor> => {
+    const response = await send("GET", `/tensors/${id(hash)}/likeness?axes=${axes.join()}&at=${at.join()}&most=${most}`);
+    return readSafetensors(await response.arrayBuffer());
+  },
+  places: (document: Page, signal?: AbortSignal) => json<messages.Places>("POST", "/places", { document }, signal),
   trace: (question: TraceQuestion, signal?: AbortSignal) =>
     json<messages.Traced>("POST", "/trace", question, signal),
+  reach: (question: TraceQuestion, signal?: AbortSignal) => json<readonly Reached[]>("POST", "/reach", question, signal),
   check: (document: Page, of?: readonly string[]) => json<messages.Checked>("POST", "/check", { document, ...(of ? { of } : {}) }),
   compare: (left: TensorRef, right: TensorRef) => json<Comparison>("POST", "/compare", { left, right }),
+  compareRuns: (runs: readonly string[]) => json<messages.ComparedRuns>("POST", "/compare/runs", { runs }),
+  planSweep: (request: SweepRequest) => json<SweepPlan>("POST", "/sweeps/plan", request),
+  startSweep: (request: SweepRequest) => json<Sweep>("POST", "/sweeps", request),
+  sweeps: (page: string) => json<messages.Sweeps>("GET", `/sweeps?page=${id(page)}`),
+  sweep: (sweep: string) => json<Sweep>("GET", `/sweeps/${id(sweep)}`),
+  cancelSweep: (sweep: string) => json<Sweep>("POST", `/sweeps/${id(sweep)}/cancel`, {}),
+  sweepUrl: (sweep: string, format: "csv" | "json") => `/api/sweeps/${id(sweep)}/export?format=${format}`,
   importFile: (name: string, data: Blob) =>
     json<Imported>("POST", `/import?name=${id(name)}`, data),
   importBlocks: (name: string, data: Blob) => json<{ readonly document: Page; readonly report: readonly string[] }>("POST", `/import/blocks?name=${id(name)}`, data),
+  importTensor: (name: string, data: Blob, like: readonly number[]) =>
+    json<messages.ImportedTensor>("POST", `/import/tensor?name=${id(name)}&like=${like.join(",")}`, data),
   importFiles: (files: readonly { name: string; base64: string }[]) =>
     json<Imported>("POST", "/import", { files }),
   displays: (document: Page, path: PagePath, before: string, run: string | null) =>

@@ -30,6 +30,33 @@ export function reshaped(literal: Literal, shape: readonly number[]): Literal {
   return { ...literal, shape, values };
 }
 
+/** Shapes that hold as many elements: what was there before, a vector, and volumes of equal sides in one or a few channels. */
+export function shapesFor(count: number, known: readonly (readonly number[])[]): number[][] {
+  const found: number[][] = [...known.map((shape) => [...shape]), [count]];
+  for (const around of [1, 2, 3, 4]) {
+    const side = Math.round(Math.cbrt(count / around));
+    if (side > 1 && side ** 3 * around === count) found.push([1, side, side, side, around], ...(around > 1 ? [[around, side, side, side, 1]] : []));
+  }
+  for (let rows = Math.floor(Math.sqrt(count)); rows > 1; rows -= 1) {
+    if (count % rows !== 0) continue;
+    found.push([rows, count / rows]);
+    break;
+  }
+  const fitting = found.filter((shape) => sizeOf(shape) === count);
+  return fitting.filter((shape, at) => fitting.findIndex((one) => one.join() === shape.join()) === at).slice(0, MOST_OFFERED);
+}
+
+const MOST_OFFERED = 6;
+
+/** Values by a rule, for a tensor of a shape: the server makes them, the same as in Python. */
+export const RULES = ["zeros", "ones", "range", "full", "uniform", "normal", "integers"] as const;
+
+export function ruleText(rule: (typeof RULES)[number], shape: readonly number[]): string {
+  const sizes = `[${shape.join(",")}]`;
+  const rest = { zeros: "", ones: "", range: "", full: ", 0.5", uniform: ", 0, 1, seed=1", normal: ", 0, 1, seed=1", integers: ", 0, 10, seed=1" }[rule];
+  return rule === "range" ? `range(${sizeOf(shape)})` : `${rule}(${sizes}${rest})`;
+}
+
 export function filled(literal: Literal, value: number): Literal {
   return { ...literal, values: Array.from({ length: sizeOf(literal.shape) }, () => value) };
 }

@@ -68,8 +68,15 @@ export function css([red, green, blue]: Rgb): string {
 
 /** Paint values into an image of one pixel per value. */
 export function paint(image: ImageData, values: ArrayLike<number>, range: Range, scale: Scale): void {
+  const { data } = image;
+  const table = TABLES[scale];
   for (let i = 0; i < values.length; i += 1) {
-    const [red, green, blue] = colourOf(values[i]!, range, scale);
-    image.data.set([red, green, blue, 255], i * 4);
+    const value = values[i]!;
+    const colour = Number.isFinite(value) ? table[Math.round(placeOf(value, range, scale) * 256)]! : colourOf(value, range, scale);
+    const at = i * 4;
+    data[at] = colour[0];
+    data[at + 1] = colour[1];
+    data[at + 2] = colour[2];
+    data[at + 3] = 255;
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Edits that are made here, at once: each takes a page and returns the page after it. All others are the server's. */
 
-import { takenNames, uniqueName, wiresOf, withBlock, withSources } from "./document";
+import { takenNames, uniqueName, wiresOf, withBlock, withoutRule, withSources } from "./document";
 import type { Block, Json, Page, Wire } from "./model";
 
 export type Point = readonly [number, number];
@@ -34,9 +34,9 @@ export function setAttr(page: Page, name: string, attr: string, value: Json | un
   return withBlock(page, name, (block) => {
     const { [attr]: _old, ...others } = block.attrs ?? {};
     const attrs = value === undefined ? others : { ...block.attrs, [attr]: value };
-    if (Object.keys(attrs).length > 0) return { ...block, attrs };
+    if (Object.keys(attrs).length > 0) return withoutRule({ ...block, attrs }, attr);
     const { attrs: _gone, ...rest } = block;
-    return rest;
+    return withoutRule(rest, attr);
   });
 }
 

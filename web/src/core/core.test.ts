@@ -458,3 +458,30 @@ describe("files outside of the folder", () => {
     expect(found.map(([folder, files]) => [folder, files.map((one) => one.block)])).toEqual([["/out", []], ["/scans", ["a", "c"]]]);
   });
 });
+
+// `tests/formats/test_routes.py` holds the pictures of the command to the same ways.
+describe("the ways of wires", () => {
+  const source: Box = { name: "a", x: 0, y: 0, width: 100, height: 80 };
+  const target: Box = { name: "b", x: 400, y: 200, width: 100, height: 80 };
+  const wall: Box = { name: "wall", x: 200, y: -100, width: 60, height: 600 };
+  const way = (plane: Plane, [x0, y0]: Point, [x1, y1]: Point, name = "a", lane = 0) => {
+    const route = routeOf({ x0, y0, x1, y1, out: 1, into: 1 }, plane, { from: "a", to: "b", source: name }, lane);
+    plane.take(route.way, name);
+    return route.points;
+  };
+
+  it("are straight where they can be", () => {
+    expect(way(new Plane([source, { ...target, y: 0 }]), [100, 40], [400, 40])).toEqual([[100, 40], [400, 40]]);
+  });
+
+  it("turn beside their target, each in its lane", () => {
+    const plane = new Plane([source, target]);
+    expect(way(plane, [100, 40], [400, 240])).toEqual([[100, 40], [385, 40], [385, 240], [400, 240]]);
+    expect(way(plane, [100, 60], [400, 260], "b", 1)).toEqual([[100, 60], [376, 60], [376, 260], [400, 260]]);
+  });
+
+  it("go around what stands between", () => {
+    const plane = new Plane([source, target, wall]);
+    expect(way(plane, [100, 40], [400, 240])).toEqual([[100, 40], [189, 40], [189, -106], [271, -106], [271, 240], [400, 240]]);
+  });
+});

@@ -2,7 +2,10 @@
 /** Displays of a page: what the drawing shows besides blocks. The server makes all edits of them but those of the mouse. */
 
 import { KINDS } from "../generated/displays";
-import type { Display, Page } from "./model";
+import { filled, tensorJson } from "./cells";
+import { findBlock, splitPath } from "./document";
+import type { Display, Json, Page } from "./model";
+import { literalOf } from "./values";
 
 export type DisplayKind = Display["kind"];
 
@@ -32,6 +35,43 @@ export function attrOf(display: Display, name: string): string | number | boolea
   if (typeof given === "string" || typeof given === "number" || typeof given === "boolean") return given;
   const attrs: readonly { name: string; default: string | number | boolean | null }[] = KINDS[display.kind].attrs;
   return attrs.find((attr) => attr.name === name)?.default ?? null;
+}
+
+/** What a display is called: its title, its label, or the block that it shows. */
+export function titleOf(display: Display): string {
+  const title = attrOf(display, "title");
+  const first = display.of?.[0];
+  return (typeof title === "string" && title.trim()) || first?.label || (first ? splitPath(first.from).block : display.name);
+}
+
+/** The block that a display writes to. */
+export function writtenBlock(display: Display): string {
+  const bound = display.of?.[0];
+  return bound ? splitPath(bound.from).block : "";
+}
+
+/** The value that an edit box or a slider writes: an attribute, what is typed on a pin, or what a placeholder is fed with. */
+export function entryOf(page: Page, display: Display, feeds: { readonly [block: string]: Json }): Json | undefined {
+  const block = findBlock(page, writtenBlock(display));
+  if (block?.op === "Placeholder") return feeds[block.name];
+  const entry = String(attrOf(display, "entry"));
+  const source = block?.inputs?.[entry]?.[0];
+  return block?.attrs?.[entry] ?? (source && "value" in source ? source.value : undefined);
+}
+
+/** The number that all elements of a value are; null where they differ, and of a list, which is no tensor. */
+export function numberOf(value: Json | undefined): number | null {
+  const literal = literalOf(value);
+  const [first] = literal?.values ?? [];
+  if (first === undefined || (literal!.dtype === "" && literal!.shape.length > 0)) return null;
+  return literal!.values!.every((one) => Object.is(one, first)) ? first : null;
+}
+
+/** A value like another with a number in all of its places; whole where its type is. */
+export function withNumber(value: Json | undefined, number: number): Json {
+  const literal = literalOf(value);
+  if (!literal || literal.dtype === "") return number;
+  return tensorJson(filled(literal, /^u?int/.test(literal.dtype) ? Math.round(number) : number));
 }
 
 export interface Place {

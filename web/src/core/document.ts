@@ -160,7 +160,14 @@ export function withBlock(page: Page, name: string, change: (block: Block) => Bl
 export function withSources(block: Block, pin: string, sources: readonly Source[]): Block {
   const { [pin]: _old, ...others } = block.inputs ?? {};
   const inputs = sources.length > 0 ? { ...block.inputs, [pin]: sources } : others;
-  if (Object.keys(inputs).length > 0) return { ...block, inputs };
+  if (Object.keys(inputs).length > 0) return withoutRule({ ...block, inputs }, pin);
   const { inputs: _gone, ...rest } = block;
-  return rest;
+  return withoutRule(rest, pin);
+}
+
+/** A value that has changed is no longer what it was typed as. */
+export function withoutRule(block: Block, entry: string): Block {
+  if (block.typed?.[entry] === undefined) return block;
+  const { typed: { [entry]: _rule, ...others }, ...rest } = block as Block & { typed: { readonly [entry: string]: string } };
+  return Object.keys(others).length > 0 ? { ...rest, typed: others } : rest;
 }

@@ -22,11 +22,16 @@ export function short(value: number): string {
 
 export function shape(dims: readonly Dim[] | null | undefined): string {
   if (!dims) return "?";
-  return dims.length === 0 ? "scalar" : dims.map((dim) => dim ?? "?").join("×");
+  return dims.length === 0 ? "scalar" : dims.map(size).join("×");
+}
+
+/** A size that nobody has named is open: `conv[0]`, which tells such sizes apart, is no name for a person. */
+function size(dim: Dim): string {
+  return dim === null || (typeof dim === "string" && dim.includes("[")) ? "?" : String(dim);
 }
 
 export function brackets(dims: readonly Dim[] | null | undefined): string {
-  return dims ? `[${dims.map((dim) => dim ?? "?").join(",")}]` : "[…]";
+  return dims ? `[${dims.map(size).join(",")}]` : "[…]";
 }
 
 const SHORT_TYPES: { readonly [name: string]: string } = {

@@ -43,10 +43,12 @@ function tensorLiteral(tensor: Dict): Literal | null {
   if (!Array.isArray(shape)) return null;
   const sizes = shape.map(Number);
   const values = tensor["values"];
+  const dtype = String(tensor["dtype"] ?? "");
   return {
-    dtype: String(tensor["dtype"] ?? ""),
+    dtype,
     shape: sizes,
-    values: Array.isArray(values) && values.length === sizeOf(sizes) ? values.map((one: Json) => element(one)) : null,
+    // Texts and complex numbers are no numbers of a grid.
+    values: !/string|complex/.test(dtype) && Array.isArray(values) && values.length === sizeOf(sizes) ? values.map((one: Json) => element(one)) : null,
   };
 }
 
@@ -75,6 +77,8 @@ export function textOf(value: Json | undefined): string {
   if (value === undefined || value === null) return "";
   if (typeof value === "string") return value;
   const literal = literalOf(value);
+  const texts = textsOf(value);
+  if (literal && texts) return nested(texts.map((text) => `"${text.replace(/["\\]/g, "\\$&")}"`), literal.shape);
   if (literal?.values) {
     if (literal.shape.length === 1) return literal.values.map(plainNumber).join(",");
     return nested(literal.values.map(plainNumber), literal.shape);
@@ -82,6 +86,14 @@ export function textOf(value: Json | undefined): string {
   if (literal) return `[${literal.shape.join("][")}]`;
   const plain = Array.isArray(value) && value.every((one: Json) => typeof one !== "object" || one === null);
   return plain ? value.map((one: Json) => one ?? "?").join(",") : JSON.stringify(value);
+}
+
+/** The elements of a tensor of texts, where all of them are plain ones. */
+function textsOf(value: Json): readonly string[] | null {
+  const tensor = isDict(value) ? value["tensor"] : undefined;
+  if (tensor === undefined || !isDict(tensor) || tensor["dtype"] !== "string" || !Array.isArray(tensor["values"])) return null;
+  const texts: readonly Json[] = tensor["values"];
+  return texts.every((one): one is string => typeof one === "string") ? texts : null;
 }
 
 function plainNumber(value: number): string {

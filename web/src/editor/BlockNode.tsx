@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A block on the page: title, values, pins, attributes, problems. */
 
-import { Handle, Position, useUpdateNodeInternals, type Node, type NodeProps } from "@xyflow/react";
+import { Handle, Position, type Node, type NodeProps } from "@xyflow/react";
 import { memo, useEffect, useRef } from "react";
 import { nameFault, type PinShape } from "../core/document";
 import * as format from "../core/format";
@@ -28,8 +28,6 @@ export const BlockNode = memo(function BlockNode({ data, selected }: NodeProps<B
   const { inputs, outputs } = usePins(block, view);
   const words = useWords();
   const tell = useTold();
-  const measure = useUpdateNodeInternals();
-  useEffect(() => measure(block.name), [mirrored, measure, block.name]);
   const wrong = view.problems.length > 0;
   const state = view.run?.state;
   const order = gradientOrder(block.name);
@@ -41,6 +39,7 @@ export const BlockNode = memo(function BlockNode({ data, selected }: NodeProps<B
     order > 0 ? "gradient" : "",
     mirrored ? "mirrored" : "",
     view.stale ? "stale" : "",
+    block.mode ?? "",
   ];
   return (
     <div className={classes.filter(Boolean).join(" ")}>
@@ -86,10 +85,11 @@ function Title({ block, order, view, unknown }: { block: Block; order: number; v
       {order > 0 && <span className="order">{order === 1 ? "∂" : order === 2 ? "∂²" : `∂^${order}`}</span>}
       <span className="op">{block.op ?? `▸ ${block.page}`}</span>
       <span className="grow" />
+      {block.mode && <span className="badge mode">{words(`block.${block.mode}`)}</span>}
       {unknown && <span className="badge bad">{words("block.unknown")}</span>}
       {count > 0 && <span className="badge bad">{words(count === 1 ? "block.problem" : "block.problems", { count })}</span>}
       {count === 0 && view.warnings.length > 0 && <span className="badge warn">{words("block.look")}</span>}
-      {count === 0 && (run ? <RunBadge run={run} stale={view.stale} /> : <NoBadge />)}
+      {count === 0 && block.mode !== "muted" && (run ? <RunBadge run={run} stale={view.stale} /> : <NoBadge />)}
       {run && run.outputs.length > 0 ? (
         <button type="button" className="open-viewer quiet icon-only nodrag" onClick={() => openViewer(block.name)} aria-label={`${words("block.openViewer")}: ${block.name}`} title={words("block.openViewer")}>
           <Icon name="expand" />

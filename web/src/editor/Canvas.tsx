@@ -2,7 +2,7 @@
 /** The page as a drawing: blocks, wires, and everything that pointers do there. */
 
 import {
-  applyNodeChanges, Background, BackgroundVariant, MiniMap, Position, ReactFlow, useNodesInitialized, useReactFlow, useStore,
+  applyNodeChanges, Background, BackgroundVariant, MiniMap, Position, ReactFlow, useNodesInitialized, useReactFlow, useStore, useUpdateNodeInternals,
   type Connection, type EdgeChange, type IsValidConnection, type NodeChange, type OnConnectEnd, type OnConnectStart, type ReactFlowInstance,
 } from "@xyflow/react";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
@@ -16,8 +16,9 @@ import { compatiblePins, readingOrder, refusal, type PinPlace } from "../core/pi
 import type { Ends } from "../core/router";
 import { facingLeft, gradientOrder } from "../core/scopes";
 import { spreadOut, useDrawnDisplays } from "../state/displays";
-import { addOp, connectPins, editPage, localAnalysis, select } from "../state/edits";
+import { addOp, changeGroup, connectPins, editPage, localAnalysis, select } from "../state/edits";
 import { boxes, guessHeight, settle, unsettle } from "../state/layout";
+import { addKept } from "../state/library";
 import { dropBlocks, dropsBlocks, openDropped } from "../state/pages";
 import { openBlock, openQuickAdd } from "../state/perform";
 import type { Group } from "../generated/page";
@@ -28,6 +29,7 @@ import { BlockNode, type BlockNodeType } from "./BlockNode";
 import { DisplayNode, displayNodes, type DisplayNodeType } from "./displays/DisplayNode";
 import { GroupNode, type GroupNodeType } from "./GroupNode";
 import { problemsOf } from "./useBlock";
+import { useLongPress } from "./longPress";
 import { plansOf, type Plan } from "./routes";
 import { tidy } from "./tidy";
 import { PIN, WireEdge, type WireEdgeType } from "./WireEdge";
@@ -149,6 +151,38 @@ function endsOf(wire: Wire): Ends | null {
   return from && to && { x0: from.x, y0: from.y, x1: to.x, y1: to.y, out: from.toRight ? 1 : -1, into: to.toRight ? -1 : 1 };
 }
 
+/** Measure the pins of blocks that have turned around: their size stays, so that nobody else tells. All of them at once. */
+function useTurned(nodes: readonly AnyNode[]): void {
+  const measure = useUpdateNodeInternals();
+  const before = useRef<ReadonlyMap<string, boolean>>(new Map());
+  useEffect(() => {
+    const now = new Map(nodes.flatMap((node) => (node.type === "block" ? [[node.id, node.data.mirrored] as const] : [])));
+    const turned = [...now].flatMap(([id, mirrored]) => ((before.current.get(id) ?? mirrored) === mirrored ? [] : [id]));
+    before.current = now;
+    if (turned.length > 0) measure(turned);
+  }, [nodes, measure]);
+}
+
+/**
+ * Whether a person drags. The view follows a drag over the edge for no longer than that: the drawing's library can go on
+ * with it behind the end of a drag, so that the block runs away.
+ */
+function useDrag() {
+  const [on, setOn] = useState(false);
+  const now = useRef(false);
+  const turn = useCallback((to: boolean) => {
+    now.current = to;
+    setOn(to);
+  }, []);
+  const start = useCallback(() => turn(true), [turn]);
+  const stop = useCallback((moved: readonly Moved[]) => {
+    turn(false);
+    finishDrag(moved);
+  }, [turn]);
+  const isOn = useCallback(() => now.current, []);
+  return { on, start, stop, isOn };
+}
+
 /** How the wires go, once what is drawn is measured; while a block is moved they stay as they are. */
 function usePlans(page: Page, drawing: string, wiring: string, dragging: boolean): ReadonlyMap<string, Plan> {
   const catalogue = useStudio((state) => state.catalogue);
@@ -173,12 +207,15 @@ export function Canvas({ tab }: { tab: Tab }) {
   const frames = useMemo(() => framesOf(page, nodes), [page.groups, nodes]);
   const wiring = drawnWires(page).map(({ id, drawn }) => `${id} ${drawn.from} ${drawn.to}`).join();
   const drawing = nodes.map((node) => `${node.id}@${node.position.x},${node.position.y} ${node.measured?.width ?? 0}x${node.measured?.height ?? 0}${"mirrored" in node.data && node.data.mirrored ? "<" : ">"}`).join();
+  useTurned(nodes);
   const plans = usePlans(page, drawing, wiring, nodes.some((node) => node.dragging));
   const drawn = useRef<WireEdgeType[]>([]);
   const edges = useMemo(() => (drawn.current = edgesOf(page, tab.wires, plans, drawn.current)), [wiring, tab.wires, plans]);
   const place = `${tab.id}/${tab.trail.map((step) => step.block).join("/")}`;
 
-  const onNodesChange = useCallback((changes: NodeChange<AnyNode>[]) => {
+  const drag = useDrag();
+  const onNodesChange = useCallback((all: NodeChange<AnyNode>[]) => {
+    const changes = all.filter((change) => change.type !== "position" || !change.dragging || drag.isOn());
     const chosen = changes.filter((change) => change.type === "select");
     if (chosen.length > 0) changeSelection("selection", chosen);
     // The document takes part when the drag ends; until then only the drawing moves.
@@ -189,8 +226,11 @@ export function Canvas({ tab }: { tab: Tab }) {
     if (chosen.length > 0) changeSelection("wires", chosen);
   }, []);
 
+  const canvas = useRef<HTMLDivElement>(null);
+  useLongPress(canvas, menuAt);
   return (
     <div
+      ref={canvas}
       className="canvas"
       tabIndex={-1}
       role="region"
@@ -208,9 +248,14 @@ export function Canvas({ tab }: { tab: Tab }) {
         edgeTypes={EDGE_TYPES}
         onNodesChange={onNodesChange}
         onEdgesChange={onEdgesChange}
-        onNodeDragStop={(_event, _node, moved) => finishDrag(moved)}
-        onSelectionDragStop={(_event, moved) => finishDrag(moved)}
+        onNodeDragStart={drag.start}
+        onSelectionDragStart={drag.start}
+        onNodeDragStop={(_event, _node, moved) => drag.stop(moved)}
+        onSelectionDragStop={(_event, moved) => drag.stop(moved)}
+        autoPanOnNodeDrag={drag.on}
         onNodeDoubleClick={(event, node) => {
+          const { group } = node.data as { group?: Group };
+          if (group?.collapsed && event.target instanceof Element && !event.target.closest("strong, button, input")) void changeGroup(group.title, { collapsed: false });
           if (node.type === "block" && !(event.target instanceof Element && event.target.closest(".nodrag"))) openBlock(node.id);
         }}
         onConnect={onConnect}
@@ -313,7 +358,12 @@ function changeSelection(kind: "selection" | "wires", changes: readonly { id: st
   });
 }
 
-function finishDrag(moved: readonly { id: string; position: { x: number; y: number } }[]): void {
+interface Moved {
+  readonly id: string;
+  readonly position: { readonly x: number; readonly y: number };
+}
+
+function finishDrag(moved: readonly Moved[]): void {
   const tab = activeTab();
   if (!tab) return;
   const names = moved.flatMap(({ id }) => framedBlocks(shownPage(tab), id) ?? [id]);
@@ -408,10 +458,16 @@ function isBare(target: EventTarget | null): boolean {
 function onContextMenu(event: React.MouseEvent): void {
   if (!(event.target instanceof Element) || event.target.closest("input, textarea")) return;
   event.preventDefault();
-  const name = event.target.closest<HTMLElement>(".react-flow__node")?.dataset["id"];
+  menuAt(event.target, event.clientX, event.clientY);
+}
+
+/** The menu of what is under a point: of a block, which is selected then, or of the page. */
+function menuAt(target: Element, x: number, y: number): void {
+  if (target.closest("input, textarea")) return;
+  const name = target.closest<HTMLElement>(".react-flow__node")?.dataset["id"];
   const tab = activeTab();
   if (name !== undefined && tab && !tab.selection.has(name)) select([name]);
-  update({ menu: { at: [event.clientX, event.clientY], on: name === undefined ? "page" : "block" } });
+  update({ menu: { at: [x, y], on: name === undefined ? "page" : "block" } });
 }
 
 /** What the keyboard comes to is brought into sight. */
@@ -435,6 +491,11 @@ function onDrop(event: React.DragEvent): void {
     const point = flow.current?.screenToFlowPosition({ x: event.clientX, y: event.clientY });
     if (point) addOp(op, [point.x - 60, point.y - 16]);
     return;
+  }
+  const kept = studio().library.find((one) => one.name === event.dataTransfer.getData("application/x-voxgrad-page"));
+  if (kept) {
+    const at = flow.current?.screenToFlowPosition({ x: event.clientX, y: event.clientY });
+    return void addKept(kept, at ? [at.x - 60, at.y - 16] : null);
   }
   event.stopPropagation();
   if (!dropsBlocks(event.dataTransfer)) return void openDropped(event.dataTransfer);

@@ -7,6 +7,7 @@ import type { Op } from "../core/model";
 import { firstFit, givenTypes, type PinPlace } from "../core/pins";
 import { search } from "../core/search";
 import { addOp } from "../state/edits";
+import { addKept, GROUP } from "../state/library";
 import { focusBlock } from "../state/perform";
 import { activeTab, prefixOf, shownPage, studio, update, useStudio } from "../state/store";
 import { useWords } from "../state/words";
@@ -25,7 +26,9 @@ function typesAt(place: PinPlace): readonly string[] {
 
 export function QuickAdd() {
   const quick = useStudio((state) => state.quickAdd);
-  const ops = useStudio((state) => state.ops);
+  const declared = useStudio((state) => state.ops);
+  const library = useStudio((state) => state.library);
+  const ops = useMemo(() => [...declared, ...library], [declared, library]);
   const words = useWords();
   const types = useMemo(() => (quick?.from ? typesAt(quick.from) : []), [quick]);
   const fitting = useMemo(() => {
@@ -37,8 +40,11 @@ export function QuickAdd() {
   const close = () => update({ quickAdd: null });
   const pick = (op: Op) => {
     close();
-    const name = addOp(op, quick.place, quick.from);
-    if (name !== null) requestAnimationFrame(() => focusBlock(name));
+    const focus = (name: string | null) => {
+      if (name !== null) requestAnimationFrame(() => focusBlock(name));
+    };
+    if (op.group === GROUP) void addKept(op, quick.place, quick.from).then(focus);
+    else focus(addOp(op, quick.place, quick.from));
   };
   const title = quick.from
     ? words(quick.from.side === "output" ? "quick.titleTyped" : "quick.titleGiving", { type: types.length === 1 ? types[0]! : "…" })
@@ -54,11 +60,11 @@ export function QuickAdd() {
           label={title}
           placeholder={words("palette.search")}
           find={(query) => search(fitting, query, 60)}
-          keyOf={(op) => op.name}
+          keyOf={(op) => `${op.group} ${op.name}`}
           render={(op) => (
             <>
               <span className="entry-name">{op.name}</span>
-              <span className="entry-note">{op.summary}</span>
+              <span className="entry-note">{op.summary || (op.group === GROUP ? words("ops.library") : "")}</span>
             </>
           )}
           onPick={pick}

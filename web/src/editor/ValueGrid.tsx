@@ -9,7 +9,9 @@ import { gridsOf, layoutOf, type Grid, type Layout } from "../core/slices";
 import { flatIndex, planeOf, rangeOf, type Plane, type Range } from "../core/tensor";
 import { endTrace, pinTrace, traceAt, withVoxel, type Voxel } from "../state/runs";
 import { useStudio } from "../state/store";
-import { indexUnder, TraceMarks } from "./TraceMarks";
+import { followed } from "../state/places";
+import { usePlane, type Source } from "../viewer/planeValues";
+import { Cross, indexUnder, TraceMarks } from "./TraceMarks";
 
 export interface Values {
   readonly shape: readonly number[];
@@ -83,7 +85,7 @@ function sameIndex(left: readonly number[], right: readonly number[]): boolean {
   return left.length === right.length && left.every((one, axis) => one === right[axis]);
 }
 
-function inWindow(window: TraceWindow, index: readonly number[]): boolean {
+function inWindow(window: Pick<TraceWindow, "lo" | "hi" | "steps">, index: readonly number[]): boolean {
   return index.every((one, axis) => {
     const low = window.lo[axis] ?? 0;
     return one >= low && one < (window.hi[axis] ?? 0) && (one - low) % (window.steps[axis] || 1) === 0;
@@ -92,8 +94,10 @@ function inWindow(window: TraceWindow, index: readonly number[]): boolean {
 
 function NumberGrid({ grid, layout, range, scale, block, output, shape, values }: GridProps) {
   const trace = useStudio((state) => state.trace);
+  const cursor = useStudio((state) => (state.cursor && shape.length > 2 ? followed(state, { block, output }, shape, layout.names) : ""));
   const source = `${block}.${output}`;
   const windows = trace?.windows.filter((window) => window.source === source) ?? [];
+  const reached = trace?.reached.filter((one) => one.output === source) ?? [];
   const here = trace?.block === block && trace.output === output ? trace.index : null;
   const window = windows[0];
   const touched = window !== undefined && layout.sliceAxes.every((axis) => grid.index[axis]! >= window.lo[axis]! && grid.index[axis]! < window.hi[axis]!);
@@ -104,8 +108,10 @@ function NumberGrid({ grid, layout, range, scale, block, output, shape, values }
     const value = values[flatIndex(shape, index)]!;
     const colour = colourOf(value, range, scale);
     const marks = [
+      cursor !== "" && cursor === index.join() ? "at-cursor" : "",
       here && sameIndex(here, index) ? "traced" : "",
       windows.some((one) => inWindow(one, index)) ? "in-window" : windows.length > 0 ? "outside" : "",
+      reached.some((one) => inWindow(one, index)) ? "reached" : "",
       windows.some((one) => one.winner && sameIndex(one.winner, index)) ? "winner" : "",
       windows.some((one) => one.ties.length > 1 && one.ties.some((tie) => sameIndex(tie, index))) ? "tie" : "",
     ];
@@ -194,13 +200,32 @@ interface HeatProps {
   readonly scale: Scale;
 }
 
-function HeatMap({ block, output, data, layout, scale }: HeatProps) {
+/** How fine a plane is asked for: the picture is small. */
+const HEAT_CELLS = 64;
+
+/** The plane that the cursor or a trace leads to, and where; nulls where neither leads here. */
+function useFollowed({ block, output, data, layout }: HeatProps, axes: readonly [number, number]) {
+  const text = useStudio((state) => (data.shape.length > 2 ? followed(state, { block, output }, data.shape, layout.names) : ""));
+  const index = useMemo(() => (text ? text.split(",").map(Number) : null), [text]);
+  const source = useMemo<Source | null>(() => {
+    if (!index) return null;
+    const tensor = data.values && { dtype: "float64", shape: data.shape, data: Float64Array.from(data.values) };
+    return tensor || data.hash ? { hash: data.hash ?? "", dtype: "", shape: data.shape, tensor } : null;
+    // Of one source while the cursor is here, wherever it is.
+  }, [index === null, data]);
+  const shown = usePlane(source, axes, index ?? data.shape.map(() => 0), HEAT_CELLS);
+  return { index: source && index, shown: source && index ? shown : null };
+}
+
+function HeatMap(props: HeatProps) {
+  const { block, output, data, layout, scale } = props;
   const summary = useSummary(data.hash);
   const canvas = useRef<HTMLCanvasElement>(null);
   const thumbnail = summary?.thumbnail;
   const plane = useMemo(() => middlePlane(data, layout), [data, layout]);
   const axes: readonly [number, number] = thumbnail && !plane ? [thumbnail.axes[0]!, thumbnail.axes[1]!] : [layout.rowAxis, layout.columnAxis];
-  const place = thumbnail && !plane ? thumbnail.at : middleOf(data.shape, layout);
+  const { index: followedTo, shown: moved } = useFollowed(props, axes);
+  const place = followedTo ?? (thumbnail && !plane ? thumbnail.at : middleOf(data.shape, layout));
   const under = (event: React.MouseEvent): Voxel | null => {
     const index = indexUnder(event, data.shape, axes, place);
     const value = index && data.values ? data.values[flatIndex(data.shape, index)]! : data.hash === null ? null : { hash: data.hash };
@@ -208,6 +233,12 @@ function HeatMap({ block, output, data, layout, scale }: HeatProps) {
   };
   useEffect(() => {
     const context = canvas.current?.getContext("2d");
+    if (context && moved) {
+      const image = new ImageData(moved.columns, moved.rows);
+      paint(image, moved.values, rangeOf(moved.values), scale);
+      context.putImageData(image, 0, 0);
+      return;
+    }
     if (context && plane && plane.rows * plane.columns > 0) {
       const image = new ImageData(plane.columns, plane.rows);
       paint(image, plane.values, rangeOf(plane.values), scale);
@@ -224,10 +255,10 @@ function HeatMap({ block, output, data, layout, scale }: HeatProps) {
       image.data.set([...colourOf(value, range, scale), 255], at * 4);
     });
     context.putImageData(image, 0, 0);
-  }, [thumbnail, plane, scale]);
+  }, [thumbnail, plane, moved, scale]);
   const stats = summary ?? data.brief ?? (data.values && statisticsOf(data.values));
   const size = (axis: number) => (axis < 0 ? 1 : data.shape[axis]!);
-  const [rows, columns] = (plane ? null : thumbnail?.shape) ?? [size(layout.rowAxis), size(layout.columnAxis)];
+  const [rows, columns] = (moved ? [moved.rows, moved.columns] : plane ? null : thumbnail?.shape) ?? [size(layout.rowAxis), size(layout.columnAxis)];
   const flat = data.shape.length < 2;
   const text = (value: number | null | undefined) => (value === null || value === undefined ? "—" : format.number(value, 4));
   return (
@@ -246,6 +277,7 @@ function HeatMap({ block, output, data, layout, scale }: HeatProps) {
             onMouseLeave={endTrace}
             onClick={(event) => withVoxel(under(event), pinTrace)}
           />
+          {followedTo && <Cross rows={data.shape[axes[0]]!} columns={data.shape[axes[1]]!} row={followedTo[axes[0]]!} column={followedTo[axes[1]]!} />}
           <TraceMarks block={block} output={output} shape={data.shape} axes={axes} place={place} />
         </div>
       )}

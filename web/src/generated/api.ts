@@ -49,10 +49,9 @@ export interface AskCompare {
   right: ByHash | ByRun;
 }
 
-/** How do two runs differ, block by block? They may be of two engines. */
+/** How do runs differ, block by block? The others are compared with the first; they may be of several engines. */
 export interface AskCompareRuns {
-  left: string;
-  right: string;
+  runs: string[];
 }
 
 /** Draw the displays of a document, or of the page at a path in it, with the results of a run.
@@ -77,7 +76,7 @@ export interface AskEdit {
 /** A document as a file of another kind. A picture that the browser has drawn, in base64, gets the page inside. */
 export interface AskExport {
   document: Record<string, unknown>;
-  format: "python" | "tensorflow" | "svg" | "png" | "json" | "npz";
+  format: "python" | "tensorflow" | "svg" | "png" | "json" | "npz" | "report";
   run?: string | null;
   picture?: string | null;
 }
@@ -92,10 +91,23 @@ export interface AskImport {
   files: FileData[];
 }
 
+/** Keep a page, or a page inside it, in the library; one of that name is replaced only if asked. */
+export interface AskKeep {
+  document: Record<string, unknown>;
+  path?: string[];
+  name: string;
+  replace?: boolean;
+}
+
 /** An op on a small grid: the places of what was chosen, and numbers that were typed into tensors. */
 export interface AskLesson {
   places: number[];
   typed?: Record<string, string[]>;
+}
+
+/** Where do the results of a page lie in space? */
+export interface AskPlaces {
+  document: Record<string, unknown>;
 }
 
 /** Forget the variables and the random state of a page. */
@@ -103,7 +115,7 @@ export interface AskReset {
   page_id: string;
 }
 
-/** Run a page: all of it, some blocks, or up to one. */
+/** Run a page: all of it, some blocks, or up to one. With `repeats` it is measured: so many runs more, all cold. */
 export interface AskRun {
   page_id: string;
   document: Record<string, unknown>;
@@ -113,9 +125,25 @@ export interface AskRun {
   engine?: "cpu" | "cuda" | "tensorflow" | "torch";
   session?: "keep" | "new";
   feeds?: Record<string, unknown>;
+  repeats?: number;
 }
 
-/** Where does an element of an output come from? */
+/** Run a page with other values: what varies by its name, `block.attribute`, `block.input`, semantics or engine.
+
+Values stand between commas, as a person types them. Without `fetch`, the results are those that the page shows. */
+export interface AskSweep {
+  page_id: string;
+  document: Record<string, unknown>;
+  variations: Record<string, string>;
+  zipped?: boolean;
+  fetch?: string[];
+  cycles?: number;
+  repeats?: number;
+  engine?: "cpu" | "cuda" | "tensorflow" | "torch";
+  feeds?: Record<string, unknown>;
+}
+
+/** Where does an element of an output come from, or where does it go? */
 export interface AskTrace {
   document: Record<string, unknown>;
   block: string;
@@ -123,6 +151,18 @@ export interface AskTrace {
   index: number[];
   depth?: number;
   run?: string | null;
+}
+
+/** An axis of a tensor in space: from an element to the next, and from the origin of the volume to the first.
+
+`step` is that way as x, y, z, to the right, to the front and upwards, `low` and `high` the letters at the ends; both
+are empty where the volume does not say how it lies. */
+export interface AxisPlace {
+  spacing: number;
+  first: number;
+  step: number[];
+  low: string;
+  high: string;
 }
 
 /** What a block takes; None where sizes are open. */
@@ -140,12 +180,13 @@ export interface BlockEvent {
   reason: string;
   outputs: OutputData[];
   error: ErrorData | null;
+  times: TimesData | null;
   type: "block";
   run: string;
   fraction: number | null;
 }
 
-/** What a run did with a block. */
+/** What a run did with a block; `times` where it was run several times to be measured. */
 export interface BlockRun {
   block: string;
   cycle: number;
@@ -154,6 +195,7 @@ export interface BlockRun {
   reason: string;
   outputs: OutputData[];
   error: ErrorData | null;
+  times: TimesData | null;
 }
 
 /** A part of a tensor that enters through a pin; `steps` between the elements that count. */
@@ -173,6 +215,12 @@ export interface Brief {
   nan: number;
   infinite: number;
   values: string[];
+}
+
+/** A page of the library that cannot be used. */
+export interface BrokenPage {
+  name: string;
+  error: string;
 }
 
 /** A tensor by its content. */
@@ -257,11 +305,17 @@ export interface Compared {
   hash: string | null;
 }
 
-/** All outputs of two runs, in the order of the left one. */
+/** All outputs of some runs, in the order of the first. */
 export interface ComparedRuns {
-  left: RunData;
-  right: RunData;
+  runs: RunData[];
   rows: RunRow[];
+}
+
+/** Numbers over the cycles of a run; None where one is not finite. */
+export interface CurveData {
+  path: string;
+  cycles: number[];
+  values: (number | null)[];
 }
 
 /** One place where two tensors differ. */
@@ -401,12 +455,26 @@ export interface ImportedBlocks {
   report: string[];
 }
 
+/** An array of a file, among the tensors of the studio: what a result is compared with. */
+export interface ImportedTensor {
+  hash: string;
+  dtype: string;
+  shape: number[];
+}
+
 /** About this studio. */
 export interface Info {
   version: string;
   folder: string;
   limits: Limits;
   languages: string[];
+}
+
+/** The pages of the library as blocks, as ops are told; `where` is the folder in which pages are kept. */
+export interface KeptPages {
+  pages: OpData[];
+  broken: BrokenPage[];
+  where: string;
 }
 
 /** A lesson as `voxgrad.formats.explainer.packing` writes it. */
@@ -471,6 +539,7 @@ export interface OpAttr {
 export interface OpData {
   name: string;
   group: string;
+  package: string;
   summary: string;
   doc: string;
   laws: OpLaw[];
@@ -589,6 +658,12 @@ export interface PageFiles {
   allowed: string[];
 }
 
+/** The document, in which the page that was kept says where it lies. */
+export interface PageKept {
+  name: string;
+  document: Record<string, unknown>;
+}
+
 /** All pages of the folder. */
 export interface Pages {
   pages: PageEntry[];
@@ -600,6 +675,19 @@ export interface PinData {
   shape: (number | string)[] | null;
   text: string;
   direction: "input" | "output";
+}
+
+/** A tensor in space, axis by axis; null for those that lead nowhere. `lost` says why, where it lay somewhere once. */
+export interface Place {
+  unit: string;
+  axes: (AxisPlace | null)[];
+  origin: number[];
+  lost: string;
+}
+
+/** The places of the results that are made of volumes, by block and output, with the pages that lead to them. */
+export interface Places {
+  places: Record<string, Place>;
 }
 
 /** The first values in row-major order. */
@@ -621,7 +709,36 @@ export interface ProblemData {
   fixes: FixData[];
 }
 
-/** A run; `blocks` is empty in lists of runs. */
+/** The elements of an output that read an element through one input of its block. */
+export interface Reached {
+  block: string;
+  pin: string;
+  output: string;
+  depth: number;
+  lo: number[];
+  hi: number[];
+  steps: number[];
+  count: number;
+}
+
+/** A result at a glance: one number, or the least, the mean and the greatest of the finite ones. */
+export interface ReadingData {
+  dtype: string;
+  shape: number[];
+  value: number | null;
+  low: number | null;
+  mean: number | null;
+  high: number | null;
+  not_finite: number;
+}
+
+/** All curves of a run, with no more points than a chart can show. */
+export interface RunCurves {
+  run: string;
+  curves: CurveData[];
+}
+
+/** A run; `blocks` is empty in lists of runs. `times` are those of the whole page where it was measured, cold. */
 export interface RunData {
   id: string;
   page_id: string;
@@ -631,10 +748,11 @@ export interface RunData {
   seconds: number | null;
   cycles: number;
   error: ErrorData | null;
+  times: TimesData | null;
   blocks: BlockRun[];
 }
 
-/** A run has changed its state. */
+/** A run has changed its state, or begins to be measured for the `repeat`-th time. */
 export interface RunEvent {
   type: "run";
   run: string;
@@ -643,17 +761,28 @@ export interface RunEvent {
   state: "queued" | "running" | "done" | "failed" | "cancelled";
   seconds: number | null;
   error: ErrorData | null;
+  repeat: number | null;
 }
 
-/** One output in two runs. The differences are None where one run has no such output, or another shape. */
+/** One output in all runs: None for a run that did not come to its block. A block that failed has no outputs. */
 export interface RunRow {
   block: string;
   output: string;
-  left: OutputData | null;
-  right: OutputData | null;
-  left_seconds: number | null;
-  right_seconds: number | null;
-  same: boolean;
+  sides: (RunSide | null)[];
+}
+
+/** An output in one run, and how far it is from that of the first run.
+
+`seconds` is None where the result was kept from an earlier run. `same` is None where nothing can be compared, and
+in the first run; differences that are None beside it are infinite, or of a type that has no such steps. */
+export interface RunSide {
+  hash: string | null;
+  dtype: string;
+  shape: number[];
+  state: "queued" | "started" | "progress" | "done" | "cached" | "failed";
+  seconds: number | null;
+  times: TimesData | null;
+  same: boolean | null;
   max_abs: number | null;
   max_rel: number | null;
   max_ulp: number | null;
@@ -703,6 +832,12 @@ export interface ScalarEvent {
   value: number | null;
 }
 
+/** A cell, and what it is multiplied by before it is added up. */
+export interface Share {
+  index: number[];
+  share: number;
+}
+
 /** A named state of a page. */
 export interface Snapshot {
   number: number;
@@ -735,6 +870,54 @@ export interface Summary {
   thumbnail: Thumbnail | null;
 }
 
+/** How far a sweep is; `rows` is empty in lists of sweeps. */
+export interface SweepData {
+  id: string;
+  page_id: string;
+  state: "queued" | "running" | "done" | "failed" | "cancelled";
+  started: number;
+  seconds: number;
+  plan: SweepPlan;
+  repeats: number;
+  done: number;
+  rows: SweepRow[];
+}
+
+/** A sweep has changed its state, or has one more row. */
+export interface SweepEvent {
+  type: "sweep";
+  sweep: string;
+  page: string;
+  state: "queued" | "running" | "done" | "failed" | "cancelled";
+  done: number;
+  points: number;
+  seconds: number;
+  row: SweepRow | null;
+}
+
+/** What a sweep will run: its points, the values of what varies, and the results of each point. */
+export interface SweepPlan {
+  points: number;
+  values: Record<string, string[]>;
+  fetches: string[];
+}
+
+/** What a point gave, or what was wrong with it. Its edits put its values into the page. */
+export interface SweepRow {
+  index: number;
+  values: Record<string, string>;
+  engine: string;
+  results: Record<string, ReadingData>;
+  times: TimesData | null;
+  faults: FaultData[];
+  edits: Record<string, unknown>[];
+}
+
+/** Sweeps, the newest first. */
+export interface Sweeps {
+  sweeps: SweepData[];
+}
+
 /** A slice as levels 0..254 from lo to hi, 255 where a value is not finite; base64 of its bytes. */
 export interface Thumbnail {
   axes: number[];
@@ -743,6 +926,15 @@ export interface Thumbnail {
   lo: number;
   hi: number;
   values: string;
+}
+
+/** Seconds of several cold runs: the middle one, the shortest and the longest. `first` loaded and warmed before. */
+export interface TimesData {
+  count: number;
+  median: number;
+  low: number;
+  high: number;
+  first: number | null;
 }
 
 /** All windows, the nearest first, and what is not known more closely. */
@@ -801,7 +993,8 @@ export interface Window {
   weights: Box | null;
   winner: number[] | null;
   ties: number[][];
+  shares: Share[];
 }
 
 /** What comes over the WebSocket /api/events. */
-export type Event = HelloEvent | RunEvent | BlockEvent | ScalarEvent | PageEvent | LogEvent;
+export type Event = HelloEvent | RunEvent | BlockEvent | ScalarEvent | SweepEvent | PageEvent | LogEvent;

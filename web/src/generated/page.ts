@@ -8,8 +8,10 @@ export type Block = {
   readonly page?: string;
   readonly attrs?: { readonly [name: string]: Json };
   readonly inputs?: { readonly [name: string]: readonly Source[] };
+  readonly typed?: { readonly [name: string]: string };
   readonly control?: Names;
   readonly position?: readonly [number, number];
+  readonly mode?: "bypassed" | "muted";
 };
 
 export type Blocks = readonly Block[];
@@ -17,7 +19,7 @@ export type Blocks = readonly Block[];
 /** What the drawing shows besides blocks, under a name that no other display has. */
 export type Display = {
   readonly name: string;
-  readonly kind: "text" | "frame" | "picture" | "value" | "table" | "gauge" | "lamp" | "edit" | "button" | "trend" | "histogram" | "image" | "slice" | "heat" | "surface" | "scatter" | "volume";
+  readonly kind: "text" | "frame" | "picture" | "value" | "table" | "gauge" | "lamp" | "edit" | "slider" | "button" | "trend" | "histogram" | "image" | "slice" | "heat" | "surface" | "scatter" | "volume";
   readonly attrs?: { readonly [name: string]: Json };
   readonly position: readonly [number, number];
   readonly size: readonly [number, number];
@@ -52,6 +54,7 @@ export type Page = {
   readonly displays?: Displays;
   readonly groups?: Groups;
   readonly notes?: Notes;
+  readonly origin?: Origin;
 };
 
 /** Names of blocks. */
@@ -59,6 +62,12 @@ export type Names = readonly string[];
 
 /** Remarks about the page, kept as they are. */
 export type Notes = readonly Json[];
+
+/** Where in a library the page was taken from, and which of its versions that was. */
+export type Origin = {
+  readonly name: string;
+  readonly version: string;
+};
 
 /** The output pins of the page as a block; a run of the page fetches them. */
 export type Outputs = { readonly [name: string]: Path };

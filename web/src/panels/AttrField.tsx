@@ -21,11 +21,12 @@ interface Props {
   readonly axes: string;
   /** The element type that the block states for its tensor. */
   readonly dtype: string;
+  readonly rule: string | undefined;
 }
 
 const TYPES = ["float32", "float64", "half", "bfloat16", "int32", "int64", "int8", "int16", "uint8", "uint16", "uint32", "uint64", "bool", "complex64", "complex128", "string"];
 
-export function AttrField({ block, op, attr, value, axes, dtype }: Props) {
+export function AttrField({ block, op, attr, value, axes, dtype, rule }: Props) {
   const words = useWords();
   const title = `${block}.${attr.name}`;
   // What is held down or typed is one step of undo; cells, fills and shapes are a step each.
@@ -44,7 +45,7 @@ export function AttrField({ block, op, attr, value, axes, dtype }: Props) {
         {!changed && <span className="hint">{attr.required ? words("inspector.required") : words("inspector.default")}</span>}
       </span>
       {op === "Volume" && attr.name === "path" && <FileChoice label={`${block} ${attr.name}`} value={value} set={set} />}
-      <Widget block={block} attr={attr} value={shown} axes={axes} dtype={dtype} set={set} />
+      <Widget block={block} attr={attr} value={shown} axes={axes} dtype={dtype} rule={rule} set={set} />
     </div>
   );
 }
@@ -77,10 +78,11 @@ interface WidgetProps {
   readonly value: Json;
   readonly axes: string;
   readonly dtype: string;
+  readonly rule: string | undefined;
   readonly set: (next: Json | undefined) => void;
 }
 
-function Widget({ block, attr, value, axes, dtype, set }: WidgetProps) {
+function Widget({ block, attr, value, axes, dtype, rule, set }: WidgetProps) {
   const label = `${block} ${attr.name}`;
   if (attr.kind === "bool" || typeof value === "boolean") {
     return <input type="checkbox" aria-label={label} checked={value === true} onChange={(event) => set(event.target.checked)} />;
@@ -101,7 +103,7 @@ function Widget({ block, attr, value, axes, dtype, set }: WidgetProps) {
     );
   }
   if (attr.kind === "tensor") {
-    return <TensorField label={label} value={value ?? undefined} dtype={dtype} axes={axes} set={set} send={(text) => sendText(block, attr.name, text)} />;
+    return <TensorField label={label} value={value ?? undefined} dtype={dtype} axes={axes} rule={rule} set={set} send={(text) => sendText(block, attr.name, text)} />;
   }
   const numbers = Array.isArray(value) && value.length <= 6 && value.every((one: Json) => typeof one === "number") ? (value as number[]) : null;
   const name = (index: number) => (axes.length === numbers?.length ? axes[index] : index);
@@ -139,12 +141,15 @@ interface TextProps {
   readonly value: Json | undefined;
   readonly send: (text: string) => Promise<string>;
   readonly placeholder?: string;
+  /** The rule that the value was typed as, such as `normal([2,3], 0, 1, seed=7)`. */
+  readonly rule?: string | undefined;
 }
 
-/** A value as text; who reads it points at the character where it cannot. */
-export function TextField({ label, value, send: read, placeholder }: TextProps) {
+/** A value as text; who reads it points at the character where it cannot. Lines stay lines: rows that are pasted do not run
+ * into each other. */
+export function TextField({ label, value, send: read, placeholder, rule }: TextProps) {
   const words = useWords();
-  const known = textOf(value);
+  const known = rule ?? textOf(value);
   const [text, setText] = useState(known);
   const [fault, setFault] = useState("");
   useEffect(() => {
@@ -152,19 +157,9 @@ export function TextField({ label, value, send: read, placeholder }: TextProps) 
     setFault("");
   }, [known]);
   const literal = literalOf(value);
-  const long = known.length > 60;
+  const lines = Math.max(known.length > 60 ? 4 : known.length > 36 ? 2 : 1, Math.min(8, text.split("\n").length));
   const send = async () => {
     if (text !== known) setFault(await read(text));
-  };
-  const shared = {
-    "aria-label": `${label} ${words("inspector.asText")}`,
-    "aria-invalid": fault !== "",
-    spellCheck: false,
-    placeholder,
-    value: text,
-    className: "text-value",
-    onChange: (event: { target: { value: string } }) => setText(event.target.value),
-    onBlur: () => void send(),
   };
   return (
     <div className="text-field">
@@ -173,16 +168,22 @@ export function TextField({ label, value, send: read, placeholder }: TextProps) 
           {literal.dtype} {format.brackets(literal.shape)} {literal.values ? "" : words("block.file")}
         </span>
       )}
-      {long ? (
-        <textarea {...shared} rows={4} />
-      ) : (
-        <input
-          {...shared}
-          onKeyDown={(event) => {
-            if (event.key === "Enter") void send();
-          }}
-        />
-      )}
+      <textarea
+        aria-label={`${label} ${words("inspector.asText")}`}
+        aria-invalid={fault !== ""}
+        className="text-value"
+        spellCheck={false}
+        rows={lines}
+        placeholder={placeholder}
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+        onBlur={() => void send()}
+        onKeyDown={(event) => {
+          if (event.key !== "Enter" || event.shiftKey) return;
+          event.preventDefault();
+          void send();
+        }}
+      />
       {fault && <pre className="fault" tabIndex={0}>{fault}</pre>}
     </div>
   );

@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The strip under the canvas: problems, runs, trends, checks, comparisons, volumes, log. */
 
-import { lazy, Suspense, useState } from "react";
-import { api, type CheckRow, type EngineName, type Run } from "../core/api";
-import * as format from "../core/format";
+import { lazy, Suspense } from "react";
+import type { CheckRow } from "../core/api";
 import type { Problem } from "../core/model";
 import { applyFix } from "../state/edits";
-import { attempt } from "../state/pages";
-import { goToBlock, openViewer } from "../state/perform";
-import { cancelRun, checkGradients, compareEngines, compareRuns, isBusy, isUnderWay, showRun } from "../state/runs";
+import { goToBlock } from "../state/perform";
+import { checkGradients } from "../state/runs";
 import { prefixOf, setSettings, update, useStudio, type BottomTab, type Tab } from "../state/store";
 import { useTold } from "../state/told";
 import { useWords } from "../state/words";
 import { Icon } from "../ui/Icon";
+import { Compare } from "./Compare";
+import { Runs } from "./Runs";
 import { Trends } from "./Trends";
 
 // Loaded when it is first looked at: most pages fit into memory.
+const Sweep = lazy(() => import("./Sweep").then((module) => ({ default: module.Sweep })));
 const Volumes = lazy(() => import("./Volumes").then((module) => ({ default: module.Volumes })));
 
-const KINDS: readonly BottomTab[] = ["problems", "runs", "trends", "check", "compare", "volumes", "log"];
+/** Those that need room for tables and charts. */
+const TALL: ReadonlySet<BottomTab> = new Set(["trends", "compare", "sweep", "volumes"]);
+const KINDS: readonly BottomTab[] = ["problems", "runs", "trends", "check", "compare", "sweep", "volumes", "log"];
 
 export function Bottom({ tab }: { tab: Tab }) {
   const words = useWords();
@@ -26,7 +29,7 @@ export function Bottom({ tab }: { tab: Tab }) {
   const problems = tab.analysis?.problems.length ?? 0;
   const warnings = tab.analysis?.warnings.length ?? 0;
   return (
-    <section className={`panel bottom ${kind === "volumes" ? "tall" : ""}`} aria-label={words("action.toggleBottom")}>
+    <section className={`panel bottom ${TALL.has(kind) ? "tall" : ""}`} aria-label={words("action.toggleBottom")}>
       <div className="panel-tabs">
         <div className="tab-list" role="tablist">
           {KINDS.map((one) => (
@@ -48,6 +51,11 @@ export function Bottom({ tab }: { tab: Tab }) {
         {kind === "trends" && <Trends tab={tab} />}
         {kind === "check" && <Check tab={tab} />}
         {kind === "compare" && <Compare tab={tab} />}
+        {kind === "sweep" && (
+          <Suspense fallback={null}>
+            <Sweep key={tab.id} tab={tab} />
+          </Suspense>
+        )}
         {kind === "volumes" && (
           <Suspense fallback={null}>
             <Volumes tab={tab} />
@@ -117,62 +125,6 @@ function ProblemRows({ tab, problems, level }: { tab: Tab; problems: readonly Pr
   );
 }
 
-function Runs({ tab }: { tab: Tab }) {
-  const words = useWords();
-  const tell = useTold();
-  const [chosen, setChosen] = useState<string | null>(null);
-  if (tab.runs.length === 0) return <p className="none">{words("runs.none")}</p>;
-  const compare = async (other: string) => {
-    if (chosen === null) return;
-    const pair = await attempt(() => Promise.all([api.runDetails(chosen), api.runDetails(other)]));
-    if (!pair) return;
-    update({ bottomTab: "compare" });
-    await compareRuns(tab.id, pair[0], pair[1], runName(pair[0]), runName(pair[1]));
-  };
-  return (
-    <table className="table">
-      <tbody>
-        {tab.runs.map((run) => (
-          <tr key={run.id} className={tab.run?.id === run.id ? "current" : ""}>
-            <td>
-              <span className={`dot ${run.state === "done" ? "ok" : run.state === "failed" ? "bad" : ""}`} /> {words(`run.state.${run.state}`)}
-            </td>
-            <td>{new Date(run.started * 1000).toLocaleTimeString()}</td>
-            <td>{run.engine}</td>
-            <td>{run.cycles > 1 ? `${format.count(run.cycles)} ${words("run.cycles")}` : words("runs.page")}</td>
-            <td className="number">{run.seconds === null ? "" : format.seconds(run.seconds)}</td>
-            <td className="message">{run.error ? tell(run.error.message) : ""}</td>
-            <td>
-              {isUnderWay(run) ? (
-                <button type="button" onClick={() => void cancelRun(tab.id, run.id)}>
-                  {words(run.state === "queued" ? "runs.takeBack" : "run.stop")}
-                </button>
-              ) : (
-                <button type="button" disabled={isBusy(tab)} onClick={() => void attempt(() => showRun(tab.id, run.id))}>
-                  {words("runs.show")}
-                </button>
-              )}{" "}
-              {chosen === null || chosen === run.id ? (
-                <button type="button" aria-pressed={chosen === run.id} onClick={() => setChosen(chosen === run.id ? null : run.id)}>
-                  {words("runs.compareWith")}
-                </button>
-              ) : (
-                <button type="button" className="primary" onClick={() => void compare(run.id)}>
-                  {words("runs.compareWith")} ↔
-                </button>
-              )}
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  );
-}
-
-function runName(run: Run): string {
-  return `${run.engine} ${new Date(run.started * 1000).toLocaleTimeString()}`;
-}
-
 function Check({ tab }: { tab: Tab }) {
   const words = useWords();
   const tell = useTold();
@@ -239,78 +191,6 @@ function StepCurve({ row }: { row: CheckRow }) {
         return <circle key={point[0]} cx={cx} cy={cy} r="1.8" />;
       })}
     </svg>
-  );
-}
-
-function Compare({ tab }: { tab: Tab }) {
-  const words = useWords();
-  const tell = useTold();
-  const engines = useStudio((state) => state.engines).filter((engine) => engine.available);
-  const [left, setLeft] = useState(engines[0]?.name ?? "cpu");
-  const [right, setRight] = useState(engines[1]?.name ?? "cpu");
-  const comparison = tab.comparison;
-  return (
-    <>
-      <div className="row-head">
-        {[[left, setLeft] as const, [right, setRight] as const].map(([value, set], index) => (
-          <select key={index} value={value} onChange={(event) => set(event.target.value as EngineName)} aria-label={`${words("run.engine")} ${index + 1}`}>
-            {engines.map((engine) => (
-              <option key={engine.name}>{engine.name}</option>
-            ))}
-          </select>
-        ))}
-        <button type="button" className="primary" disabled={comparison?.busy} onClick={() => void compareEngines(left, right)}>
-          {words("compare.run")}
-        </button>
-        <span className="hint">{words("compare.none")}</span>
-      </div>
-      {comparison && comparison.rows.length > 0 && (
-        <table className="table">
-          <thead>
-            <tr>
-              <th>{words("compare.block")}</th>
-              <th>{words("compare.output")}</th>
-              <th className="number">{words("compare.maxAbs")}</th>
-              <th className="number">{words("compare.ulp")}</th>
-              <th className="number">
-                {words("compare.time")} {comparison.left}
-              </th>
-              <th className="number">
-                {words("compare.time")} {comparison.right}
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {comparison.rows.map((row) => (
-              <tr key={`${row.block}.${row.output}`}>
-                <td>
-                  <button
-                    type="button"
-                    className="link"
-                    onClick={() => {
-                      openViewer(row.block, row.output, "diff");
-                      if (row.hashes[1]) update((state) => ({ viewer: state.viewer && { ...state.viewer, against: `hash:${row.hashes[1]}` } }));
-                    }}
-                  >
-                    {row.block}
-                  </button>
-                </td>
-                <td>{row.output}</td>
-                <td className="number">
-                  {row.comparison ? row.comparison.differing === 0 ? <span className="badge ok">{words("compare.equal")}</span> : format.number(row.comparison.max_abs ?? Infinity, 3) : row.message ? tell(row.message) : "—"}
-                </td>
-                <td className="number">{row.comparison?.max_ulp ?? "—"}</td>
-                {row.seconds.map((time, index) => (
-                  <td key={index} className="number">
-                    {time === null ? "—" : time === "cached" ? words("block.cached") : format.seconds(time)}
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      )}
-    </>
   );
 }
 

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The command palette and the list of all keys: two readings of the table of actions. */
+/** The box that finds everything, and the list of all keys. */
 
+import { useEffect, useMemo, useState } from "react";
 import { ACTIONS } from "../core/actions";
+import { api, type PageEntry } from "../core/api";
+import { placesOf } from "../core/finding";
 import { search } from "../core/search";
 import { goToBlock, isPossible, perform } from "../state/perform";
-import { activeTab, shownPage, update, useStudio } from "../state/store";
+import { addOp } from "../state/edits";
+import { attempt, enterBlock, openPage } from "../state/pages";
+import { activeTab, prefixOf, shownPage, studio, update, useStudio, type Tab } from "../state/store";
 import { useWords } from "../state/words";
 import { Dialog } from "../ui/Dialog";
 import { Finder } from "../ui/Finder";
@@ -12,6 +17,7 @@ import { Icon } from "../ui/Icon";
 import { Keys } from "../ui/Keys";
 import { AddDisplay } from "./AddDisplay";
 import { Files } from "./Files";
+import { KeepPage } from "./KeepPage";
 import { Snapshots } from "./Snapshots";
 
 const close = () => update({ dialog: null });
@@ -21,18 +27,20 @@ export function Dialogs() {
   if (dialog === "commands") return <Commands />;
   if (dialog === "files") return <Files />;
   if (dialog === "displays") return <AddDisplay />;
+  if (dialog === "keep") return <KeepPage />;
   if (dialog === "snapshots") return <Snapshots />;
   return dialog === "help" ? <Help /> : null;
 }
 
-/** Something that can be found: a command, or a block of the page. */
+/** Something that can be found: a command, an op, or a block, pin, value or page. */
 interface Found {
   readonly id: string;
   readonly name: string;
   readonly aliases: readonly string[];
+  readonly summary?: string;
   readonly note: string;
   readonly keys: readonly string[];
-  readonly act: () => void;
+  readonly act: () => unknown;
 }
 
 function Commands() {
@@ -44,7 +52,12 @@ function Commands() {
   const blocks = (tab ? shownPage(tab).blocks : []).map(
     (block): Found => ({ id: `block ${block.name}`, name: block.name, aliases: [block.op ?? block.page ?? ""], note: block.op ?? block.page ?? "", keys: [], act: () => goToBlock(block.name) }),
   );
-  const entries = [...actions, ...blocks];
+  const { pages, places } = useFindable(tab);
+  const ops = (tab ? [...studio().catalogue.values()] : []).map(
+    (op): Found => ({ id: `op ${op.name}`, name: op.name, aliases: op.aliases ?? [], note: words("find.add"), keys: [], act: () => addOp(op, null) }),
+  );
+  const entries = [...actions, ...blocks, ...pages];
+  const all = [...entries, ...ops, ...places];
   const pick = (found: Found) => {
     close();
     // The dialog gives the focus back first; some actions look at it.
@@ -55,7 +68,7 @@ function Commands() {
       <Finder
         label={words("commands.title")}
         placeholder={words("commands.search")}
-        find={(query) => search(entries, query)}
+        find={(query) => (query.trim() === "" ? entries : search(all, query, MOST_FOUND))}
         keyOf={(entry) => entry.id}
         render={(entry) => (
           <>
@@ -66,10 +79,33 @@ function Commands() {
         )}
         onPick={pick}
         onClose={close}
-        none={(query) => words("palette.none", { query })}
+        none={(query) => words("find.none", { query })}
       />
     </Dialog>
   );
+}
+
+/** More nobody reads. */
+const MOST_FOUND = 100;
+
+/** Pages of the folder and of the page itself, and what the blocks of the page have: pins and values. */
+function useFindable(tab: Tab | null): { pages: readonly Found[]; places: readonly Found[] } {
+  const words = useWords();
+  const [stored, setStored] = useState<readonly PageEntry[]>([]);
+  useEffect(() => void attempt(() => api.pages()).then((found) => found && setStored(found.pages)), []);
+  const places = useMemo(() => {
+    const prefix = tab ? prefixOf(tab) : "";
+    const found = tab ? placesOf(shownPage(tab), studio().catalogue, (name) => tab.results[prefix + name], (name) => tab.analysis?.pins[prefix + name] ?? {}) : [];
+    return found.map((place): Found => ({ ...place, aliases: [], keys: [], act: () => goToBlock(place.block) }));
+  }, [tab]);
+  const inside = (tab ? shownPage(tab).blocks : []).filter((block) => block.page !== undefined);
+  return {
+    pages: [
+      ...inside.map((block): Found => ({ id: `inside ${block.name}`, name: block.page!, aliases: [block.name], note: words("find.inside"), keys: [], act: () => enterBlock(block.name) })),
+      ...stored.map((page): Found => ({ id: `page ${page.id}`, name: page.name, aliases: [], note: words("find.page"), keys: [], act: () => openPage(page.id) })),
+    ],
+    places,
+  };
 }
 
 const GROUPS = ["run", "see", "edit", "view", "file"] as const;

@@ -10,8 +10,8 @@ import { Keys } from "../ui/Keys";
 import { MENUS, openMenu } from "./MenuBar";
 
 const ENTRIES: { readonly [on in "block" | "page"]: readonly ActionId[] } = {
-  block: ["open", "viewer", "run-to", "gradient", "check", "wire", "rename", "display", "copy", "cut", "duplicate", "delete", "page-from", "unfold", "group", "ungroup", "collapse", "tidy"],
-  page: ["add", "display", "paste", "select-all", "run", "tidy", "fit", "panel", "find", "undo", "redo", "export-python", "export-svg", "export-png", "export-json", "compare", "help"],
+  block: ["open", "viewer", "run-to", "gradient", "check", "wire", "rename", "display", "copy", "cut", "duplicate", "delete", "bypass", "mute", "page-from", "unfold", "keep", "group", "ungroup", "collapse", "fold-gradients", "tidy"],
+  page: ["add", "display", "paste", "select-all", "run", "tidy", "fold-gradients", "fit", "panel", "find", "undo", "redo", "export-python", "export-svg", "export-png", "export-json", "keep", "compare", "help"],
 };
 
 function actionsOf(on: MenuPlace): readonly Action[] {

@@ -6,10 +6,9 @@ import { axesOf, findBlock, inputPins, nameFault, outputPins, wiresOf, withPage 
 import * as format from "../core/format";
 import type { Block, Json, Page } from "../core/model";
 import { displayOf, findDisplay } from "../core/displays";
-import { AttrField, sendText, TextField } from "./AttrField";
+import { AttrField } from "./AttrField";
 import { DisplayInspector } from "./DisplayInspector";
 import { disconnectWire, renameBlock } from "../state/edits";
-import { feed, feedText } from "../state/feeds";
 import { goToBlock, openViewer } from "../state/perform";
 import { pathOf, prefixOf, recordDocument, setSettings, shownPage, useStudio, type Tab } from "../state/store";
 import { useTold } from "../state/told";
@@ -17,7 +16,8 @@ import { useWords } from "../state/words";
 import { useSummary } from "../editor/ValueGrid";
 import { Histogram } from "../viewer/Histogram";
 import { Icon } from "../ui/Icon";
-import { TensorField } from "./TensorField";
+import { FeedField } from "./FeedField";
+import { PinField } from "./PinField";
 import { OpHelp } from "./OpHelp";
 import { TracePanel } from "./TracePanel";
 
@@ -149,11 +149,11 @@ function BlockInspector({ tab, page, block }: { tab: Tab; page: Page; block: Blo
         <section>
           <h3>{words("inspector.attributes")}</h3>
           {op.attrs.map((attr) => (
-            <AttrField key={attr.name} block={block.name} op={block.op} attr={attr} value={block.attrs?.[attr.name]} axes={axesOf(block, op)} dtype={String(block.attrs?.["dtype"] ?? "float32")} />
+            <AttrField key={attr.name} block={block.name} op={block.op} attr={attr} value={block.attrs?.[attr.name]} axes={axesOf(block, op)} dtype={String(block.attrs?.["dtype"] ?? "float32")} rule={block.typed?.[attr.name]} />
           ))}
         </section>
       )}
-      {block.op === "Placeholder" && tab.trail.length === 0 && <Feed tab={tab} block={block} />}
+      {block.op === "Placeholder" && tab.trail.length === 0 && <FeedField tab={tab} block={block} />}
       <Inputs tab={tab} page={page} block={block} />
       <section>
         <h3>{words("inspector.cost")}</h3>
@@ -178,26 +178,6 @@ function BlockInspector({ tab, page, block }: { tab: Tab; page: Page; block: Blo
       </section>
       {op && <OpHelp op={op} />}
     </>
-  );
-}
-
-/** What a placeholder is fed with in the runs of this tab; the page does not keep it. */
-function Feed({ tab, block }: { tab: Tab; block: Block }) {
-  const words = useWords();
-  const dtype = String(block.attrs?.["dtype"] ?? "float32");
-  return (
-    <section>
-      <h3>{words("inspector.feed")}</h3>
-      <TensorField
-        label={`${block.name} ${words("inspector.feed")}`}
-        value={tab.feeds[block.name]}
-        dtype={dtype}
-        axes=""
-        set={(value) => feed(tab.id, block.name, value)}
-        send={(text) => feedText(tab.id, block.name, dtype, text)}
-      />
-      <p className="hint">{words("inspector.feedNote")}</p>
-    </section>
   );
 }
 
@@ -286,7 +266,7 @@ function Inputs({ tab, page, block }: { tab: Tab; page: Page; block: Block }) {
                     </button>
                   </span>
                 ))}
-                {mine.length === 0 && <TextField label={`${block.name} ${pin.name}`} value={typed && "value" in typed ? typed.value : undefined} send={(text) => sendText(block.name, pin.name, text)} />}
+                {mine.length === 0 && <PinField block={block} pin={pin} typed={typed} />}
               </div>
             );
           })}

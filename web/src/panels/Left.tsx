@@ -9,6 +9,7 @@ import type { Op, Page } from "../core/model";
 import { compatiblePins, readingOrder } from "../core/pins";
 import { search } from "../core/search";
 import { addOp, editPage, localAnalysis } from "../state/edits";
+import { addKept, GROUP } from "../state/library";
 import { attempt, goUp, openPage, enterBlock } from "../state/pages";
 import { goToBlock } from "../state/perform";
 import { activeTab, setSettings, shownPage, studio, update, useStudio, type Tab } from "../state/store";
@@ -43,9 +44,20 @@ export function Left({ tab }: { tab: Tab }) {
   );
 }
 
-/** The 3-D family comes first and stands alone; everything else as the catalogue groups it. */
+/** The 3-D family comes first and stands alone; everything else as the catalogue groups it, or by its package. */
 function groupOf(op: Op): string {
+  if (op.package || op.group === GROUP) return op.package || GROUP;
   return op.family ? "volume" : op.group;
+}
+
+/** The 3-D family stands first, then the pages of the library and the packages of this installation. */
+function rank(group: string): number {
+  return group === "volume" ? 3 : group === GROUP ? 2 : group.includes(" ") ? 1 : 0;
+}
+
+function put(op: Op): void {
+  if (op.group === GROUP) void addKept(op, null);
+  else addOp(op, null);
 }
 
 function groupTitle(words: Say, group: string): string {
@@ -58,18 +70,25 @@ function Palette() {
   const ops = useStudio((state) => state.ops);
   const [query, setQuery] = useState("");
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
+  const [at, setAt] = useState("");
   const searching = query.trim() !== "";
-  const found = useMemo(() => search(ops, query), [ops, query]);
+  const library = useStudio((state) => state.library);
+  const found = useMemo(() => search([...library, ...ops], query), [library, ops, query]);
   const groups = useMemo(() => {
     const all = new Map<string, Op[]>();
     for (const op of found) all.set(groupOf(op), [...(all.get(groupOf(op)) ?? []), op]);
-    return [...all].sort(([a], [b]) => Number(b === "volume") - Number(a === "volume"));
+    return [...all].sort(([a], [b]) => rank(b) - rank(a));
   }, [found]);
   const toggle = (group: string) => {
     const next = new Set(closed);
     if (!next.delete(group)) next.add(group);
     setClosed(next);
   };
+  const isOpen = (group: string) => searching || !closed.has(group);
+  const entries = groups.flatMap(([group, members]) => [`# ${group}`, ...(isOpen(group) ? members.map((op) => op.name) : [])]);
+  const current = entries.includes(at) ? at : entries[0];
+  /** One stop of Tab for all of them; arrows go on from there. */
+  const stop = (id: string) => ({ tabIndex: id === current ? 0 : -1, onFocus: () => setAt(id) });
   return (
     <div className="palette">
       <div className="field">
@@ -80,21 +99,21 @@ function Palette() {
           value={query}
           onChange={(event) => setQuery(event.target.value)}
           onKeyDown={(event) => {
-            if (event.key === "Enter" && found[0]) addOp(found[0], null);
+            if (event.key === "Enter" && found[0]) put(found[0]);
           }}
         />
       </div>
-      <div className="scroll">
+      <div className="scroll" onKeyDown={stepThrough}>
         {found.length === 0 && <p className="none">{words("palette.none", { query })}</p>}
         {groups.map(([group, members]) => (
           <section key={group}>
             <h3>
-              <button type="button" aria-expanded={searching || !closed.has(group)} onClick={() => toggle(group)}>
+              <button type="button" aria-expanded={isOpen(group)} onClick={() => toggle(group)} {...stop(`# ${group}`)}>
                 <Icon name="chevron" /> {groupTitle(words, group)}
                 <span className="count">{members.length}</span>
               </button>
             </h3>
-            {(searching || !closed.has(group)) && (
+            {isOpen(group) && (
               <ul>
                 {members.map((op) => (
                   <li key={op.name}>
@@ -102,9 +121,10 @@ function Palette() {
                       type="button"
                       className="op-entry"
                       draggable
+                      {...stop(op.name)}
                       title={op.summary}
-                      onDragStart={(event) => event.dataTransfer.setData("application/x-voxgrad-op", op.name)}
-                      onClick={() => addOp(op, null)}
+                      onDragStart={(event) => event.dataTransfer.setData(`application/x-voxgrad-${op.group === GROUP ? "page" : "op"}`, op.name)}
+                      onClick={() => put(op)}
                     >
                       {op.name}
                     </button>
@@ -117,6 +137,25 @@ function Palette() {
       </div>
     </div>
   );
+}
+
+const STEPS: { readonly [key: string]: (at: number, last: number) => number } = {
+  ArrowDown: (at, last) => Math.min(at + 1, last),
+  ArrowUp: (at) => Math.max(at - 1, 0),
+  PageDown: (at, last) => Math.min(at + 12, last),
+  PageUp: (at) => Math.max(at - 12, 0),
+  Home: () => 0,
+  End: (_at, last) => last,
+};
+
+/** Arrows go from entry to entry. */
+function stepThrough(event: React.KeyboardEvent<HTMLElement>): void {
+  const step = STEPS[event.key];
+  if (!step || event.altKey || event.ctrlKey || event.metaKey) return;
+  const all = [...event.currentTarget.querySelectorAll("button")];
+  all[step(all.indexOf(document.activeElement as HTMLButtonElement), all.length - 1)]?.focus();
+  event.preventDefault();
+  event.stopPropagation();
 }
 
 function Pages({ tab }: { tab: Tab }) {

@@ -41,6 +41,18 @@ export function Notices() {
       {notice && (notice.level === "error" || tab === null) && (
         <Line level={notice.level}>
           <span className="notice-text">{notice.text}</span>
+          {notice.offer && (
+            <button
+              type="button"
+              className="primary"
+              onClick={() => {
+                update({ notice: null });
+                notice.offer?.act();
+              }}
+            >
+              {notice.offer.title}
+            </button>
+          )}
           <button type="button" className="icon-only quiet" onClick={() => update({ notice: null })} aria-label={words("notice.dismiss")}>
             <Icon name="close" />
           </button>

@@ -12,6 +12,7 @@ import { goToBlock } from "../state/perform";
 import { activeTab, recordDocument, update } from "../state/store";
 import { useWords } from "../state/words";
 import { Dialog } from "../ui/Dialog";
+import { CHANGES, PageDiff } from "./PageDiff";
 
 const close = () => update({ dialog: null });
 
@@ -69,28 +70,36 @@ export function Snapshots() {
   );
 }
 
-/** What has come, gone and changed since. */
+/** What has come, gone and changed since: a picture, and the names with what is different. */
 function Found({ found }: { found: Differences }) {
   const words = useWords();
-  const kinds = ["added", "removed", "changed", "rewired"] as const;
-  if (kinds.every((kind) => found[kind].length === 0)) return <p>{words("snapshots.same")}</p>;
+  const differs = found.blocks.filter((one) => one.changes.length > 0);
+  const others = found.rest.join(", ");
+  if (differs.length === 0) return <p>{others ? words("snapshots.rest", { names: others }) : words("snapshots.same")}</p>;
   return (
-    <dl className="facts differences">
-      {kinds.filter((kind) => found[kind].length > 0).map((kind) => (
-        <div key={kind}>
-          <dt>{words(`snapshots.${kind}`)}</dt>
-          <dd>
-            {found[kind].map((name) => (
-              <button key={name} type="button" className="link" disabled={kind === "removed"} onClick={() => {
-                close();
-                window.setTimeout(() => goToBlock(name), 0);
-              }}>
-                {name}
-              </button>
-            ))}
-          </dd>
-        </div>
-      ))}
-    </dl>
+    <>
+      <PageDiff found={found} />
+      <dl className="facts differences">
+        {CHANGES.map((change) => ({ change, mine: differs.filter((one) => one.changes.includes(change)) })).filter(({ mine }) => mine.length > 0).map(({ change, mine }) => (
+          <div key={change}>
+            <dt>{words(`snapshots.${change}`)}</dt>
+            <dd>
+              {mine.map(({ block: { name }, told }) => (
+                <div key={name}>
+                  <button type="button" className="link" disabled={change === "removed"} onClick={() => {
+                    close();
+                    window.setTimeout(() => goToBlock(name), 0);
+                  }}>
+                    {name}
+                  </button>
+                  {change === "changed" && told.map((line) => <span key={line} className="hint">{line}</span>)}
+                </div>
+              ))}
+            </dd>
+          </div>
+        ))}
+      </dl>
+      {others && <p className="hint">{words("snapshots.rest", { names: others })}</p>}
+    </>
   );
 }

@@ -32,6 +32,15 @@ export function TracePanel() {
         </p>
       )}
       {trace?.windows.map((window) => <WindowView key={`${window.block}.${window.pin}.${window.depth}`} window={window} />)}
+      {trace && trace.reached.length > 0 && (
+        <ul className="reached-list" aria-label={words("trace.reaches")}>
+          {trace.reached.slice(0, MOST).map((one) => (
+            <li key={`${one.block}.${one.pin}.${one.output}.${one.depth}`}>
+              → {one.output} <code>{span(one)}</code>
+            </li>
+          ))}
+        </ul>
+      )}
       <label className="inline depth">
         <span>{words("trace.depth", { count: depth })}</span>
         <input type="range" min={1} max={6} value={depth} onChange={(event) => setTraceDepth(Number(event.target.value))} aria-label={words("inspector.trace")} />
@@ -73,7 +82,7 @@ function WindowView({ window }: { window: TraceWindow }) {
   );
 }
 
-function span(window: TraceWindow): string {
+function span(window: Pick<TraceWindow, "lo" | "hi">): string {
   return `[${window.lo.map((low, axis) => (window.hi[axis] === low + 1 ? low : `${low}:${window.hi[axis]}`)).join(",")}]`;
 }
 

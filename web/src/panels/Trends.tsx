@@ -1,62 +1,95 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Scalars over cycles, live. */
+/** Scalars over cycles, live, with those of earlier runs that are chosen. */
 
-import { useEffect, useRef } from "react";
+import { useEffect, useState } from "react";
+import { api, numberOf, type Run } from "../core/api";
+import type { Point } from "../core/chart";
 import * as format from "../core/format";
-import type { Tab, TrendPoint } from "../state/store";
-import { useStudio } from "../state/store";
+import { runName, toggleChosen } from "../state/comparisons";
+import { attempt } from "../state/pages";
+import { isUnderWay } from "../state/runs";
+import type { Tab } from "../state/store";
 import { useWords } from "../state/words";
+import { Chart, type Series } from "../ui/Chart";
+
+const MOST_RUNS = 20;
+const SHOWN_FIRST = 4;
+
+type Curves = { readonly [series: string]: readonly Point[] };
 
 export function Trends({ tab }: { tab: Tab }) {
   const words = useWords();
-  const series = Object.entries(tab.trends).filter(([, points]) => points.length > 1);
-  if (series.length === 0) return <p className="none">{words("trends.none")}</p>;
+  const earlier = tab.runs.filter((run) => run.cycles > 1 && !isUnderWay(run) && run.id !== tab.run?.id).slice(0, MOST_RUNS);
+  const chosen = earlier.filter((run) => tab.chosen.has(run.id));
+  const kept = useCurves(chosen);
+  const now = Object.fromEntries(Object.entries(tab.trends).map(([name, points]) => [name, points.map(({ cycle, value }) => ({ x: cycle, y: value }))]));
+  const runs: readonly (readonly [string, Curves])[] = [[words("trends.now"), now], ...chosen.map((run): [string, Curves] => [runName(run), kept[run.id] ?? {}])];
+  const names = [...new Set(runs.flatMap(([, curves]) => Object.keys(curves).filter((name) => curves[name]!.length > 1)))].toSorted();
+  const [marked, setMarked] = useState<{ readonly [name: string]: boolean }>({});
+  const [together, setTogether] = useState(false);
+  const [log, setLog] = useState(false);
+  const shown = names.filter((name, index) => marked[name] ?? index < SHOWN_FIRST);
+  if (names.length === 0 && earlier.length === 0) return <p className="none">{words("trends.none")}</p>;
+  const seriesOf = (name: string, alone: boolean): Series[] =>
+    runs.flatMap(([run, curves]) => ((curves[name]?.length ?? 0) > 1 ? [{ name: alone ? run : `${name}, ${run}`, points: curves[name]! }] : []));
   return (
     <div className="trends">
-      {series.map(([name, points]) => (
-        <figure key={name}>
-          <figcaption>
-            <strong>{name}</strong> <span>{format.number(points.at(-1)!.value)}</span>
-          </figcaption>
-          <Chart name={name} points={points} />
-        </figure>
-      ))}
+      <div className="trend-choices">
+        <Choices title={words("trends.scalars")} entries={names.map((name) => [name, name])} isOn={(name) => shown.includes(name)} toggle={(name) => setMarked({ ...marked, [name]: !shown.includes(name) })} />
+        <Choices title={words("trends.runs")} entries={earlier.map((run) => [run.id, `${runName(run)}, ${format.count(run.cycles)} ${words("run.cycles")}`])} isOn={(run) => tab.chosen.has(run)} toggle={(run) => toggleChosen(tab.id, run)} />
+        <label className="inline">
+          <input type="checkbox" checked={together} onChange={(event) => setTogether(event.target.checked)} />
+          <span>{words("trends.together")}</span>
+        </label>
+        <label className="inline">
+          <input type="checkbox" checked={log} onChange={(event) => setLog(event.target.checked)} />
+          <span>{words("chart.logY")}</span>
+        </label>
+      </div>
+      <div className="trend-charts">
+        {together && shown.length > 1 ? (
+          <Chart label={shown.join(", ")} series={shown.flatMap((name) => seriesOf(name, false))} x={words("run.cycles")} y="" logY={log} />
+        ) : (
+          shown.map((name) => <Chart key={name} label={name} series={seriesOf(name, true)} x={words("run.cycles")} y={name} logY={log} size={[420, 200]} />)
+        )}
+      </div>
     </div>
   );
 }
 
-/** The values of one scalar as a line, from its least to its greatest. */
-function Chart({ name, points }: { name: string; points: readonly TrendPoint[] }) {
-  const ref = useRef<HTMLCanvasElement>(null);
-  const theme = useStudio((state) => state.settings.theme);
+interface ChoicesProps {
+  readonly title: string;
+  readonly entries: readonly (readonly [string, string])[];
+  readonly isOn: (id: string) => boolean;
+  readonly toggle: (id: string) => void;
+}
+
+function Choices({ title, entries, isOn, toggle }: ChoicesProps) {
+  if (entries.length === 0) return null;
+  return (
+    <fieldset>
+      <legend>{title}</legend>
+      {entries.map(([id, name]) => (
+        <label key={id} className="inline">
+          <input type="checkbox" checked={isOn(id)} onChange={() => toggle(id)} />
+          <span>{name}</span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+/** The curves of earlier runs, asked for once. */
+function useCurves(runs: readonly Run[]): { readonly [run: string]: Curves } {
+  const [found, setFound] = useState<{ readonly [run: string]: Curves }>({});
+  const missing = runs.map((run) => run.id).filter((id) => found[id] === undefined).join();
   useEffect(() => {
-    const canvas = ref.current;
-    const context = canvas?.getContext("2d");
-    if (!canvas || !context) return;
-    const { width, height } = canvas;
-    const finite = points.filter((point) => Number.isFinite(point.value));
-    const values = finite.map((point) => point.value);
-    const [low, high] = [Math.min(...values), Math.max(...values)];
-    const first = finite[0]?.cycle ?? 0;
-    const last = Math.max(first + 1, finite.at(-1)?.cycle ?? 1);
-    const style = getComputedStyle(canvas);
-    context.clearRect(0, 0, width, height);
-    context.strokeStyle = style.getPropertyValue("--line");
-    context.strokeRect(0.5, 0.5, width - 1, height - 1);
-    context.fillStyle = style.getPropertyValue("--muted");
-    context.font = "20px ui-monospace, monospace";
-    context.fillText(format.number(high, 4), 8, 24);
-    context.fillText(format.number(low, 4), 8, height - 10);
-    context.strokeStyle = style.getPropertyValue("--float");
-    context.lineWidth = 3;
-    context.beginPath();
-    finite.forEach((point, index) => {
-      const x = ((point.cycle - first) / (last - first)) * (width - 20) + 10;
-      const y = height - 14 - ((point.value - low) / (high - low || 1)) * (height - 48) - 8;
-      if (index === 0) context.moveTo(x, y);
-      else context.lineTo(x, y);
-    });
-    context.stroke();
-  }, [points, theme]);
-  return <canvas ref={ref} width={640} height={240} role="img" aria-label={name} />;
+    for (const id of missing.split(",").filter(Boolean)) {
+      void attempt(() => api.runCurves(id)).then((told) => {
+        const curves = Object.fromEntries((told?.curves ?? []).map(({ path, cycles, values }) => [path.replace(/\.output$/, ""), cycles.map((x, at) => ({ x, y: numberOf(values[at]) }))]));
+        setFound((before) => ({ ...before, [id]: curves }));
+      });
+    }
+  }, [missing]);
+  return found;
 }

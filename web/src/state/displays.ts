@@ -5,14 +5,16 @@ import { useEffect } from "react";
 import { create } from "zustand";
 import { api, type DrawnDisplay } from "../core/api";
 import { overlapping } from "../core/arrange";
-import { attrOf, displayId, displayNames, findDisplay, placeDisplays, type DisplayKind, type Place } from "../core/displays";
-import { findBlock, outputPins } from "../core/document";
+import { attrOf, displayId, displayNames, entryOf, findDisplay, placeDisplays, withNumber, writtenBlock, type DisplayKind, type Place } from "../core/displays";
+import { setAttr } from "../core/commands";
+import { findBlock, outputPins, withBlock, withSources } from "../core/document";
 import type { Display, Json, Page, Shown } from "../core/model";
 import { KINDS } from "../generated/displays";
 import { editPage, select, serverEdit } from "./edits";
+import { feed, feedText, startingFeed } from "./feeds";
 import { boxes, middle, moveQuietly } from "./layout";
-import { runPage, stopRun } from "./runs";
-import { activeTab, flow, pathOf, prefixOf, selectedBlocks, shownPage, studio, type Tab } from "./store";
+import { isBusy, runPage, stopRun } from "./runs";
+import { activeTab, flow, pathOf, prefixOf, say, selectedBlocks, shownPage, studio, type Tab } from "./store";
 import { word } from "./words";
 
 /** A drawing is asked for this often while a page runs. */
@@ -125,11 +127,52 @@ export function operate(display: Display): void {
   else void runPage();
 }
 
+/** A slider that runs the page waits so long for the next movement. */
+const RUN_AFTER_MS = 200;
+let running = 0;
+
+/** Set the number that a slider is bound to. One movement is one step of undo. */
+export function setNumber(display: Display, number: number): void {
+  const tab = activeTab();
+  const block = tab && findBlock(shownPage(tab), writtenBlock(display));
+  if (!block) return;
+  const entry = String(attrOf(display, "entry"));
+  const old = entryOf(shownPage(tab), display, tab.feeds);
+  if (block.op === "Placeholder") {
+    feed(tab.id, block.name, withNumber(old ?? startingFeed(block), number));
+  } else {
+    const next = withNumber(old, number);
+    const typed = block.inputs?.[entry]?.[0];
+    editPage(`${block.name}.${entry}`, (page) =>
+      typed && "value" in typed ? withBlock(page, block.name, (now) => withSources(now, entry, [{ ...typed, value: next }])) : setAttr(page, block.name, entry, next),
+    `slide ${display.name}`);
+  }
+  if (attrOf(display, "runs") === true) runSoon();
+}
+
+/** Run the page once nothing has moved for a moment, and the run before is done. */
+function runSoon(): void {
+  window.clearTimeout(running);
+  running = window.setTimeout(() => {
+    const tab = activeTab();
+    if (!tab) return;
+    if (isBusy(tab)) runSoon();
+    else void runPage();
+  }, RUN_AFTER_MS);
+}
+
 /** Write what was typed into an edit box to the block that it is bound to, as the inspector does. */
 export function writeEntry(display: Display, text: string): Promise<unknown> | null {
-  const bound = display.of?.[0];
-  if (!bound) return null;
-  const block = bound.from.slice(0, bound.from.lastIndexOf("."));
+  const block = writtenBlock(display);
+  if (!block) return null;
+  const tab = activeTab();
+  const bound = tab && findBlock(shownPage(tab), block);
+  if (bound?.op === "Placeholder") {
+    return feedText(tab!.id, block, String(bound.attrs?.["dtype"] ?? "float32"), text).then((fault) => {
+      if (fault) say(fault, "error");
+      return fault ? null : [];
+    });
+  }
   const name = String(attrOf(display, "entry"));
   return serverEdit(`${block}.${name}`, [{ do: "set_text", block, name, text }]);
 }

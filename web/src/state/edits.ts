@@ -28,8 +28,9 @@ export function select(blocks: Iterable<string>, wires: Iterable<string> = []): 
 }
 
 function instanceName(op: string): string {
-  const short = op.replace(/^(.)/, (letter) => letter.toLowerCase());
-  return /^[A-Z]/.test(op) && op.length > 14 ? op : short;
+  const own = op.slice(op.lastIndexOf(".") + 1); // without the name of its package
+  const short = own.replace(/^(.)/, (letter) => letter.toLowerCase());
+  return /^[A-Z]/.test(own) && own.length > 14 ? own : short;
 }
 
 /** Put an op on the page; with a pin, wire the two together. Returns the name of the new block. */
@@ -264,11 +265,30 @@ export async function applyFix(fix: Fix): Promise<void> {
 export async function addGradients(): Promise<void> {
   const tab = activeTab();
   if (!tab || tab.selection.size === 0) return;
-  const added = await serverEdit(word("action.gradient"), [{ do: "gradients", of: selectedBlocks(tab) }], { arrange: placeMirrored });
+  await differentiate(selectedBlocks(tab));
+}
+
+async function differentiate(of: readonly string[], unpacked: readonly string[] = []): Promise<void> {
+  const edits = [...unpacked.map((block) => ({ do: "inline", block })), { do: "gradients", of }];
+  const added = await serverEdit(word("action.gradient"), edits, { arrange: placeMirrored, refused: (error) => offerUnpacking(error, of, unpacked) });
   if (!added) return;
   select(added);
   say(word("notice.gradients", { count: added.length }));
   glideAfter(60, () => glide((view, duration) => view.fitView({ padding: 0.15, duration, maxZoom: 1 })));
+}
+
+/** Where a page that is used as a block cannot be differentiated as such, its blocks can, one by one. */
+function offerUnpacking(error: ApiError, of: readonly string[], unpacked: readonly string[]): void {
+  const tab = activeTab();
+  const page = tab && shownPage(tab);
+  const fault = error.faults.find((one) => one.code === "VG064");
+  const inner = page?.pages?.[(fault && findBlock(page, fault.argument)?.page) ?? ""];
+  if (!fault || !inner) return say(error.message, "error");
+  const name = fault.argument;
+  const isEntry = (block: Block) => (inner.inputs ? inner.inputs.includes(block.name) : block.op === "Placeholder");
+  const inside = inner.blocks.filter((block) => !isEntry(block)).map((block) => `${name}/${block.name}`);
+  const act = () => void differentiate(of.flatMap((one) => (one === name ? inside : [one])), [...unpacked, name]);
+  say(error.message, "error", { title: word("notice.unpack", { name }), act });
 }
 
 /** Make a page of its own from the selection, with a block in its place that stands for it. */

@@ -3,13 +3,14 @@
 
 import { api, ApiError, type StoredPage } from "../core/api";
 import { findBlock } from "../core/document";
+import { isArray } from "../core/files";
 import { start } from "../core/history";
 import type { Point } from "../core/commands";
-import type { Page } from "../core/model";
+import type { Json, Page } from "../core/model";
 import type { PinPlace } from "../core/pins";
 import { connectPins, pasteBlocks, withoutHead } from "./edits";
 import { activeTab, recordDocument, say, shownPage, studio, toldNow, update, updateTab, useStudio, type Tab } from "./store";
-import { refreshRuns } from "./runs";
+import { refreshRuns, runPage } from "./runs";
 import { savingNow } from "./sync";
 import { word } from "./words";
 
@@ -36,6 +37,7 @@ function tabOf(stored: StoredPage): Tab {
     feeds: {},
     checks: null,
     comparison: null,
+    chosen: new Set(),
   };
 }
 
@@ -91,7 +93,7 @@ export async function reopenTabs(): Promise<void> {
   }));
 }
 
-/** Show the page that the address names: at the start, and when somebody goes back. */
+/** Show the page that the address names: when somebody goes back. */
 export function followAddress(): void {
   const [, kind, id] = /^#\/(page|panel|learn)\/(.+)$/.exec(location.hash) ?? [];
   if (kind === "learn") return update({ learning: decodeURIComponent(id!), active: null, panel: false });
@@ -100,6 +102,18 @@ export function followAddress(): void {
   if (wanted === studio().active) return;
   if (wanted === null) activate(null);
   else void openPage(wanted);
+}
+
+/** The same at the start; `?view=PAGE`, of `voxgrad view`, runs a page and opens the values of its first block. */
+export async function startAtAddress(): Promise<void> {
+  const wanted = new URLSearchParams(location.search).get("view");
+  if (wanted === null) return followAddress();
+  history.replaceState(null, "", "/");
+  await openPage(wanted);
+  const [first] = activeTab()?.history.now.blocks ?? [];
+  if (!first) return;
+  void runPage();
+  update({ viewer: { block: first.name, output: "", tab: "slices", against: "" } });
 }
 
 /** Show an op on a small grid. */
@@ -216,13 +230,18 @@ export async function openFiles(files: readonly File[]): Promise<void> {
   update((state) => ({ log: [...state.log, ...lines], ...(lines.length > 0 ? { bottomTab: "log" as const } : {}) }));
 }
 
-const VOLUME = /\.(npy|npz|nii|nii\.gz|tiff?|h5|hdf5|dcm)$/i;
+/** The array in a file, as the value of a constant; null where it is none, which is told. */
+export async function valueOfFile(file: File): Promise<Json | null> {
+  const made = await attempt(() => api.importBlocks(file.name, file));
+  made?.report.forEach((text) => say(text));
+  return made?.document.blocks[0]?.attrs?.["value"] ?? null;
+}
 
 /** Volumes that are dropped on a page become blocks there, several at once; on a pin, wired to it. True where they do. */
 export function dropsBlocks(transfer: DataTransfer): boolean {
   const folders = [...transfer.items].some((item) => item.webkitGetAsEntry()?.isDirectory);
   const files = [...transfer.files];
-  return activeTab() !== null && !folders && files.length > 0 && files.every((file) => VOLUME.test(file.name));
+  return activeTab() !== null && !folders && files.length > 0 && files.every((file) => isArray(file.name));
 }
 
 export async function dropBlocks(files: readonly File[], at: Point, pin: PinPlace | null): Promise<void> {

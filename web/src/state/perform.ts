@@ -7,13 +7,17 @@ import { align, distribute, type Edge } from "../core/arrange";
 import { moveBlocks } from "../core/commands";
 import { displayId } from "../core/displays";
 import { findBlock } from "../core/document";
+import { hiddenIn } from "../core/groups";
 import type { PinPlace } from "../core/pins";
 import { tidy } from "../editor/tidy";
 import * as edits from "./edits";
+import { foldGradients, setMode } from "./folding";
 import { boxes } from "./layout";
 import { activate, attempt, closePanel, enterBlock, goUp, newPage, openPanel, savePage, toBase64 } from "./pages";
-import { checkGradients, compareEngines, isRunning, runPage, stopRun } from "./runs";
-import { activeTab, flow, prefixOf, say, selectedBlocks, setSettings, shownPage, studio, toldNow, update, updateTab, type Tab, type ViewerTab } from "./store";
+import { COLD_RUNS, compareEngines } from "./comparisons";
+import { goToRegion } from "./regions";
+import { checkGradients, isRunning, runPage, stopRun } from "./runs";
+import { activeTab, flow, prefixOf, say, selectedBlocks, setSettings, shownPage, studio, toldNow, update, updateTab, type Tab, type ViewerState, type ViewerTab } from "./store";
 import { glide } from "./view";
 import { startWiring } from "./wiring";
 import { word } from "./words";
@@ -34,8 +38,8 @@ export function firstSelected(): string | null {
   return first ?? null;
 }
 
-export function openViewer(block: string, output = "", tab: ViewerTab = studio().viewer?.tab ?? "slices"): void {
-  update({ viewer: { block, output, tab, against: "" } });
+export function openViewer(block: string, output = "", tab: ViewerTab = studio().viewer?.tab ?? "slices", more: Partial<ViewerState> = {}): void {
+  update({ viewer: { block, output, tab, against: "", ...more } });
   // The viewer takes its place from the canvas; the block it shows stays in sight.
   window.setTimeout(() => goToBlock(block), 80);
 }
@@ -61,7 +65,9 @@ function toggleViewer(): void {
 
 export function goToBlock(name: string): void {
   edits.select([name]);
-  const node = flow.current?.getNode(name);
+  const tab = activeTab();
+  // A block inside of a collapsed group is shown where the group is.
+  const node = flow.current?.getNode((tab && hiddenIn(shownPage(tab)).get(name)) ?? name);
   if (!node) return;
   const [x, y] = [node.position.x + (node.measured?.width ?? 200) / 2, node.position.y + (node.measured?.height ?? 100) / 2];
   glide((view, duration) => view.setCenter(x, y, { zoom: Math.max(view.getZoom(), 0.8), duration }));
@@ -102,7 +108,7 @@ function download(name: string, data: Blob): void {
 }
 
 const ENDINGS: { readonly [format in ExportFormat]: string } = {
-  python: ".py", tensorflow: "_tf.py", svg: ".svg", png: ".png", json: ".vox.json", npz: ".npz",
+  python: ".py", tensorflow: "_tf.py", svg: ".svg", png: ".png", json: ".vox.json", npz: ".npz", report: "-report.html",
 };
 
 /** What is on the screen, as a file that holds the page. */
@@ -116,9 +122,10 @@ async function pictureOf(tab: Tab, format: "svg" | "png"): Promise<Blob> {
 async function exportAs(format: ExportFormat): Promise<void> {
   const tab = activeTab();
   if (!tab) return;
-  const data = await attempt(() =>
-    format === "svg" || format === "png" ? pictureOf(tab, format) : api.exportPage(tab.history.now, format, format === "npz" ? (tab.run?.id ?? null) : null),
-  );
+  const ofRun = format === "npz" || format === "report";
+  // What a run gave belongs to the page as it was then.
+  const document = ofRun ? (tab.run?.document ?? tab.history.now) : tab.history.now;
+  const data = await attempt(() => (format === "svg" || format === "png" ? pictureOf(tab, format) : api.exportPage(document, format, ofRun ? (tab.run?.id ?? null) : null)));
   if (data) download(`${tab.history.now.name.replaceAll(/[^\w.-]+/g, "_")}${ENDINGS[format]}`, data);
 }
 
@@ -175,7 +182,11 @@ const DO: { readonly [id in ActionId]: () => unknown } = {
   stop: () => stopRun(),
   gradient: () => edits.addGradients(),
   check: () => checkGradients(),
-  compare: () => compareEngines(studio().settings.engine, otherEngine()),
+  compare: () => compareEngines([...new Set([studio().settings.engine, otherEngine()])], COLD_RUNS),
+  sweep: () => {
+    setSettings({ bottom: true });
+    update({ bottomTab: "sweep" });
+  },
   viewer: () => toggleViewer(),
   wire: () => startWiring(),
   undo: () => edits.undoEdit(),
@@ -196,8 +207,12 @@ const DO: { readonly [id in ActionId]: () => unknown } = {
   rename: () => update({ renaming: firstSelected() }),
   "page-from": () => edits.makePage(),
   unfold: () => edits.unfold(),
+  keep: () => update({ dialog: "keep" }),
   display: () => update({ dialog: "displays" }),
   panel: () => (studio().panel ? closePanel() : openPanel()),
+  bypass: () => setMode("bypassed"),
+  mute: () => setMode("muted"),
+  "fold-gradients": () => foldGradients(),
   group: () => edits.groupSelection(),
   ungroup: () => Promise.all(edits.selectedGroups().map((group) => edits.ungroup(group.title))),
   collapse: () => Promise.all(edits.selectedGroups().map((group) => edits.changeGroup(group.title, { collapsed: !group.collapsed }))),
@@ -218,6 +233,8 @@ const DO: { readonly [id in ActionId]: () => unknown } = {
   fit: () => glide((view, duration) => view.fitView({ padding: 0.12, maxZoom: 1.2, duration })),
   "actual-size": () => actualSize(),
   "next-problem": () => nextProblem(),
+  "next-region": () => goToRegion(1),
+  "region-before": () => goToRegion(-1),
   help: () => update({ dialog: "help" }),
   tour: async () => (await import("../panels/Tour")).startTour(),
   files: () => update({ dialog: "files" }),
@@ -234,6 +251,7 @@ const DO: { readonly [id in ActionId]: () => unknown } = {
   "export-png": () => exportAs("png"),
   "export-json": () => exportAs("json"),
   "export-npz": () => exportAs("npz"),
+  "export-report": () => exportAs("report"),
   theme: () => setSettings({ theme: studio().settings.theme === "dark" ? "light" : "dark" }),
   language: () => setSettings({ language: studio().settings.language === "en" ? "ko" : "en" }),
   letters: () => {
@@ -261,7 +279,7 @@ export function openQuickAdd(from: PinPlace | null, screen?: { x: number; y: num
   update({ quickAdd: { at: [at.x, at.y], place: [point.x, point.y], from } });
 }
 
-const WITHOUT_PAGE = new Set<ActionId>(["commands", "help", "tour", "home", "new", "open-file", "theme", "language", "letters"]);
+const WITHOUT_PAGE = new Set<ActionId>(["commands", "help", "tour", "home", "new", "open-file", "theme", "language", "letters", "next-region", "region-before"]);
 
 /** True where an action can do something now. */
 export function isPossible(id: ActionId): boolean {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Running pages, and what is asked about results. */
 
-import { api, ApiError, type BlockRun, type EngineName, type Fault, type Run } from "../core/api";
+import { api, ApiError, type BlockRun, type Fault, type Run } from "../core/api";
 import { same } from "../core/patch";
 import { feedsOf } from "./feeds";
 import { activeTab, prefixOf, say, selectedBlocks, setSettings, shownPage, studio, update, updateTab, type ActiveRun, type Tab, type WaitingRun } from "./store";
@@ -229,12 +229,12 @@ async function askTrace(element: Voxel, pinned: boolean): Promise<void> {
   tracing = new AbortController();
   const document = tab.trail.length === 0 ? tab.history.now : shownPage(tab);
   const { signal } = tracing;
-  if (typeof element.value === "number") update({ trace: { block, output, index, value: element.value, windows: [], pinned } });
+  if (typeof element.value === "number") update({ trace: { block, output, index, value: element.value, windows: [], reached: [], pinned } });
   try {
     const run = tab.trail.length === 0 && tab.run?.state === "done" ? { run: tab.run.id } : {};
     const question = { document, block, output, index, depth: studio().settings.depth, ...run };
-    const [{ windows }, value] = await Promise.all([api.trace(question, signal), valueOf(element)]);
-    if (!signal.aborted) update({ trace: { block, output, index, value, windows, pinned } });
+    const [{ windows }, reached, value] = await Promise.all([api.trace(question, signal), api.reach(question, signal), valueOf(element)]);
+    if (!signal.aborted) update({ trace: { block, output, index, value, windows, reached, pinned } });
   } catch {
     // No trace for this op, or the question is out of date: the element alone stays marked.
   }
@@ -247,7 +247,7 @@ export function endTrace(): void {
   traceTimer = window.setTimeout(() => update({ trace: null }), 250);
 }
 
-// Checks and engines
+// Checks
 
 export async function checkGradients(): Promise<void> {
   const tab = activeTab();
@@ -266,65 +266,4 @@ export async function checkGradients(): Promise<void> {
     updateTab(tab.id, () => ({ checks: null }));
     say(error.message, "error");
   }
-}
-
-async function runOn(engine: EngineName): Promise<Run> {
-  const tab = activeTab()!;
-  const { run_id } = await api.run({ page_id: tab.id, document: tab.history.now, engine, session: "new", feeds: feedsOf(tab) });
-  for (;;) {
-    const run = await api.runDetails(run_id);
-    if (run.state === "done" || run.state === "failed" || run.state === "cancelled") return run;
-    await new Promise((resolve) => window.setTimeout(resolve, 200));
-  }
-}
-
-/** Run the page on two engines and compare every output. */
-export async function compareEngines(left: EngineName, right: EngineName): Promise<void> {
-  const tab = activeTab();
-  if (!tab) return;
-  update({ bottomTab: "compare" });
-  updateTab(tab.id, () => ({ comparison: { busy: true, left, right, rows: [] } }));
-  try {
-    const first = await runOn(left);
-    const second = await runOn(right);
-    await compareRuns(tab.id, first, second, left, right);
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    updateTab(tab.id, () => ({ comparison: null }));
-    say(error.message, "error");
-  }
-  void refreshRuns(tab.id);
-}
-
-/** The time that a block took to compute; a result that was kept took none. */
-function timeOf(block: BlockRun | undefined): number | "cached" | null {
-  return block?.state === "cached" ? "cached" : (block?.seconds ?? null);
-}
-
-export async function compareRuns(id: string, first: Run, second: Run, left: string, right: string): Promise<void> {
-  const theirs = latest(second.blocks);
-  const rows = await Promise.all(
-    Object.values(latest(first.blocks)).flatMap((block) =>
-      block.outputs.map(async (output) => {
-        const other = theirs[block.block];
-        const match = other?.outputs.find((one) => one.name === output.name);
-        const base = {
-          block: block.block,
-          output: output.name,
-          seconds: [timeOf(block), timeOf(other)] as const,
-          hashes: [output.hash, match?.hash ?? null] as const,
-        };
-        if (!output.hash || !match?.hash) return { ...base, comparison: null, message: other?.error?.message ?? "" };
-        try {
-          const comparison = await api.compare({ hash: output.hash }, { hash: match.hash });
-          return { ...base, comparison, message: "" };
-        } catch (error) {
-          return { ...base, comparison: null, message: error instanceof ApiError ? error.message : "" };
-        }
-      }),
-    ),
-  );
-  const failed = [first, second].find((run) => run.state === "failed");
-  if (failed) say(failed.error?.message ?? word("run.failed"), "error");
-  updateTab(id, () => ({ comparison: { busy: false, left, right, rows } }));
 }

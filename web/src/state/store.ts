@@ -4,13 +4,14 @@
 import { create } from "zustand";
 import type { ReactFlowInstance } from "@xyflow/react";
 import type { Action } from "../core/actions";
-import type { BlockRun, CheckRow, Comparison, Engine, EngineName, Run, TraceWindow } from "../core/api";
+import type { BlockRun, CheckRow, Engine, EngineName, Reached, Run, RunRow, RunSide, TraceWindow } from "../core/api";
 import type { Point } from "../core/commands";
 import { displayOf } from "../core/displays";
 import { pageAt, type Catalogue } from "../core/document";
 import { record, type History } from "../core/history";
 import type { Analysis, Json, Op, Page, PagePath } from "../core/model";
 import type { PinPlace } from "../core/pins";
+import type { Spot } from "../core/space";
 import type { Tell } from "../core/told";
 import type { Language } from "../core/words";
 
@@ -63,21 +64,19 @@ export interface Tab {
   /** Values of placeholders for runs. */
   readonly feeds: { readonly [block: string]: Json };
   readonly checks: { readonly busy: boolean; readonly rows: readonly CheckRow[] } | null;
-  readonly comparison: EngineComparison | null;
+  readonly comparison: RunComparison | null;
+  /** Runs of the list that are compared, and whose trends are drawn together. */
+  readonly chosen: ReadonlySet<string>;
 }
 
-export interface EngineComparison {
+/** Runs side by side; all are compared with the first. */
+export interface RunComparison {
   readonly busy: boolean;
-  readonly left: string;
-  readonly right: string;
-  readonly rows: readonly {
-    readonly block: string;
-    readonly output: string;
-    readonly comparison: Comparison | null;
-    readonly message: string;
-    readonly seconds: readonly [number | "cached" | null, number | "cached" | null];
-    readonly hashes: readonly [string | null, string | null];
-  }[];
+  readonly runs: readonly Run[];
+  readonly rows: readonly RunRow[];
+  /** The run that is measured now, and for which time. */
+  readonly measuring?: string;
+  readonly repeat?: number;
 }
 
 export interface Trace {
@@ -86,8 +85,18 @@ export interface Trace {
   readonly index: readonly number[];
   readonly value: number;
   readonly windows: readonly TraceWindow[];
+  /** What reads the element. */
+  readonly reached: readonly Reached[];
   /** It stays until it is let go, wherever the pointer goes. */
   readonly pinned: boolean;
+}
+
+/** The element that a person points out on the planes of an output; pictures of others go to the same spot. */
+export interface Cursor {
+  readonly block: string;
+  readonly output: string;
+  readonly index: readonly number[];
+  readonly spot: Spot;
 }
 
 export interface QuickAdd {
@@ -104,13 +113,20 @@ export interface Wiring {
 
 /** What a menu is about: a block, the page, or all actions of a kind. */
 export type MenuPlace = "block" | "page" | Action["group"];
-export type BottomTab = "problems" | "runs" | "trends" | "check" | "compare" | "volumes" | "log";
-export type ViewerTab = "table" | "slices" | "volume" | "histogram" | "diff";
+export type BottomTab = "problems" | "runs" | "trends" | "check" | "compare" | "sweep" | "volumes" | "log";
+export type ViewerTab = "table" | "slices" | "planes" | "volume" | "histogram" | "diff";
 
 export interface ViewerState {
   readonly block: string;
   readonly output: string;
   readonly tab: ViewerTab;
+  readonly against: string;
+  /** A result of a run that is not the one on the page, and what that run and the one it is compared with are called. */
+  readonly kept?: KeptResult | undefined;
+}
+
+export interface KeptResult extends Pick<RunSide, "hash" | "dtype" | "shape"> {
+  readonly of: string;
   readonly against: string;
 }
 
@@ -135,6 +151,8 @@ export interface LogLine {
 
 export interface Studio {
   readonly ops: readonly Op[];
+  /** The pages of the library, told as ops are. */
+  readonly library: readonly Op[];
   readonly catalogue: Catalogue;
   readonly engines: readonly Engine[];
   readonly tabs: { readonly [id: string]: Tab };
@@ -147,7 +165,7 @@ export interface Studio {
   readonly quickAdd: QuickAdd | null;
   /** The menu of a block or of the page, where the pointer asked for it. */
   readonly menu: { readonly at: Point; readonly on: MenuPlace } | null;
-  readonly dialog: "commands" | "help" | "files" | "displays" | "snapshots" | null;
+  readonly dialog: "commands" | "help" | "files" | "displays" | "snapshots" | "keep" | null;
   /** The page is shown as a panel: its displays alone. */
   readonly panel: boolean;
   /** The op that is explained on a small grid. */
@@ -160,9 +178,10 @@ export interface Studio {
   /** While a wire is dragged, the pins that it can go to, as `side:block.pin`. */
   readonly fitting: ReadonlySet<string> | null;
   readonly trace: Trace | null;
+  readonly cursor: Cursor | null;
   readonly viewer: ViewerState | null;
   readonly pinned: { readonly [number: string]: { readonly tab: string; readonly block: string } };
-  readonly notice: { readonly text: string; readonly level: "info" | "error" } | null;
+  readonly notice: Notice | null;
   readonly spoken: string;
   /** Says in Korean what the server says, once somebody reads Korean. */
   readonly tell: Tell | null;
@@ -192,6 +211,7 @@ function storedSettings(): Settings {
 
 export const useStudio = create<Studio>(() => ({
   ops: [],
+  library: [],
   catalogue: new Map(),
   engines: [],
   tabs: {},
@@ -212,6 +232,7 @@ export const useStudio = create<Studio>(() => ({
   dragging: null,
   fitting: null,
   trace: null,
+  cursor: null,
   viewer: null,
   pinned: {},
   notice: null,
@@ -276,10 +297,22 @@ export function toldNow(text: string): string {
   return settings.language === "ko" && tell ? tell(text) : text;
 }
 
-export function say(said: string, level: "info" | "error" = "info"): void {
+/** What a button beside a notice does. */
+export interface Offer {
+  readonly title: string;
+  readonly act: () => void;
+}
+
+export interface Notice {
+  readonly text: string;
+  readonly level: "info" | "error";
+  readonly offer?: Offer;
+}
+
+export function say(said: string, level: "info" | "error" = "info", offer?: Offer): void {
   const text = toldNow(said);
   update((state) => ({
-    notice: { text, level },
+    notice: { text, level, ...(offer ? { offer } : {}) },
     spoken: text,
     log: [...state.log, { time: Date.now(), level, text }].slice(-500),
   }));

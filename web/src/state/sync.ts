@@ -7,7 +7,10 @@ import { same, share } from "../core/patch";
 import type { Block, Page } from "../core/model";
 import { withoutHead } from "./edits";
 import { activeTab, recordDocument, say, studio, update, updateTab, useStudio, type Tab, type TrendPoint } from "./store";
+import { loadLibrary } from "./library";
 import { refreshRuns, takeNext } from "./runs";
+import { onRepeat } from "./comparisons";
+import { onSweep } from "./sweeps";
 import { watchPresses, whenReleased } from "./view";
 import { word } from "./words";
 
@@ -103,13 +106,21 @@ function adoptEarly(): void {
 }
 
 function onEvent(event: ServerEvent): void {
+  if (event.type === "sweep") return onSweep(event);
+  if (event.type === "run" && event.repeat !== null) return onRepeat(event.page, event.run, event.repeat);
   if (event.type === "run") listRun(event);
   if ("run" in event && event.type !== "log" && !tabOfRun(event.run)) {
     early.push(event);
     if (early.length > MOST_EARLY) early = early.slice(-MOST_EARLY / 2);
     return;
   }
-  if (event.type === "page") onPageSaved(event.id, event.revision);
+  if (event.type === "page") {
+    onPageSaved(event.id, event.revision);
+    void loadLibrary().then(() => {
+      const pages = Object.values(activeTab()?.history.now.pages ?? {});
+      if (pages.some((page) => page.origin)) analyseAgain(); // it may be a page of the library
+    });
+  }
   else if (event.type === "run") onRun(event);
   else if (event.type === "block") onBlock(event);
   else if (event.type === "scalar") onScalar(event);

@@ -2,19 +2,21 @@
 /** A result against another block, an earlier run or another engine. */
 
 import { useEffect, useMemo, useState } from "react";
-import { api, ApiError, type BlockOutput, type Comparison, type Run } from "../core/api";
+import { api, ApiError, type Comparison, type Run } from "../core/api";
 import * as format from "../core/format";
 import { difference, indexText, type Tensor } from "../core/tensor";
 import { prefixOf, update, type Tab, type ViewerState } from "../state/store";
+import { attempt } from "../state/pages";
 import { useTold } from "../state/told";
 import { useWords } from "../state/words";
+import { ArrayFile } from "../ui/ArrayFile";
 import { Slices } from "./Slices";
-import { useTensor } from "./Viewer";
+import { useTensor, type ShownOutput } from "./Viewer";
 
 interface Props {
   readonly tab: Tab;
   readonly viewer: ViewerState;
-  readonly output: BlockOutput;
+  readonly output: ShownOutput;
   readonly tensor: Tensor;
   readonly names: readonly string[];
 }
@@ -22,7 +24,14 @@ interface Props {
 export function Diff({ tab, viewer, output, tensor, names }: Props) {
   const words = useWords();
   const tell = useTold();
-  const choices = useChoices(tab, viewer, output);
+  const [files, setFiles] = useState<readonly Choice[]>([]);
+  const choices = [...useChoices(tab, viewer, output), ...files];
+  const compareWith = async (file: File) => {
+    const kept = await attempt(() => api.importTensor(file.name, file, tensor.shape));
+    if (!kept) return;
+    setFiles((known) => [...known.filter((one) => one.hash !== kept.hash), { name: file.name, hash: kept.hash }]);
+    update({ viewer: { ...viewer, against: `hash:${kept.hash}` } });
+  };
   const hash = viewer.against.startsWith("hash:") ? viewer.against.slice(5) : null;
   const other = useTensor(hash);
   const comparison = useComparison(output.hash, hash);
@@ -38,13 +47,14 @@ export function Diff({ tab, viewer, output, tensor, names }: Props) {
         <span>{words("viewer.against")}</span>
         <select value={viewer.against} onChange={(event) => update({ viewer: { ...viewer, against: event.target.value } })}>
           <option value="">{words("viewer.choose")}</option>
-          {hash !== null && !choices.some((choice) => choice.hash === hash) && <option value={`hash:${hash}`}>{hash.slice(0, 12)}</option>}
+          {hash !== null && !choices.some((choice) => choice.hash === hash) && <option value={`hash:${hash}`}>{viewer.kept?.against ?? hash.slice(0, 12)}</option>}
           {choices.map((choice) => (
             <option key={choice.name} value={`hash:${choice.hash}`}>
               {choice.name}
             </option>
           ))}
         </select>
+        <ArrayFile label={words("viewer.againstFile")} take={(file) => void compareWith(file)} />
       </label>
       {mismatch && <p className="fault">{words("viewer.shapesDiffer", { left: format.brackets(tensor.shape), right: format.brackets(other.shape) })}</p>}
       {other instanceof ApiError && <p className="fault">{tell(other.message)}</p>}
@@ -107,7 +117,7 @@ interface Choice {
 }
 
 /** Every other result of this page, and the same output in earlier runs. */
-function useChoices(tab: Tab, viewer: ViewerState, output: BlockOutput): Choice[] {
+function useChoices(tab: Tab, viewer: ViewerState, output: ShownOutput): Choice[] {
   const [runs, setRuns] = useState<readonly Run[]>([]);
   useEffect(() => {
     let wanted = true;

@@ -2,13 +2,12 @@
 /** A plane through a tensor: any two axes, a slider for every other one, the value under the pointer. */
 
 import { useEffect, useMemo, useRef, useState } from "react";
-import type { TraceWindow } from "../core/api";
 import { colourOf, css, inkOn, paint, type Scale } from "../core/colour";
 import * as format from "../core/format";
 import { flatIndex, indexAt, indexText, planeOf, rangeOf, type Range, type Tensor } from "../core/tensor";
-import { indexUnder, TraceMarks } from "../editor/TraceMarks";
+import { aimOf, indexUnder, TraceMarks } from "../editor/TraceMarks";
 import { endTrace, pinTrace, traceAt, withVoxel, type Voxel } from "../state/runs";
-import { useStudio, type Trace } from "../state/store";
+import { useStudio } from "../state/store";
 import { useWords } from "../state/words";
 
 interface Props {
@@ -123,16 +122,6 @@ export function Slices({ tensor, names, scale: preferred, title, of }: Props) {
       </p>
     </div>
   );
-}
-
-/** Where a trace that was begun elsewhere leads in this output: to the voxel that won, or the middle of the window. */
-const aims = new WeakMap<TraceWindow, readonly number[]>();
-
-function aimOf(trace: Trace | null, { block, output }: { readonly block: string; readonly output: string }): readonly number[] | null {
-  const window = trace?.windows.find((one) => one.source === `${block}.${output}`);
-  if (!window) return null;
-  if (!aims.has(window)) aims.set(window, window.winner ?? window.lo.map((low, axis) => Math.floor((low + window.hi[axis]! - 1) / 2)));
-  return aims.get(window)!;
 }
 
 /** The values that the colours begin and end with. */

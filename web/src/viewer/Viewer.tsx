@@ -5,7 +5,7 @@ import { lazy, Suspense, useEffect, useMemo, useState } from "react";
 import { api, ApiError, type BlockOutput } from "../core/api";
 import * as format from "../core/format";
 import { findBlock, outputPins } from "../core/document";
-import { axisNames, type Tensor } from "../core/tensor";
+import { axisNames, sizeOf, type Tensor } from "../core/tensor";
 import { gradientOrder } from "../core/scopes";
 import { layoutOfOutput } from "../editor/useBlock";
 import { useSummary } from "../editor/ValueGrid";
@@ -17,10 +17,17 @@ import { Icon } from "../ui/Icon";
 import { Diff } from "./Diff";
 import { Histogram } from "./Histogram";
 import { Slices } from "./Slices";
+import type { Source } from "./planeValues";
 import { Table } from "./Table";
 
 const Volume = lazy(() => import("./Volume"));
-const KINDS: readonly ViewerTab[] = ["slices", "table", "volume", "histogram", "diff"];
+const LargeVolume = lazy(() => import("./LargeVolume"));
+const Planes = lazy(() => import("./Planes"));
+const KINDS: readonly ViewerTab[] = ["slices", "planes", "table", "volume", "histogram", "diff"];
+/** A tensor of more elements stays on the server, which sends what is shown of it. */
+const MOST_HERE = 2 ** 21;
+/** A table and a difference need all of it. */
+const MOST_WHOLE = 2 ** 25;
 
 const tensors = new Map<string, Promise<Tensor>>();
 const MOST_KEPT = 8;
@@ -62,22 +69,28 @@ export function layoutLetters(tab: Tab, block: string, output: string, rank: num
   return layout === "filter" && rank === 5 ? ["D", "H", "W", "I", "O"] : axisNames(rank, layout);
 }
 
+/** A result of the run on the page, or of another. */
+export type ShownOutput = Pick<BlockOutput, "name" | "hash" | "dtype" | "shape">;
+
 export default function Viewer({ tab, viewer }: { tab: Tab; viewer: ViewerState }) {
   const words = useWords();
   const results = tab.results[prefixOf(tab) + viewer.block]?.outputs ?? [];
-  const output = results.find((one) => one.name === viewer.output) ?? results[0];
+  const output: ShownOutput | undefined = viewer.kept ? { ...viewer.kept, name: viewer.output } : (results.find((one) => one.name === viewer.output) ?? results[0]);
   const set = (change: Partial<ViewerState>) => update({ viewer: { ...viewer, ...change } });
+  // Pictures follow the cursor as long as there is one to see.
+  useEffect(() => () => update({ cursor: null }), []);
   const blocks = Object.keys(tab.results).filter((name) => name.startsWith(prefixOf(tab)) && tab.results[name]!.outputs.length > 0);
   return (
     <aside className="panel viewer" aria-label={words("viewer.title")}>
       <div className="panel-tabs">
-        <select value={viewer.block} aria-label={words("check.block")} onChange={(event) => set({ block: event.target.value, output: "" })}>
+        <select value={viewer.block} aria-label={words("check.block")} onChange={(event) => set({ block: event.target.value, output: "", kept: undefined })}>
           {!blocks.includes(prefixOf(tab) + viewer.block) && <option>{viewer.block}</option>}
           {blocks.map((name) => (
             <option key={name}>{name.slice(prefixOf(tab).length)}</option>
           ))}
         </select>
-        {results.length > 1 && (
+        {viewer.kept && <span className="badge">{viewer.kept.of}</span>}
+        {results.length > 1 && !viewer.kept && (
           <select value={output?.name} aria-label={words("viewer.output")} onChange={(event) => set({ output: event.target.value })}>
             {results.map((one) => (
               <option key={one.name}>{one.name}</option>
@@ -111,24 +124,34 @@ export default function Viewer({ tab, viewer }: { tab: Tab; viewer: ViewerState 
   );
 }
 
-function Content({ tab, viewer, output }: { tab: Tab; viewer: ViewerState; output: BlockOutput }) {
+function Content({ tab, viewer, output }: { tab: Tab; viewer: ViewerState; output: ShownOutput }) {
   const words = useWords();
   const tell = useTold();
-  const tensor = useTensor(output.hash);
+  const count = sizeOf(output.shape);
+  const asks = (viewer.tab === "table" || viewer.tab === "diff") && count <= MOST_WHOLE;
+  const large = count > MOST_HERE && !asks;
+  const tensor = useTensor(large ? null : output.hash);
   const summary = useSummary(output.hash);
-  const names = useMemo(() => layoutLetters(tab, viewer.block, output.name, output.shape.length), [tab, viewer.block, output]);
+  // The page is told of anew all the time; what is shown of it begins anew only where it is something else.
+  const letters = layoutLetters(tab, viewer.block, output.name, output.shape.length).join();
+  const names = useMemo(() => (letters ? letters.split(",") : []), [letters]);
   const of = useMemo(() => ({ block: viewer.block, output: output.name }), [viewer.block, output.name]);
+  const whole = tensor instanceof ApiError ? null : tensor;
+  const source = useMemo<Source>(() => ({ hash: output.hash ?? "", dtype: output.dtype, shape: output.shape, tensor: whole }), [output.hash, whole]);
   const scale = gradientOrder(viewer.block) > 0 ? "signed" : "values";
   if (tensor instanceof ApiError) return <p className="none fault">{tell(tensor.message)}</p>;
-  if (!tensor) return <p className="none">{words("viewer.loading")}</p>;
+  if (!large && !tensor) return <p className="none">{words("viewer.loading")}</p>;
+  const loading = <p className="none">{words("viewer.loading")}</p>;
+  const asPlanes = viewer.tab === "planes" || (large && viewer.tab === "slices");
   return (
     <div className="viewer-body">
-      {viewer.tab === "table" && <Table tensor={tensor} names={names} />}
-      {viewer.tab === "slices" && <Slices tensor={tensor} names={names} scale={scale} title={viewer.block} of={of} />}
-      {viewer.tab === "volume" && (
-        <Suspense fallback={<p className="none">{words("viewer.loading")}</p>}>
-          <Volume tensor={tensor} names={names} scale={scale} of={of} />
+      {asPlanes && summary && (
+        <Suspense fallback={loading}>
+          <Planes tab={tab} source={source} brief={summary} histogram={summary.histogram} names={names} scale={scale} of={of} />
         </Suspense>
+      )}
+      {viewer.tab === "volume" && (
+        <Suspense fallback={loading}>{whole ? <Volume tensor={whole} names={names} scale={scale} of={of} /> : <LargeVolume source={source} names={names} scale={scale} of={of} />}</Suspense>
       )}
       {viewer.tab === "histogram" && (
         <div className="scroll padded">
@@ -136,7 +159,15 @@ function Content({ tab, viewer, output }: { tab: Tab; viewer: ViewerState; outpu
           <Statistics hash={output.hash} />
         </div>
       )}
-      {viewer.tab === "diff" && <Diff tab={tab} viewer={viewer} output={output} tensor={tensor} names={names} />}
+      {whole ? (
+        <>
+          {viewer.tab === "table" && <Table tensor={whole} names={names} />}
+          {viewer.tab === "slices" && <Slices tensor={whole} names={names} scale={scale} title={viewer.block} of={of} />}
+          {viewer.tab === "diff" && <Diff tab={tab} viewer={viewer} output={output} tensor={whole} names={names} />}
+        </>
+      ) : (
+        (viewer.tab === "table" || viewer.tab === "diff") && <p className="none">{words("viewer.large")}</p>
+      )}
     </div>
   );
 }

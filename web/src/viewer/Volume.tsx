@@ -19,6 +19,8 @@ interface Props {
   readonly names: readonly string[];
   readonly scale: Scale;
   readonly of: { readonly block: string; readonly output: string };
+  /** The tensor that this one is a likeness of, in bricks of so many cells along each axis. */
+  readonly whole?: { readonly hash: string; readonly shape: readonly number[]; readonly held: readonly number[]; readonly bricks: readonly number[] };
 }
 
 const MOST_CUBES = 32;
@@ -54,7 +56,7 @@ function boxOf(tensor: Tensor, names: readonly string[], held: readonly number[]
   };
 }
 
-export default function Volume({ tensor, names, scale, of }: Props) {
+export default function Volume({ tensor, names, scale, of, whole }: Props) {
   const words = useWords();
   const frame = useRef<HTMLDivElement>(null);
   const [threshold, setThreshold] = useState(0);
@@ -78,15 +80,16 @@ export default function Volume({ tensor, names, scale, of }: Props) {
       return undefined;
     }
   }, [tensor, names, held, scale, threshold]);
-  useEffect(() => shown?.mark(trace ? marksOf(trace, of) : []), [shown, trace, of]);
+  useEffect(() => shown?.mark((trace ? marksOf(trace, of) : []).map((mark) => (whole ? inBricks(mark, whole.bricks) : mark))), [shown, trace, of, whole]);
   const under = (event: React.PointerEvent): Voxel | null => {
     const index = shown?.pick(event.clientX, event.clientY) ?? null;
+    if (index && whole) return { ...of, index: inWhole(index, whole), value: { hash: whole.hash } };
     return index && { ...of, index, value: tensor.data[flatIndex(tensor.shape, index)] ?? NaN };
   };
   const onMove = (event: React.PointerEvent) => {
     if (event.buttons !== 0) return;
     const voxel = under(event);
-    setReadout(voxel ? `${indexText(voxel.index)} = ${String(voxel.value)}` : "");
+    setReadout(voxel ? `${indexText(voxel.index)}${typeof voxel.value === "number" ? ` = ${voxel.value}` : ""}` : "");
     withVoxel(voxel, traceAt);
   };
   // A turn of the volume is no click.
@@ -124,6 +127,15 @@ export default function Volume({ tensor, names, scale, of }: Props) {
       <p className="readout">{readout || "\u00a0"}</p>
     </div>
   );
+}
+
+/** The middle cell of a brick. */
+function inWhole(index: readonly number[], { shape, held, bricks }: NonNullable<Props["whole"]>): number[] {
+  return index.map((at, axis) => (bricks[axis] === 1 ? Math.max(at, held[axis]!) : Math.min(shape[axis]! - 1, at * bricks[axis]! + Math.floor(bricks[axis]! / 2))));
+}
+
+function inBricks({ kind, lo, hi }: Mark, bricks: readonly number[]): Mark {
+  return { kind, lo: lo.map((at, axis) => at / bricks[axis]!), hi: hi.map((at, axis) => at / bricks[axis]!) };
 }
 
 interface Shown {
@@ -214,7 +226,7 @@ const MARK_COLOURS: { readonly [kind: string]: string } = { winner: "--accent", 
 function outlineOf({ kind, lo, hi }: Mark, box: Box, element: HTMLElement): LineSegments {
   const longest = Math.max(...box.size);
   const [from, to] = [box.place(lo), box.place(hi)];
-  const [depth, height, width] = from.map((low, axis) => Math.max(1, to[axis]! - low)) as [number, number, number];
+  const [depth, height, width] = from.map((low, axis) => to[axis]! - low || 1) as [number, number, number];
   const colour = getComputedStyle(element).getPropertyValue(MARK_COLOURS[kind] ?? "--text").trim() || "#fff";
   const lines = new LineSegments(new EdgesGeometry(new BoxGeometry(width / longest, height / longest, depth / longest)), new LineBasicMaterial({ color: colour, depthTest: false }));
   lines.position.set(

@@ -14,6 +14,7 @@ _TARGET = re.compile(r"([A-Za-z_]\w*)\.(\w+)((?:\[\w{1,20}\]){0,3})\s*=(?!=)\s*(
 _SET = re.compile(r"""SetAttribute\(\s*["']([A-Za-z_]\w*)\.(\w+)["']\s*,\s*(.+)\)\s*;?\s*""")
 _FORMATTED = re.compile(rf"""string\.format\(\s*["']([^"']{{0,60}})["']\s*,\s*{_READ}\s*\)""")
 _PLAIN = re.compile(rf"(?:tostring\(\s*)?{_READ}\s*\)?")
+_JOINED = re.compile(rf"{_READ}\s*([-+*/])\s*{_READ}")
 _TYPED = re.compile(r"(?:tonumber\(\s*)?([A-Za-z_]\w*)\.text\s*\)?")
 
 
@@ -27,6 +28,15 @@ class Read:
     format: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Two values with an arithmetic sign between them, which a script computed for a gadget."""
+
+    first: Read
+    sign: str
+    second: Read
+
+
 @dataclass(slots=True)
 class Meant:
     """What scripts do: gadgets that show a value, blocks that take a text."""
@@ -34,7 +44,7 @@ class Meant:
     reads: dict[str, Read] = field(default_factory=dict)
     writes: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Per edit box, the block and the pin that take its text."""
-    sums: set[str] = field(default_factory=set)
+    joined: dict[str, Joined] = field(default_factory=dict)
     """Gadgets that show something that no block computes."""
 
 
@@ -61,8 +71,9 @@ def _take(said: str, meant: Meant) -> None:
         meant.reads[target] = Read(plain[1], plain[2], _indices(plain[3]))
     elif typed:
         meant.writes[typed[1]] = (target, entry)
-    elif entry == "data" and ".result_" in value:
-        meant.sums.add(target)
+    elif entry == "data" and (both := _JOINED.fullmatch(value)):
+        first, second = (Read(both[at], both[at + 1], _indices(both[at + 2])) for at in (1, 5))
+        meant.joined[target] = Joined(first, both[4], second)
 
 
 def _indices(text: str) -> tuple[str, ...]:

@@ -29,6 +29,8 @@ def differences(op: Op) -> list[str]:
     found = [line for symbol in symbols_of(op) for line in _of(op, symbol)]
     if found or symbols_of(op):
         return list(dict.fromkeys(found))
+    if op.package:
+        return []
     return ["TensorFlow does not have it." if op.own else "The original had no such block."]
 
 

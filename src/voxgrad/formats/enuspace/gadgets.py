@@ -14,6 +14,7 @@ from typing import Any
 
 from voxgrad.errors import VoxgradError
 from voxgrad.formats.enuspace.bindings import Meant, Read, meaning_of
+from voxgrad.formats.enuspace.computed import Computed
 from voxgrad.formats.enuspace.convert import Converter
 from voxgrad.formats.enuspace.placement import length
 from voxgrad.formats.enuspace.sheet import RESULT, Drawn, Node
@@ -43,6 +44,7 @@ def make_displays(converter: Converter, folder: Path) -> None:
     for node in converter.sheet.nodes.values():
         if node.is_gadget:
             maker.gadget(node)
+    maker.computed.finish()
 
 
 class _Maker:
@@ -50,6 +52,7 @@ class _Maker:
         self.converter, self.folder = converter, folder
         self.page, self.report = converter.page, converter.report
         self.meant: Meant = meaning_of(converter.sheet.scripts)
+        self.computed = Computed(converter)
         self._do = {
             "text": self._text, "pg-text": self._text, "rect": self._rect, "image": self._image,
             "pg-trend": self._trend, "pg-trend-contour": self._contour, "pg-editbox": self._edit,
@@ -155,11 +158,12 @@ class _Maker:
         element = drawn.element
         id_ = element.get("id")
         low, high = (length(element.get(f"{end}Elevation")) for end in ("min", "max"))
-        read = self.meant.reads.get(id_)
-        of = self._shown(read) if read else []
+        joined = self.meant.joined.get(id_)
+        read = self.meant.reads.get(id_) or (joined.first if joined else None)
+        of = self.computed.shown(_name(id_, "heat"), joined) if joined else self._shown(read) if read else []
         rows = int(length(element.get("subdivision").partition(",")[0])) if read and _is_folded(read) else 0
         if not of:
-            sums = "a sum of several blocks" if id_ in self.meant.sums else "numbers of its own"
+            sums = "what a script made of several blocks" if joined else "numbers of its own"
             self.report.add(NOTED, id_, f"shows {sums}: bind the heat map to a block that computes them")
         scale = element.get("legend-visible") == "visible"
         lines = 8 if "line" in element.get("contourType") else 0

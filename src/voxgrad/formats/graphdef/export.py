@@ -16,6 +16,7 @@ from voxgrad.catalog.model import Input, Op
 from voxgrad.errors import Faults
 from voxgrad.formats.script import flattened, refuse_own
 from voxgrad.graph.block import Block, Output
+from voxgrad.graph.modes import refuse_muted
 from voxgrad.graph.order import order
 from voxgrad.graph.page import Page
 from voxgrad.kernels.element_types import dtype_of, numpy_type
@@ -28,6 +29,7 @@ def export_graph(page: Page) -> bytes:
     flat = flattened(page)
     faults = Faults("export")
     faults.found.extend(problem.fault for problem in flat.problems())
+    faults.found.extend(refuse_muted(flat.blocks, "export"))
     refuse_own(flat, faults)
     faults.raise_if_any()
     return b"".join(field(1, node) for block in order(flat.blocks).blocks for node in _nodes(flat, block))

@@ -38,6 +38,7 @@ _DRAW: dict[str, Callable[[Display, Readings], list[Mark]]] = {
     "gauge": plain.draw_gauge,
     "lamp": plain.draw_lamp,
     "edit": plain.draw_edit,
+    "slider": plain.draw_slider,
     "button": plain.draw_button,
     "trend": charts.draw_trend,
     "histogram": charts.draw_histogram,

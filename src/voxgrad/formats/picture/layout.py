@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from voxgrad.catalog.model import Spec
 from voxgrad.formats.picture.displays import draw_display
 from voxgrad.formats.picture.marks import Mark
 from voxgrad.formats.picture.palette import type_class
+from voxgrad.formats.picture.routes import Plane, route
 from voxgrad.graph.block import Block, Output, Source
 from voxgrad.graph.displays import Display
 from voxgrad.graph.page import Page
@@ -28,7 +29,7 @@ ADVANCE = 6.6
 ROW = 16.0
 HEAD = 34.0
 PAD = 10.0
-GAP = 56.0
+GAP = 76.0
 MARGIN = 28.0
 MAX_TEXT = 44
 _SCALES = (1.0, 1.25, 1.5, 2.0, 2.5, 3.0)
@@ -64,9 +65,9 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A wire as a cubic curve; dashed for gradients, thin for control edges."""
+    """A wire as level and upright lines; dashed for gradients, dotted for control edges."""
 
-    points: tuple[Point, Point, Point, Point]
+    points: tuple[Point, ...]
     type: str
     dashed: bool
     control: bool = False
@@ -88,24 +89,26 @@ class Drawing:
     """All other displays."""
 
 
-def lay_out(page: Page, readings: Readings | None = None) -> Drawing:
-    """The drawing of a page; its displays show what was read in a run."""
+def lay_out(page: Page, readings: Readings | None = None, told: Mapping[str, str] | None = None) -> Drawing:
+    """The drawing of a page; its displays show what was read in a run, its blocks what is told of their outputs."""
     inference = page.infer()
     wrong = {problem.block for problem in page.problems()}
     blocks = page.blocks
-    sizes = {block: _block_size(block, _rows(block, inference.spec)) for block in blocks}
+    rows = {block: _rows(block, inference.spec, told or {}) for block in blocks}
+    sizes = {block: _block_size(block, rows[block]) for block in blocks}
     shown = [(*display.position, *display.size) for display in page.displays]
     places, scale = _places(blocks, sizes, max((y + height for _, y, _, height in shown), default=0.0))
     drawing = Drawing(page.name)
     pins: dict[tuple[Block, str, bool], Point] = {}
     for block in blocks:
-        titles = block.name, block.op_name or f"page {block.uses}"
-        box = _box(*titles, places[block], sizes[block], _rows(block, inference.spec), block.name in wrong)
+        titles = block.name, _subtitle(block)
+        box = _box(*titles, places[block], sizes[block], rows[block], block.name in wrong)
         drawing.boxes.append(box)
         names = [*_input_names(block), *block.output_names]
         for name, pin in zip(names, box.pins, strict=True):
             pins[block, name, pin.right] = pin.at
-    drawing.lines = [*_wires(blocks, pins, inference.spec), *_control_lines(blocks, drawing.boxes)]
+    plane = Plane.of((box.x, box.y, box.width, box.height) for box in drawing.boxes)
+    drawing.lines = [*_wires(blocks, pins, inference.spec, plane), *_control_lines(blocks, drawing.boxes, plane)]
     points = _extent(drawing)
     _place_displays(drawing, list(page.displays), readings or Readings(), scale, points)
     _place_notes(drawing, page.notes, scale, points)
@@ -141,7 +144,7 @@ def _pin_row(pin: Pin) -> tuple[str, str, str]:
 def arrange(page: Page) -> None:
     """Give every block a position: columns from left to right, each block right of all that it reads."""
     spec_of = page.infer().spec
-    sizes = {block: _block_size(block, _rows(block, spec_of)) for block in page.blocks}
+    sizes = {block: _block_size(block, _rows(block, spec_of, {})) for block in page.blocks}
     for block, place in _columns(page.blocks, sizes).items():
         block.position = place
 
@@ -155,15 +158,15 @@ class _Rows:
 
 
 def _input_names(block: Block) -> list[str]:
-    declared = [item.name for item in block.op.inputs] if block.op else list(block.input_names)
-    return [*declared, *(name for name in block.sources if name not in declared)]
+    declared = list(block.own_input_names)
+    return [*declared, *(name for name in block.own.sources if name not in declared)]
 
 
-def _rows(block: Block, spec_of: Any) -> _Rows:
-    hosts = {item.name for item in block.op.inputs if item.host} if block.op else set()
+def _rows(block: Block, spec_of: Any, told: Mapping[str, str]) -> _Rows:
+    hosts = {item.name for item in block.own.op.inputs if item.host} if block.own.op else set()
     inputs = []
     for name in _input_names(block):
-        sources = block.sources.get(name, [])
+        sources = block.own.sources.get(name, [])
         typed = [one for one in sources if not isinstance(one, Output)]
         label = f"{name} = {_short(typed[0].value)}" if len(sources) == 1 and typed else name
         first = next((spec_of(one) for one in sources if isinstance(one, Output)), Spec())
@@ -174,7 +177,9 @@ def _rows(block: Block, spec_of: Any) -> _Rows:
         spec = spec_of(Output(block, index))
         kind = type_class(spec.dtype)
         outputs.append((_cut(f"{name} {_spec_text(spec)}".strip()), kind, _form(kind)))
-    lines = tuple(_cut(f"{name}: {_short(value)}") for name, value in block.attrs.items())
+    lines = tuple(_cut(f"{name}: {_short(value)}") for name, value in block.own.attrs.items())
+    values = [(name, told.get(f"{block.name}.{name}")) for name in block.output_names]
+    lines += tuple(_cut(f"{name} = {value}") for name, value in values if value is not None)
     return _Rows(tuple(inputs), tuple(outputs), lines)
 
 
@@ -216,7 +221,13 @@ def _cut(text: str) -> str:
 
 
 def _block_size(block: Block, rows: _Rows) -> tuple[float, float]:
-    return _size(block.name, block.op_name or block.uses, rows)
+    return _size(block.name, _subtitle(block), rows)
+
+
+def _subtitle(block: Block) -> str:
+    """What a block is, and whether it does its work."""
+    own = block.own.op_name or f"page {block.own.uses}"
+    return f"{own}, {block.mode}" if block.mode else own
 
 
 def _size(title: str, subtitle: str, rows: _Rows) -> tuple[float, float]:
@@ -317,7 +328,7 @@ def _wish(block: Block, places: dict[Block, Point]) -> float:
 
 
 def _read_by(block: Block) -> Iterable[Output]:
-    return (one for sources in block.sources.values() for one in sources if isinstance(one, Output))
+    return (one for sources in block.own.sources.values() for one in sources if isinstance(one, Output))
 
 
 def _depths(blocks: Sequence[Block]) -> dict[Block, int]:
@@ -342,16 +353,26 @@ def _before(block: Block) -> list[Block]:
     return [*(one.block for one in _read_by(block)), *block.control]
 
 
-def _wires(blocks: Sequence[Block], pins: dict[tuple[Block, str, bool], Point], spec_of: Any) -> list[Line]:
-    lines = []
+def _wires(
+    blocks: Sequence[Block], pins: dict[tuple[Block, str, bool], Point], spec_of: Any, plane: Plane
+) -> list[Line]:
+    """The wires, each with its way; short ones take theirs first, and those into one block turn beside each other."""
+    found = []
     for block in blocks:
-        for name, sources in block.sources.items():
-            end = pins[block, name, False]
-            for source in sources:
-                start = _start(source, pins)
-                if start is not None and isinstance(source, Output):
-                    dashed = "gradients" in block.name.split("/")[0]
-                    lines.append(Line(_curve(start, end), type_class(spec_of(source).dtype), dashed))
+        wired = [
+            (name, source, start)
+            for name, sources in block.own.sources.items()
+            for source in sources
+            if isinstance(source, Output) and (start := _start(source, pins)) is not None
+        ]
+        found += [
+            (lane, block, start, pins[block, name, False], source) for lane, (name, source, start) in enumerate(wired)
+        ]
+    lines = []
+    for lane, block, start, end, source in sorted(found, key=lambda one: math.dist(one[2], one[3])):
+        dashed = "gradients" in block.name.split("/")[0]
+        way = route(start, end, plane, source.path, lane)
+        lines.append(Line(way, type_class(spec_of(source).dtype), dashed))
     return lines
 
 
@@ -359,20 +380,15 @@ def _start(source: Source, pins: dict[tuple[Block, str, bool], Point]) -> Point 
     return pins.get((source.block, source.pin, True)) if isinstance(source, Output) else None
 
 
-def _control_lines(blocks: Sequence[Block], boxes: Sequence[Box]) -> list[Line]:
+def _control_lines(blocks: Sequence[Block], boxes: Sequence[Box], plane: Plane) -> list[Line]:
     box_of = dict(zip(blocks, boxes, strict=True))
     lines = []
     for block in blocks:
         for other in block.control:
             one, two = box_of[other], box_of[block]
             start, end = (one.x + one.width, one.y + HEAD / 2), (two.x, two.y + HEAD / 2)
-            lines.append(Line(_curve(start, end), "other", True, control=True))
+            lines.append(Line(route(start, end, plane, f"^{other.name}", 0), "other", True, control=True))
     return lines
-
-
-def _curve(start: Point, end: Point) -> tuple[Point, Point, Point, Point]:
-    reach = max(28.0, abs(end[0] - start[0]) / 2)
-    return start, (start[0] + reach, start[1]), (end[0] - reach, end[1]), end
 
 
 def _extent(drawing: Drawing) -> list[Point]:
@@ -452,9 +468,7 @@ def _shift(drawing: Drawing, dx: float, dy: float) -> None:
         for box in drawing.boxes
     ]  # fmt: skip
     drawing.lines = [
-        Line((moved(a), moved(b), moved(c), moved(d)), line.type, line.dashed, line.control)
-        for line in drawing.lines
-        for a, b, c, d in [line.points]
+        Line(tuple(map(moved, line.points)), line.type, line.dashed, line.control) for line in drawing.lines
     ]
     drawing.notes = [(moved(point), text) for point, text in drawing.notes]
     drawing.under = [mark.moved(dx, dy) for mark in drawing.under]

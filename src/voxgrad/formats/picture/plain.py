@@ -175,12 +175,45 @@ def draw_edit(display: Display, readings: Readings) -> list[Mark]:
 
 def entry_text(display: Display) -> str:
     """The value that an edit box would change, in few letters."""
+    value = _entry(display)
+    return NOTHING if value is None else " ".join(_cells(value, "%.6g")[:8])
+
+
+def _entry(display: Display) -> Array | None:
+    """The value that a display writes; None where it writes none, or what is fed."""
     if not display.of:
-        return NOTHING
+        return None
     block, entry = display.of[0].output.block, str(display.value("entry"))
     typed = [one.value for one in block.sources.get(entry, ()) if not isinstance(one, Output)]
     value = block.attrs.get(entry, typed[0] if typed else None)
-    return NOTHING if value is None else " ".join(_cells(np.asarray(value), "%.6g")[:8])
+    return None if value is None else np.asarray(value)
+
+
+def draw_slider(display: Display, readings: Readings) -> list[Mark]:
+    """A knob where the number is that it sets; of a placeholder, where the number is that was fed."""
+    marks, top = panel(display)
+    width, height = display.size
+    low, high = float(display.value("low")), float(display.value("high"))
+    number = _one_number(_entry(display), first_number(display, readings))
+    said = NOTHING if number is None else f"{short(number)} {display.value('unit')}"
+    middle = top + max(8.0, (height - top - ROW) / 2)
+    marks += [line([(PAD, middle), (width - PAD, middle)], "track", 5)]
+    if number is not None and high > low and math.isfinite(number):
+        knob = PAD + (width - 2 * PAD) * min(1.0, max(0.0, (number - low) / (high - low)))
+        marks += [line([(PAD, middle), (knob, middle)], "curve0", 5), Mark("circle", ((knob, middle),), "text", 7)]
+    y = height - 6
+    ends = [text(PAD, y, short(low), "muted"), text(width - PAD, y, short(high), "muted", anchor="end")]
+    return [*marks, *ends, text(width / 2, y, cut(said.strip(), width - 4 * PAD), anchor="middle")]
+
+
+def _one_number(entry: Array | None, fed: float | None) -> float | None:
+    """The number that all elements are; None where they differ, or are none."""
+    if entry is None:
+        return fed
+    flat = entry.reshape(-1)
+    if flat.dtype.kind not in "biuf" or not flat.size or (flat != flat[0]).any():
+        return None
+    return float(flat[0])
 
 
 def draw_button(display: Display, readings: Readings) -> list[Mark]:

@@ -165,15 +165,12 @@ class _Painter:
             self._dots(columns + round(x + index * advance), rows + round(y), colour)
 
     def line(self, line: Line) -> None:
-        """A curve, as many small squares."""
+        """Lines, as many small squares."""
         points = np.array(line.points)
-        length = float(np.abs(np.diff(points, axis=0)).sum())
-        count = max(2, int(length * self.scale))
-        t = np.linspace(0, 1, count)[:, None]
-        a, b, c, d = points
-        curve = (1 - t) ** 3 * a + 3 * (1 - t) ** 2 * t * b + 3 * (1 - t) * t**2 * c + t**3 * d
+        ends = np.concatenate([[0.0], np.abs(np.diff(points, axis=0)).sum(axis=1).cumsum()])
+        along = np.linspace(0, ends[-1], max(2, int(ends[-1] * self.scale)))
+        curve = np.stack([np.interp(along, ends, points[:, axis]) for axis in (0, 1)], axis=1)
         if line.dashed:
-            along = np.linspace(0, length, count)
             curve = curve[along % 10 < (3 if line.control else 6)]
         where = np.round(curve * self.scale).astype(int)
         for dx in range(self.scale):

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import base64
+import math
 import re
+from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
 from voxgrad.formats.picture.embed import svg_metadata
@@ -89,10 +91,26 @@ def _rules(palette: Palette, used: frozenset[str]) -> str:
 
 
 def _line(line: Line) -> str:
-    (x0, y0), (x1, y1), (x2, y2), (x3, y3) = line.points
     dash = ' stroke-dasharray="2 4"' if line.control else ' stroke-dasharray="6 4"' if line.dashed else ""
-    curve = f"M{x0:.1f} {y0:.1f}C{x1:.1f} {y1:.1f} {x2:.1f} {y2:.1f} {x3:.1f} {y3:.1f}"
-    return f'<path class="vg-wire vg-{line.type}" d="{curve}"{dash}/>'
+    return f'<path class="vg-wire vg-{line.type}" d="{_rounded(line.points)}"{dash}/>'
+
+
+_ROUND = 6.0
+
+
+def _rounded(points: Sequence[tuple[float, float]]) -> str:
+    """Lines with round corners, as the studio draws them."""
+    path = [f"M{points[0][0]:.1f} {points[0][1]:.1f}"]
+    for before, (x, y), after in zip(points, points[1:], points[2:], strict=False):
+        radius = min(_ROUND, math.dist(before, (x, y)) / 2, math.dist((x, y), after) / 2)
+        (x0, y0), (x1, y1) = _towards((x, y), before, radius), _towards((x, y), after, radius)
+        path.append(f"L{x0:.1f} {y0:.1f}Q{x:.1f} {y:.1f} {x1:.1f} {y1:.1f}")
+    return "".join([*path, f"L{points[-1][0]:.1f} {points[-1][1]:.1f}"])
+
+
+def _towards(start: tuple[float, float], end: tuple[float, float], length: float) -> tuple[float, float]:
+    whole = math.dist(start, end) or 1.0
+    return start[0] + (end[0] - start[0]) * length / whole, start[1] + (end[1] - start[1]) * length / whole
 
 
 def _box(box: Box) -> str:

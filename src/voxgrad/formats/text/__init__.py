@@ -13,6 +13,7 @@ from voxgrad.formats.text.attrs import Assignment as Assignment
 from voxgrad.formats.text.attrs import parse_attr as parse_attr
 from voxgrad.formats.text.attrs import parse_attrs as parse_attrs
 from voxgrad.formats.text.attrs import split_attrs as split_attrs
+from voxgrad.formats.text.blocks import gives as gives
 from voxgrad.formats.text.blocks import set_text as set_text
 from voxgrad.formats.text.lists import parse_floats as parse_floats
 from voxgrad.formats.text.lists import parse_ints as parse_ints

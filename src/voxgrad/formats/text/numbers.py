@@ -12,7 +12,7 @@ INTEGER = re.compile(rf"{_HEX}|[+-]?[0-9]+(?![0-9A-Za-z_.])")
 NUMBER = re.compile(
     rf"(?P<hex>{_HEX})"
     r"|(?P<digits>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(?P<suffix>[fF]?)(?![0-9A-Za-z_.])"
-    r"|(?P<special>[+-]?(?:inf|nan))(?![0-9A-Za-z_.])"
+    r"|(?P<special>[+-]?(?:inf|Inf|nan|NaN))(?![0-9A-Za-z_.])"
 )
 BOOLEANS = {
     "true": True,
@@ -36,7 +36,7 @@ def whole(text: str) -> int:
 
 def decimal(number: re.Match[str]) -> str:
     """What NUMBER found, in the digits of Python."""
-    return str(whole(number["hex"])) if number["hex"] else number["special"] or number["digits"]
+    return str(whole(number["hex"])) if number["hex"] else (number["special"] or "").lower() or number["digits"]
 
 
 def read_integer(reader: Reader, limits: tuple[int, int] = INT64) -> int:

@@ -103,17 +103,18 @@ def parse_type(text: str, argument: str = "dtype", op: str = "text") -> DType:
     """An element type: `DT_FLOAT` or `float32`."""
     reader = Reader(text, argument, op)
     reader.skip()
-    found = _read_type(reader)
+    found = read_type(reader)
     reader.end("the type")
     return found
 
 
 def parse_types(text: str, argument: str = "dtypes", op: str = "text") -> tuple[DType, ...]:
     """A list of element types: `DT_FLOAT,DT_INT32`, `{DT_FLOAT;DT_INT32}`."""
-    return tuple(read_list(Reader(text, argument, op), _read_type))
+    return tuple(read_list(Reader(text, argument, op), read_type))
 
 
-def _read_type(reader: Reader) -> DType:
+def read_type(reader: Reader) -> DType:
+    """One element type at the cursor."""
     start = reader.at
     match = reader.match(WORD)
     name = match[0] if match is not None else ""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays in text: nested initialisers `{{1,2},{3,4}}`, rows as a spreadsheet has them, `range(32)`; flat arrays with a
-shape beside them."""
+"""Arrays in text: nested initialisers `{{1,2},{3,4}}`, rows as a spreadsheet has them, arrays as NumPy, torch and
+MATLAB write them, rules such as `range(32)`; flat arrays with a shape beside them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ import numpy as np
 from voxgrad.arrays.kinds import numpy_type
 from voxgrad.catalog import dtypes
 from voxgrad.catalog.dtypes import DType
+from voxgrad.formats.text.foreign import Wrapped, read_closing, read_opening, skip_assigned
 from voxgrad.formats.text.lists import CLOSING
+from voxgrad.formats.text.makers import Recipe, read_recipe
 from voxgrad.formats.text.numbers import BOOLEANS, NUMBER, decimal
 from voxgrad.formats.text.reader import Reader
 
@@ -26,9 +28,8 @@ _REAL = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _COMPLEX = re.compile(rf"(?P<real>[+-]?{_REAL}(?=[+-]))?(?P<imaginary>[+-]?{_REAL})[jJ](?![0-9A-Za-z_.])")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _BARE = re.compile(r"[^\s,;{}\[\]\"](?:[^,;{}\[\]\"]*[^\s,;{}\[\]\"])?")
-_RANGE = re.compile(r"range\s*\(([^()]*)\)")
 _BETWEEN = re.compile(r"[ ]*(?:[,;\t]|\r?\n)?[ \r]*\n?[ ]*")
-MAX_COUNTED = 2**20
+_MATRIX = re.compile(r"\[(?=[^\[\]{}\"]*;)")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", '"': '"', "\\": "\\"}
 
 
@@ -43,7 +44,8 @@ class _Leaf:
 
 def parse_value(text: str, dtype: DType | None = None, argument: str = "value", op: str = "text") -> Array:
     """A scalar, a nested list, `1,2,3` or `1;2;3` for a vector, lines of such rows (or of cells between tabs, as a
-    spreadsheet copies them) for a matrix, or `range(32)`, `range(1, 33)`, `range(0, 1, 0.25)`.
+    spreadsheet copies them) for a matrix, `array([[1, 2]], dtype=float32)` and `[[1. 2.]]` of NumPy, `[1 2; 3 4]` of
+    MATLAB, or a rule: `range(32)`, `full([2,3], 0.5)`, `normal([2,3], 0, 1, seed=7)`.
 
     Without `dtype` the way the elements are written decides: quotes make strings, true and false bool, `j` complex128,
     the suffix `f` float32, a point or an exponent float64, and the rest int32."""
@@ -51,14 +53,38 @@ def parse_value(text: str, dtype: DType | None = None, argument: str = "value", 
     reader.skip()
     if dtype == dtypes.STRING and reader.char not in ("{", "[", '"'):
         return _strings([text.strip()]).reshape(())
-    counted = reader.match(_RANGE)
-    if counted is not None:
-        return _counted(reader, counted, dtype)
-    shape, leaves = _read_nested(reader, dtype) if reader.char in ("{", "[") else _read_rows(reader, dtype)
-    _check_end(reader)
-    if dtype is None and not leaves:
+    assigned = skip_assigned(reader)
+    recipe = read_recipe(reader, dtype)
+    if recipe is not None:
+        _check_end(reader, assigned)
+        return recipe.values()
+    function = read_opening(reader)
+    ends = assigned or _MATRIX.match(text, reader.at) is not None
+    shape, leaves = _read_array(reader, dtype, bool(function))
+    wrapped = read_closing(reader, function) if function else None
+    _check_end(reader, ends)
+    known = dtype or (wrapped.dtype if wrapped is not None else None)
+    if known is None and not leaves and wrapped is None:
         reader.fail("hold an element, or come with a type", at=0)
-    return _array(reader, leaves, dtype or _natural_type(reader, leaves)).reshape(shape)
+    made = _array(reader, leaves, known or _natural_type(reader, leaves, wrapped))
+    return made.reshape(_stated(reader, wrapped, shape) if wrapped is not None else shape)
+
+
+def read_rule(text: str, dtype: DType | None = None) -> Recipe | None:
+    """The rule that a text is, before anything is made; None for any other text."""
+    reader = Reader(text, "value", "text")
+    reader.skip()
+    skip_assigned(reader)
+    return read_recipe(reader, dtype)
+
+
+def _stated(reader: Reader, wrapped: Wrapped, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that NumPy tells of an empty array, where elements cannot."""
+    if wrapped.shape is None or wrapped.shape == shape:
+        return shape
+    if math.prod(wrapped.shape) != math.prod(shape):
+        reader.fail(f"hold {math.prod(wrapped.shape)} elements, its shape", f"There are {math.prod(shape)}.", at=0)
+    return wrapped.shape
 
 
 def parse_flat(text: str, dtype: DType, shape: Sequence[int], argument: str = "value", op: str = "text") -> Array:
@@ -96,13 +122,19 @@ def _read_row(reader: Reader, dtype: DType) -> list[_Leaf]:
 def _read_rows(reader: Reader, dtype: DType | None) -> tuple[tuple[int, ...], list[_Leaf]]:
     """Elements without braces: one is a scalar, a row of them a vector, several lines a matrix."""
     rows: list[list[_Leaf]] = [[]]
-    starts, separated = [reader.at], False
+    starts, separated, used = [reader.at], False, ""
     while True:
         if not rows[-1]:
             starts[-1] = reader.at
         rows[-1].append(_read_leaf(reader, dtype))
         between = reader.match(_BETWEEN)
         separated = separated or (between is not None and between[0].strip(" ") != "")
+        mark = between[0].strip() if between is not None else ""
+        if mark and mark != (used := used or mark):
+            told = (
+                "1,2;3,4 could be four numbers, two rows, or two with a decimal comma. Write {{1,2},{3,4}} or 1.2;3.4."
+            )
+            reader.fail(f"use one separator, {used!r}, throughout", told, at=between.start() if between else 0)
         if between is None or reader.done:
             break
         if "\n" in between[0]:
@@ -120,25 +152,38 @@ def _read_rows(reader: Reader, dtype: DType | None) -> tuple[tuple[int, ...], li
     return ((width,) if separated else ()), leaves
 
 
-def _counted(reader: Reader, found: re.Match[str], dtype: DType | None) -> Array:
-    """`range(stop)`, `range(start, stop)` or `range(start, stop, step)`, as Python counts; parts may be fractions."""
-    texts = found[1].split(",")
-    parts = [decimal(number) for number in map(NUMBER.fullmatch, map(str.strip, texts)) if number is not None]
-    if not 1 <= len(parts) <= 3 or len(parts) < len(texts):
-        reader.fail("be range(stop), range(start, stop) or range(start, stop, step), of numbers", at=found.start())
-    reader.end("the value")
-    start, stop, step = (0.0, float(parts[0]), 1.0) if len(parts) == 1 else (*map(float, parts), 1.0)[:3]
-    count = math.ceil((stop - start) / step) if step and math.isfinite((stop - start) / step) else -1
-    if not 0 <= count <= MAX_COUNTED:
-        reader.fail(f"count from 0 to {MAX_COUNTED:,} elements", at=found.start())
-    whole = all("." not in part and "e" not in part.lower() for part in parts)
-    values = start + step * np.arange(count)
-    kind = dtype or (dtypes.INT32 if whole else dtypes.FLOAT64)
-    if kind.kind in ("int", "uint") and not whole:
-        reader.fail(f"count in whole numbers, {kind}", at=found.start())
-    if kind.kind not in ("int", "uint", "float", "complex"):
-        reader.fail(f"not count where {kind} is wanted", at=found.start())
-    return values.astype(numpy_type(kind))
+def _read_array(reader: Reader, dtype: DType | None, inside: bool) -> tuple[tuple[int, ...], list[_Leaf]]:
+    """The shape and the elements of a text that is no rule; inside of a call, `array(5)`, rows have brackets."""
+    if _MATRIX.match(reader.text, reader.at):
+        return _read_matrix(reader, dtype)
+    if reader.char in ("{", "["):
+        return _read_nested(reader, dtype)
+    return ((), [_read_leaf(reader, dtype)]) if inside else _read_rows(reader, dtype)
+
+
+def _read_matrix(reader: Reader, dtype: DType | None) -> tuple[tuple[int, ...], list[_Leaf]]:
+    """`[1 2; 3 4]`: rows between semicolons, of elements between blanks or commas."""
+    reader.at += 1
+    rows: list[list[_Leaf]] = [[]]
+    reader.skip()
+    start = reader.at
+    while not reader.take("]"):
+        if reader.take(";"):
+            reader.skip()
+            # MATLAB ends the last row with a semicolon, too, where one is written.
+            if reader.char == "]":
+                continue
+            rows.append([])
+            start = reader.at
+        elif rows[-1] and not reader.take(",") and reader.text[reader.at - 1] not in " \t\r\n":
+            reader.fail("go on with a blank, a comma, or ; behind a row, or end with ]")
+        reader.skip()
+        rows[-1].append(_read_leaf(reader, dtype))
+        reader.skip()
+        if reader.char in (";", "]") and len(rows[-1]) != len(rows[0]):
+            told = f"This row has {len(rows[-1])}."
+            reader.fail(f"have rows of equal length, {len(rows[0])} here", told, at=start)
+    return (len(rows), len(rows[0])), [leaf for row in rows for leaf in row]
 
 
 def _read_nested(reader: Reader, dtype: DType | None) -> tuple[tuple[int, ...], list[_Leaf]]:
@@ -157,6 +202,8 @@ class _Nested:
         self.leaves: list[_Leaf] = []
         self.sizes: dict[int, int] = {}
         self.rank: int | None = None
+        self.blanks: bool | None = None
+        self.behind = 0
 
     def visit(self, depth: int) -> None:
         """An element or a row of elements at the cursor."""
@@ -190,18 +237,37 @@ class _Nested:
         reader.skip()
         count = 0
         while not reader.take(closing):
-            if count and not reader.take(","):
-                remedy = "Inside braces elements are separated by commas." if reader.char == ";" else ""
-                reader.fail(f"go on with a comma or end with {closing}", remedy)
-            reader.skip()
+            if count:
+                self._separate(closing, depth)
             self.visit(depth + 1)
+            self.behind = reader.at
             reader.skip()
             count += 1
         return count
 
+    def _separate(self, closing: str, depth: int) -> None:
+        """Move over what stands between two elements: a comma, or blanks as NumPy prints them, throughout."""
+        reader = self.reader
+        blanks = closing == "]" and reader.at > self.behind and reader.char not in (",", ";")
+        if not blanks and not reader.take(","):
+            remedy = "Inside braces elements are separated by commas." if reader.char == ";" else ""
+            reader.fail(f"go on with a comma or end with {closing}", remedy)
+        if self.blanks is None:
+            self.blanks = blanks
+        elif self.blanks != blanks:
+            wanted = "use blanks throughout, or commas" if self.blanks else "use commas throughout, or blanks"
+            reader.fail(wanted, at=reader.at - (not blanks))
+        if blanks and depth == 0 and reader.char != "[" and "\n" in reader.text[self.behind : reader.at]:
+            remedy = "A line may end a row or not: write ; between rows, or commas between elements."
+            reader.fail("say where a row ends", remedy)
+        reader.skip()
 
-def _check_end(reader: Reader) -> None:
+
+def _check_end(reader: Reader, ends: bool) -> None:
+    """Nothing may follow; MATLAB ends a line with a semicolon."""
     reader.skip()
+    if ends and reader.take(";"):
+        reader.skip()
     if reader.char in (",", ";"):
         reader.fail("be one scalar or one list in braces", "Write {1,2,3}.")
     reader.end("the value", "[2][3] is the form of a shape." if reader.char == "[" else "")
@@ -234,6 +300,8 @@ def _no_leaf(reader: Reader, word: re.Match[str] | None) -> NoReturn:
     start = reader.at if word is None else word.start()
     digits = re.compile(r"[+-]?[0-9]+\.?[0-9]*").match(reader.text, start)
     remedy = f'Text goes in quotes: "{word[0]}".' if word is not None and not digits and len(word[0]) < 40 else ""
+    if reader.text.startswith("...", start):
+        remedy = "Elements were left out when this was printed: np.set_printoptions(threshold=10**6) prints them all."
     reader.fail("hold a number, true, false or a text in quotes here", remedy, at=digits.end() if digits else start)
 
 
@@ -259,8 +327,9 @@ def _unescaped(reader: Reader, text: str, start: int) -> str:
     return re.sub(r"\\(.)", plain, text, flags=re.DOTALL)
 
 
-def _natural_type(reader: Reader, leaves: list[_Leaf]) -> DType:
-    """The element type that the way of writing stands for."""
+def _natural_type(reader: Reader, leaves: list[_Leaf], wrapped: Wrapped | None = None) -> DType:
+    """The element type that the way of writing stands for; an array of NumPy's or torch's has their own."""
+    own = {} if wrapped is None else wrapped.natural
     forms = {leaf.form for leaf in leaves}
     for form, dtype in (("string", dtypes.STRING), ("bool", dtypes.BOOL)):
         if form in forms:
@@ -270,8 +339,8 @@ def _natural_type(reader: Reader, leaves: list[_Leaf]) -> DType:
             return dtype
     for form, dtype in (("complex", dtypes.COMPLEX128), ("float", dtypes.FLOAT32), ("double", dtypes.FLOAT64)):
         if form in forms:
-            return dtype
-    return dtypes.INT32
+            return own.get(form, dtype)
+    return own.get("int" if leaves else "double", dtypes.INT32)
 
 
 def _array(reader: Reader, leaves: list[_Leaf], dtype: DType) -> Array:

@@ -15,7 +15,7 @@ import numpy as np
 from voxgrad.catalog.dtypes import BFLOAT16, FLOAT32, HALF, DType
 from voxgrad.catalog.model import Op
 from voxgrad.errors import Fault, Faults, InvalidArgumentError, VoxgradError
-from voxgrad.kernels.arraywise import namespace
+from voxgrad.kernels.arraywise import namespace, packaged
 from voxgrad.kernels.arraywise.context import DEAD, Context, Ref
 from voxgrad.kernels.element_types import numpy_type
 from voxgrad.loading import LOADING
@@ -97,6 +97,8 @@ def kernel(*, widen: bool = False, dead: bool = False, name: str = "") -> Callab
 @cache
 def find_kernel(path: str) -> Kernel:
     """The kernel that a declaration names; its module is imported at the first use."""
+    if ":" in path:
+        return Kernel(packaged.caller(path))
     with LOADING:
         importlib.import_module(f"voxgrad.kernels.arraywise.{path.partition('.')[0]}")
     return KERNELS[path]

@@ -3,19 +3,34 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterable
 from typing import Any
 
 import array_api_compat
-import array_api_compat.numpy
 import numpy as np
 
 from voxgrad.catalog.dtypes import DType, named
 from voxgrad.kernels.element_types import dtype_of, numpy_type
 
 Array = Any
-numpy_namespace = array_api_compat.numpy
+
+
+def _numpy_in_the_words_of_the_standard() -> Any:
+    """`array_api_compat.numpy`. It takes over all that NumPy lists, and so would load NumPy's tools for Fortran and for
+    tests as well, which takes longer than all the rest: while it is loaded, NumPy does not list them.
+    """
+    listed, names = np.__all__, np.__dir__
+    fewer = [name for name in listed if name not in ("f2py", "testing")]
+    vars(np).update(__all__=fewer, __dir__=lambda: [*vars(np)])
+    try:
+        return importlib.import_module("array_api_compat.numpy")
+    finally:
+        vars(np).update(__all__=listed, __dir__=names)
+
+
+numpy_namespace = _numpy_in_the_words_of_the_standard()
 
 
 def is_numpy(array: Any) -> bool:

@@ -78,7 +78,9 @@ def add(run: Run, a: Array, a_values: Array, a_shape: Array, b: Array, b_values:
     """The sum; of what both have, what is smaller than thresh is left out."""
     places, left, right, both = _union(run, _places(run, a), a_values, _places(run, b), b_values)
     total = left + right
-    kept = ~both | (to_numpy(thresh) <= np.abs(total))
+    # As in C++, where |-128| is 128 for an int8.
+    size = np.abs(total.astype(np.result_type(total, np.int32)) if total.dtype.kind == "i" else total)
+    kept = ~both | (to_numpy(thresh) <= size)
     return _sparse(run, places[kept], total[kept], integers(a_shape), a_values)
 
 

@@ -2,25 +2,19 @@
 /** A display as it is seen and operated, on the canvas and on a panel. */
 
 import { useEffect, useState } from "react";
-import { attrOf } from "../../core/displays";
-import { findBlock, splitPath } from "../../core/document";
-import type { Display, Page } from "../../core/model";
+import { attrOf, entryOf, titleOf } from "../../core/displays";
+import type { Display } from "../../core/model";
 import { textOf } from "../../core/values";
 import { operate, useDrawnDisplay, writeEntry } from "../../state/displays";
 import { activeTab, shownPage, useStudio } from "../../state/store";
 import { useWords } from "../../state/words";
 import { Marks } from "./Marks";
-
-/** What a display is called: its title, its label, or the block that it shows. */
-export function titleOf(display: Display): string {
-  const title = attrOf(display, "title");
-  const first = display.of?.[0];
-  return (typeof title === "string" && title.trim()) || first?.label || (first ? splitPath(first.from).block : display.name);
-}
+import { Slider } from "./Slider";
 
 export function DisplayBody({ display }: { display: Display }) {
   if (display.kind === "button") return <Button display={display} />;
   if (display.kind === "edit") return <Edit display={display} />;
+  if (display.kind === "slider") return <Slider display={display} />;
   return <Picture display={display} />;
 }
 
@@ -44,20 +38,11 @@ function Button({ display }: { display: Display }) {
   );
 }
 
-/** The text of the entry that an edit box writes. */
-function entryOf(page: Page | null, display: Display): string {
-  const bound = display.of?.[0];
-  const block = page && bound ? findBlock(page, splitPath(bound.from).block) : undefined;
-  const entry = String(attrOf(display, "entry"));
-  const source = block?.inputs?.[entry]?.[0];
-  return textOf(block?.attrs?.[entry] ?? (source && "value" in source ? source.value : undefined));
-}
-
 function Edit({ display }: { display: Display }) {
   const words = useWords();
   const known = useStudio((state) => {
     const tab = activeTab(state);
-    return entryOf(tab && shownPage(tab), display);
+    return tab ? textOf(entryOf(shownPage(tab), display, tab.feeds)) : "";
   });
   const [text, setText] = useState(known);
   useEffect(() => setText(known), [known]);

@@ -3,10 +3,10 @@
 
 import { NodeResizer, type Node, type NodeProps } from "@xyflow/react";
 import { memo } from "react";
-import { displayId } from "../../core/displays";
+import { displayId, titleOf } from "../../core/displays";
 import type { Display, Page } from "../../core/model";
 import { placeDisplay } from "../../state/displays";
-import { DisplayBody, titleOf } from "./DisplayBody";
+import { DisplayBody } from "./DisplayBody";
 
 export type DisplayNodeType = Node<{ display: Display }, "display">;
 
