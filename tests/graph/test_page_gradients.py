@@ -106,3 +106,29 @@ def test_a_page_that_keeps_state_is_refused_and_can_be_unpacked(op: str) -> None
     assert page.to_dict() == before
     page.inline("layer")
     assert len(vg.gradients([page.output("layer/y")], [page.output("x")])) == 1
+
+
+def test_a_network_of_pages_is_trained_as_its_blocks_are() -> None:
+    def trained(folds: bool) -> list[Any]:
+        page = vg.Page("network")
+        data = vg.ops.Const(page, np.random.default_rng(1).standard_normal((6, 3)), name="data")
+        weights = [vg.ops.VariableV2(page, shape=[3, 3], dtype="float64", name=f"w{at}") for at in range(2)]
+        first = [np.random.default_rng(at).standard_normal((3, 3)) for at in range(2)]
+        page.start_with([vg.ops.Assign(page, w, value) for w, value in zip(weights, first, strict=True)])
+        h = data
+        for at, w in enumerate(weights):
+            h = vg.ops.Tanh(page, vg.ops.MatMul(page, h, w, name=f"product{at}"), name=f"layer{at}")
+        if folds:
+            for at in range(2):
+                page.fold([f"product{at}", f"layer{at}"], f"stage{at}")
+            h = page["stage1"].output("layer1")
+        loss = vg.ops.Sum(page, vg.ops.Square(page, h), [0, 1], name="loss")
+        for w, dw in zip(weights, vg.gradients([loss], weights), strict=True):
+            vg.ops.ApplyGradientDescent(page, w, 0.1, dw, name=f"step_{w.block.name}")
+        session = vg.ClientSession(page)
+        session.loop(5, [loss], targets=["step_w0", "step_w1"])
+        found: list[Any] = session.run([*weights, loss])
+        return found
+
+    for one, two in zip(trained(True), trained(False), strict=True):
+        assert np.allclose(one, two, rtol=1e-12)

@@ -17,7 +17,9 @@ from voxgrad.graph.reach import Reached
 from voxgrad.graph.trace import Window
 from voxgrad.testing.calls import SeededChooser, draw_call
 
-FAMILY = [op for op in OPS.values() if op.problem is not None and op.name.startswith(("Conv3D", "AvgPool3D", "MaxPool3D"))]
+FAMILY = [
+    op for op in OPS.values() if op.problem is not None and op.name.startswith(("Conv3D", "AvgPool3D", "MaxPool3D"))
+]
 TRACED = [op for op in FAMILY if op.map.output is not Side.TAPS]
 
 
@@ -102,7 +104,7 @@ def test_a_window_and_its_padding_are_all_its_taps(op: Op) -> None:
         index = [int(at) for at in np.unravel_index(seed * 7 % result.size, result.shape)]
         window = page.trace("y", index).windows[0]
         last = call["data_format"] == "NDHWC"
-        sizes = call["ksize"] if "ksize" in call else None
+        sizes = call.get("ksize")
         for axis in range(1, 4) if last else range(2, 5):
             there = len(range(window.lo[axis], window.hi[axis], window.steps[axis]))
             beside = window.padding.before[axis] + window.padding.after[axis]

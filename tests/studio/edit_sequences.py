@@ -34,6 +34,7 @@ from voxgrad.catalog import dtypes
 from voxgrad.formats import page_file
 from voxgrad.graph.block import Output
 from voxgrad.graph.display_kinds import KINDS as DISPLAYS
+from voxgrad.graph.modes import silent
 from voxgrad.graph.page import Page
 from voxgrad.kernels.arraywise.files import Files
 from voxgrad.studio.analyse import plain_json
@@ -87,11 +88,11 @@ KINDS = {
     "add": 4, "connect": 6, "disconnect": 3, "insert": 1, "move": 1, "set_attr": 2, "rename": 4, "remove": 2, "copy": 2,
     "paste": 1, "fold": 2, "inline": 2, "set_text": 3, "gradients": 1, "fix": 2, "semantics": 1, "run_after": 1,
     "undo": 2, "redo": 1, "display": 4, "place": 1, "expose": 1, "listed": 1,
-    "group": 2,
+    "group": 2, "mode": 2,
 }  # fmt: skip
 GENTLE = {
     "move": 1, "rename": 3, "copy": 2, "fold": 3, "inline": 3, "set_text": 1, "gradients": 2, "fix": 1, "semantics": 1,
-    "remove": 1, "undo": 1, "redo": 1, "display": 3, "place": 1, "expose": 1, "group": 1,
+    "remove": 1, "undo": 1, "redo": 1, "display": 3, "place": 1, "expose": 1, "group": 1, "mode": 1,
 }  # fmt: skip
 """Kinds that seldom make a page wrong."""
 OWN = ("add", "connect", "disconnect", "insert", "move", "place", "set_attr", "rename", "paste")
@@ -177,7 +178,8 @@ class Chooser:
 
     def _connect(self) -> Edit | None:
         block = self.chance.choice(self.blocks) if self.blocks else None
-        if block is None or not block.inputs or not self.outputs:
+        # The browser shows the pins that a block has while it works.
+        if block is None or block.mode or not block.inputs or not self.outputs:
             return None
         pin = self.chance.choice(block.inputs)
         return {
@@ -192,13 +194,18 @@ class Chooser:
         wire = self.chance.choice(wires)
         return {"from": wire.source.path, "block": wire.block.name, "pin": wire.pin, "at": wire.at}
 
+    def _mode(self) -> Edit:
+        return {"do": "mode", "block": self._some()[0], "value": self.chance.choice(["bypassed", "muted", "", "off"])}
+
     def _disconnect(self) -> Edit | None:
         wire = self._wire()
         return wire and {"do": "disconnect", **wire}
 
     def _insert(self) -> Edit | None:
         wire = self._wire()
-        alone = [one for one in self.blocks if not one.sources and not one.readers and one.inputs and one.outputs]
+        alone = [
+            one for one in self.blocks if not (one.sources or one.readers or one.mode) and one.inputs and one.outputs
+        ]
         if wire is None or not alone:
             return None
         block = self.chance.choice(alone)
@@ -485,7 +492,9 @@ def run_outcome(page: Page, chance: random.Random) -> str:
     session = vg.ClientSession(page)
     timer = threading.Timer(RUN_SECONDS, session.cancel)
     timer.start()
-    fetches = list(page.outputs.values()) or [one for block in page.blocks for one in block.outputs]
+    without = silent(page)
+    every = list(page.outputs.values()) or [one for block in page.blocks for one in block.outputs]
+    fetches = [one for one in every if one not in without]
     try:
         session.run(fetches, feeds)
     except vg.VoxgradError as error:

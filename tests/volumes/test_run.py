@@ -294,45 +294,42 @@ def test_sums_after_a_crash_count_nothing_twice(tmp_path: Path) -> None:
     assert Sums(tmp_path / "gone", 6).go_on([0, 1]) == set()
 
 
-class Slow:
-    """A volume on a disk that takes its time."""
-
-    def __init__(self, store: Any, seconds: float):
-        self.store, self.seconds, self.busy = store, seconds, 0.0
-
-    def __call__(self, index: Any) -> Any:
-        time.sleep(self.seconds)
-        self.busy += self.seconds
-        return self.store.fetch(index)
-
-
 def test_the_next_chunk_is_read_while_one_is_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where reading and computing take as long, both together take little more than one of them."""
-    x = np.random.default_rng(0).random((1, 24, 4, 4, 1), np.float32)
+    """Each waits for the other to begin: where one came after the other, it would never."""
+    count = 12
+    x = np.random.default_rng(0).random((1, count, 4, 4, 1), np.float32)
     np.save(tmp_path / "x.npy", x)
     pool: dict[str, Any] = {"ksize": [1, 3, 3, 3, 1], "strides": [1] * 5, "padding": "SAME"}
     job = op_job("MaxPool3D", {"input": tmp_path / "x.npy"}, tmp_path / "y.npy", chunks=(1, 4, 4), **pool)
-    original = job_module.open_volume
-    made: list[Slow] = []
+    original, compute, changed = job_module.open_volume, Chunks.compute, threading.Condition()
+    read: list[Any] = []
+    begun: list[int] = []
 
-    def slow(path: Any, **named: Any) -> Any:
+    def watched(path: Any, **named: Any) -> Any:
         store = original(path, **named)
-        if str(path).endswith("x.npy"):
-            made.append(Slow(store, 0.04))
-            store = replace(store, fetch=made[-1])
-        return store
 
-    compute = Chunks.compute
-    monkeypatch.setattr(job_module, "open_volume", slow)
-    monkeypatch.setattr(Chunks, "compute", lambda self, number: (time.sleep(0.04), compute(self, number))[1])
-    begun = time.perf_counter()
-    found = run_in(job, None, ThisProcess(), None)
-    took = time.perf_counter() - begun
-    (made_y,) = found.values()
-    np.testing.assert_array_equal(made_y.read(), vg.raw_ops.MaxPool3D(input=x, **pool))
-    busy = sum(one.busy for one in made)
-    assert busy == pytest.approx(24 * 0.04), "nothing is read twice"
-    assert took < 1.6 * busy, "one after the other they would take twice as long"
+        def fetch(index: Any) -> Any:
+            with changed:
+                read.append(index)
+                changed.notify_all()
+                assert changed.wait_for(lambda: len(begun) >= len(read) - 1, 20), "nothing is computed meanwhile"
+            return store.fetch(index)
+
+        return replace(store, fetch=fetch) if str(path).endswith("x.npy") else store
+
+    def computed(self: Chunks, number: int) -> Any:
+        with changed:
+            begun.append(number)
+            changed.notify_all()
+            assert changed.wait_for(lambda: len(read) > min(len(begun), count - 1), 20), "nobody reads ahead"
+        return compute(self, number)
+
+    monkeypatch.setattr(job_module, "open_volume", watched)
+    monkeypatch.setattr(Chunks, "compute", computed)
+    (made,) = run_in(job, None, ThisProcess(), None).values()
+    np.testing.assert_array_equal(made.read(), vg.raw_ops.MaxPool3D(input=x, **pool))
+    assert len(begun) == count
+    assert len(read) == count, "nothing is read twice"
 
 
 def test_workers_share_what_is_left(tmp_path: Path) -> None:

@@ -129,6 +129,7 @@ AREAS = {
         ),
         (
             "tests/volumes/test_plan.py",
+            "tests/volumes/test_layout.py",
             "tests/volumes/test_costs.py",
             "tests/graph/test_one_problem.py",
             "tests/arrays/test_arrays.py",

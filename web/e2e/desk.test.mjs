@@ -47,6 +47,10 @@ test("two runs side by side: equal, different, kept; a click opens the differenc
   await page.keyboard.press("Enter");
   await page.waitForSelector('[data-id="half"] .block.stale');
   await run(page);
+  // What was computed and what was kept are told apart, on the page and in the inspector.
+  assert.match(await page.locator(".run-progress").innerText(), /^2 run in .*, 2 kept$/);
+  await block(page, "pool").locator(".block-title").click();
+  await page.locator(".inspector").getByText("none: its result was kept").waitFor();
   await bottom(page, "Runs");
   const rows = page.locator(".bottom .table.runs tr");
   await page.waitForFunction(() => document.querySelectorAll(".bottom .table.runs tr").length === 3);

@@ -105,3 +105,12 @@ test("G goes through a page, and offers the unpacking of one that keeps state", 
   await block(page, "gradients/drawn/mul_grad/Mul").waitFor();
   assert.equal(await block(page, "drawn").count(), 0);
 });
+
+test("a block of a package that is not installed is there, with what it holds", async () => {
+  const page = await browser.page(studio, { reducedMotion: "reduce" });
+  const blur = { name: "blur", op: "boxblur.BoxBlur", attrs: { radius: 3 }, inputs: { x: [{ from: "layer.y" }] }, position: [840, 0] };
+  await studio.show(page, { ...document, blocks: [...document.blocks.slice(0, 2), blur] });
+  await block(page, "blur").getByText("boxblur, which is not installed").waitFor();
+  await block(page, "blur").locator(".block-title").click();
+  assert.match(await page.locator(".panel.right, aside").last().innerText(), /radius\s+3/);
+});

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { before, beforeEach, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { AxeBuilder } from "@axe-core/playwright";
+import { violations } from "./axe.mjs";
 import { bare, block, mistake, opened } from "./studio.mjs";
 
 const PICTURES = process.env.PICTURES === "1" ? fileURLToPath(new URL("../../docs/img/", import.meta.url)) : null;
@@ -21,9 +21,7 @@ async function clean(page, screen, part = null) {
   // Pins are targets of 24 pixels at 100 %; whoever zooms out has the outline and the keyboard.
   if (await page.locator(".canvas").count()) await page.keyboard.press("Control+0");
   await page.waitForTimeout(100);
-  const axe = new AxeBuilder({ page }).withTags(["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]);
-  const { violations } = await (part ? axe.include(part) : axe).analyze();
-  const told = violations.map((one) => `${screen}: ${one.id}: ${one.nodes.slice(0, 3).map((node) => `${node.target} ${node.any[0]?.message ?? ""}`).join("; ")}`);
+  const told = (await violations(page, part)).map((one) => `${screen}: ${one.id}: ${one.nodes.slice(0, 3).map((node) => `${node.target} ${node.any[0]?.message ?? ""}`).join("; ")}`);
   found.push(...told);
 }
 

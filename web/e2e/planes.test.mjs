@@ -137,8 +137,12 @@ test("a trace draws its shares in place and stays while the cursor moves", async
   await axial.click(await cell(axial, 1, 2, 5, 6));
   // Row 1 of 5 from the front is row 3 of the pool: cells 6 and 7 of the scan.
   await page.waitForFunction(() => document.querySelector(".trace .window")?.textContent.includes("[0,2:4,6:8,4:6,0]"));
+  // The values under the window come from the server; each says what it counts for.
+  await page.waitForFunction(() => document.querySelector(".trace .window-grids .cell")?.textContent === "20604×0.125");
+  assert.equal(await page.locator(".trace .window-grids .cell").count(), 8);
   await page.locator(".viewer select").first().selectOption("scan");
   await page.locator(".shares span").first().waitFor();
+  assert.equal(await frame(page, "HW").locator("rect.share").count(), 4);
   const shares = await frame(page, "HW").locator(".shares span").allTextContents();
   assert.deepEqual(shares, Array(4).fill("×0.125"));
   await page.locator(".plane .trace-marks .in-window").first().waitFor();

@@ -28,8 +28,9 @@ def gradients(ys: Output | Sequence[Output], xs: Output | Sequence[Output], grad
         (ddx,) = vg.gradients([dx], [x], grad_ys=[v])        # any order
 
     `grad_ys` are the gradients to start from, outputs or arrays; ones where they are not given. The new blocks stand in
-    a scope `gradients`, those of one block in `gradients/<block>_grad`, which for a block that stands for a page is one,
-    too. Where a path meets an op that has no gradient nothing is added, and the error names the block.
+    a scope `gradients`, those of one block in `gradients/<block>_grad`; for a block that stands for a page, that is one
+    block, of a page of inner gradients. Where a path meets an op that has no gradient nothing is added, and the error
+    names the block.
     """
     targets = [ys] if isinstance(ys, Output) else list(ys)
     sources = [xs] if isinstance(xs, Output) else list(xs)

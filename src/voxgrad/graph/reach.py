@@ -82,41 +82,43 @@ def _told(pin: str, made: Output, part: Region, depth: int) -> Reached:
 def _readers(inference: Inference, source: Output, region: Region) -> Iterator[tuple[str, Output, Region]]:
     """Every output that is made of this one, through which pin, and the part that reads the region."""
     for block in source.block.readers:
-        flat = 0
-        for pin in block.inputs:
-            for at, one in enumerate(pin.sources):
-                if one == source and not pin.host:
-                    name = f"{pin.name}[{at}]" if pin.many else pin.name
-                    for made in block.outputs:
-                        shape = shape_of(inference, made)
-                        part = None if shape is None else _part(inference, block, made, shape, pin.name, flat + at, region)
-                        if shape is not None and part is not None:
-                            clipped = Region(part.clipped(shape), part.steps)
-                            if all(hi > lo for lo, hi in clipped.ranges):
-                                yield name, made, clipped
-            flat += len(pin.sources)
+        for name, pin, at in _pins(block, source):
+            for made in block.outputs:
+                shape = shape_of(inference, made)
+                if shape is None:
+                    continue
+                part = _part(inference, made, shape, (pin, at), region)
+                ranges = part.clipped(shape)
+                if all(hi > lo for lo, hi in ranges):
+                    yield name, made, Region(ranges, part.steps)
+
+
+def _pins(block: Block, source: Output) -> Iterator[tuple[str, str, int]]:
+    """Every pin that an output enters: its name with its place in a list, without, and its number among all tensors."""
+    first = 0
+    for pin in block.inputs:
+        for at, one in enumerate(pin.sources):
+            if one == source and not pin.host:
+                yield f"{pin.name}[{at}]" if pin.many else pin.name, pin.name, first + at
+        first += len(pin.sources)
 
 
 def _part(
-    inference: Inference, block: Block, made: Output, shape: tuple[int, ...], pin: str, at: int, region: Region
-) -> Region | None:
-    problem = problem_of(inference, block)
+    inference: Inference, made: Output, shape: tuple[int, ...], through: tuple[str, int], region: Region
+) -> Region:
+    """The part of a result that reads a region of a tensor; all of it where nobody says more."""
+    block, (pin, at) = made.block, through
+    problem, call = problem_of(inference, block), inference.calls.get(block)
     if problem is not None:
         return _windowed(problem, shape, pin, region)
-    call = inference.calls.get(block)
-    if call is None:
-        return None
-    whole = Region(tuple((0, size) for size in shape), (1,) * len(shape))
-    if call.op.follows is None or made.index or not all(all_known(spec.shape) for spec in tensors_of(call)):
-        return whole
-    places = call.op.follows(call, shape)
-    followed = None if places is None else places[at]
-    if not isinstance(followed, tuple):
-        return whole
-    ranges, steps = list(whole.ranges), list(whole.steps)
-    for dim, place in enumerate(followed):
-        if place is not None:
-            ranges[place], steps[place] = region.ranges[dim], region.steps[dim]
+    ranges, steps = [(0, size) for size in shape], [1] * len(shape)
+    known = call is not None and not made.index and all(all_known(spec.shape) for spec in tensors_of(call))
+    if call is not None and call.op.follows is not None and known:
+        places = call.op.follows(call, shape)
+        followed = None if places is None else places[at]
+        for dim, place in enumerate(followed if isinstance(followed, tuple) else ()):
+            if place is not None:
+                ranges[place], steps[place] = region.ranges[dim], region.steps[dim]
     return Region(tuple(ranges), tuple(steps))
 
 
@@ -129,8 +131,9 @@ def _windowed(problem: Problem, shape: tuple[int, ...], pin: str, region: Region
     combs = [_along(axis, side, to, *one) for axis, one in zip(problem.axes, place.spatial, strict=True)]
     channels = place.channels
     if side is not to:
-        sizes = (problem.in_channels, problem.out_channels) if side is Side.CELLS else (problem.out_channels, problem.in_channels)
-        _, channels = group_of(problem, channels, *sizes)
+        large, small = problem.in_channels, problem.out_channels
+        mine, others = (large, small) if side is Side.CELLS else (small, large)
+        _, channels = group_of(problem, channels, mine, others)
     spatial, steps = tuple(one for one, _ in combs), tuple(step for _, step in combs)
     return whole_of(problem, Place(place.batch, spatial, channels), steps)
 

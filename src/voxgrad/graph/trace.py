@@ -249,6 +249,7 @@ def shape_of(inference: Inference, output: Output) -> tuple[int, ...] | None:
 
 
 def problem_of(inference: Inference, block: Block) -> Problem | None:
+    """The windowed problem that a block solves, where it solves one."""
     call = inference.calls.get(block)
     if call is None or call.op.problem is None:
         return None
@@ -264,6 +265,7 @@ def _sources(block: Block, pin: str) -> Iterator[tuple[Output, str]]:
 
 
 def joined(a: Region, b: Region) -> Region:
+    """A box around both; with steps where both have the same."""
     ranges = tuple((min(p[0], q[0]), max(p[1], q[1])) for p, q in zip(a.ranges, b.ranges, strict=True))
     return Region(ranges, tuple(1 if p != q else p for p, q in zip(a.steps, b.steps, strict=True)))
 
@@ -438,6 +440,7 @@ def _region(box: Box) -> Region:
 
 
 def parts_of(problem: Problem, region: Region) -> Place:
+    """A region of a rank-5 tensor by its batch, its place in space and its channels."""
     ranges = region.ranges
     if problem.channels_last:
         return Place(ranges[0], ranges[1:4], ranges[4])
@@ -445,6 +448,7 @@ def parts_of(problem: Problem, region: Region) -> Place:
 
 
 def whole_of(problem: Problem, place: Place, steps: tuple[int, ...]) -> Region:
+    """The region of these parts, in the order of the problem's layout."""
     if problem.channels_last:
         return Region((place.batch, *place.spatial, place.channels), (1, *steps, 1))
     return Region((place.batch, place.channels, *place.spatial), (1, 1, *steps))

@@ -30,17 +30,7 @@ from voxgrad.graph.readings import Curve
 from voxgrad.graph.trace import Traced, trace
 from voxgrad.kernels.arraywise.files import Files
 from voxgrad.studio import (
-    analyse,
-    displays,
-    engines,
-    exchange,
-    gallery,
-    gate,
-    grants,
-    guard,
-    kept_pages,
-    messages,
-    summaries,
+    analyse, displays, engines, exchange, gallery, gate, grants, guard, kept_pages, messages, summaries,
 )  # fmt: skip
 from voxgrad.studio.documents import MAX_BLOCKS, page_at
 from voxgrad.studio.keys import Keys

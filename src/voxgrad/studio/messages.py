@@ -460,8 +460,8 @@ class AskPlaces(Asked):
 class AxisPlace(Told):
     """An axis of a tensor in space: from an element to the next, and from the origin of the volume to the first.
 
-    `step` is that way as x, y, z, to the right, to the front and upwards, `low` and `high` the letters at the ends; both
-    are empty where the volume does not say how it lies.
+    `step` is that way as x, y, z, to the right, to the front and upwards, `low` and `high` the letters at the ends;
+    both are empty where the volume does not say how it lies.
     """
 
     spacing: float
@@ -472,7 +472,7 @@ class AxisPlace(Told):
 
 
 class Place(Told):
-    """A tensor in space, axis by axis; null for those that lead nowhere. `lost` says why, where it lay somewhere once."""
+    """A tensor in space, axis by axis; null for those that lead nowhere. `lost` says why, where it lay somewhere."""
 
     unit: str
     axes: list[AxisPlace | None]

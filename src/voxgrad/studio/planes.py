@@ -28,7 +28,7 @@ MOST_LIKENESS = 256
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A plane: the axes that go down and to the right, where it lies on the others, and of how many cells one is shown."""
+    """A plane: the axes that go down and to the right, where it lies on the others, and how many cells are one."""
 
     axes: tuple[int, int]
     at: tuple[int, ...]

@@ -47,9 +47,9 @@ class Job:
     stopping: bool = False
     began: float = 0.0
     blocks: dict[str, messages.BlockRun] = field(default_factory=dict)
+    curves: Readings = field(default_factory=Readings)
     at: messages.BlockEvent | None = None
     """The block that runs now."""
-    curves: Readings = field(default_factory=Readings)
 
     @property
     def id(self) -> str:

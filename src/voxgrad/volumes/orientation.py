@@ -19,7 +19,7 @@ OBLIQUE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Leading:
-    """An axis of a tensor in space: how far it is from an element to the next, and from the volume's origin to the first.
+    """An axis of a tensor in space: how far an element is from the next, and the first from the volume's origin.
 
     `step` is that way as x, y, z, `low` and `high` are the letters at the ends of the axis; of a volume without
     directions, they are empty.

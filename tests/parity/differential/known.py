@@ -628,6 +628,8 @@ KNOWN = (
     Known("ParallelConcat", "refused", "It leaves rows that nobody gave as they were in memory.", "one row per tensor"),
     Known("MaxPoolWithArgmax", "accepted", "It refuses images of which nothing is returned.", "must not be empty"),
     Known("Dilation2D.*", "refused", "It does not look at the sign of rates.", r"VG006 \w+: rates\["),
+    Known("ParseExample", "refused", "It takes what is left of a record that was cut behind one of its features.",
+          r"VG053.*serialized.*a field of \d+ bytes that ends after"),
     Known("(Resource)?StridedSliceAssign", "step s ", "It does not compare shapes where no cell changes.",
           r"the shape of the slice, \[[^\]]*\b0\b"),
     Known("QuantizeAndDequantizeV2", "accepted|refused", "It documents a range per slice and takes one for all.",

@@ -3,11 +3,12 @@ import { cellAt, cellState, corner, layOut, voxels } from "./chunkGrid";
 import { describe, expect, it } from "vitest";
 import { ACTIONS, actionFor, pressed } from "./actions";
 import { align, coveringPairs, depthsOf, distribute, freePlace, nearest, parted, placesFor, type Box } from "./arrange";
-import { reshaped, shapeFrom, tensorJson, withCells } from "./cells";
+import { reshaped, ruleText, shapeFrom, shapesFor, tensorJson, withCells } from "./cells";
 import { copyText, cornerOf, readClip } from "./clipboard";
 import { colourOf, inkOn, NAN_COLOUR } from "./colour";
 import { addBlock, closesRing, connect, disconnect, moveBlocks, setAttr, type Point } from "./commands";
-import { axesOf, emptyPage, findBlock, inputPins, nameFault, outputPins, pageAt, wiresOf, withPage } from "./document";
+import { numberOf, withNumber } from "./displays";
+import { axesOf, emptyPage, findBlock, inputPins, nameFault, outputPins, pageAt, wiresOf, withPage, withSources } from "./document";
 import { foldersOf } from "./files";
 import * as format from "./format";
 import { record, redo, start, undo } from "./history";
@@ -483,5 +484,47 @@ describe("the ways of wires", () => {
   it("go around what stands between", () => {
     const plane = new Plane([source, target, wall]);
     expect(way(plane, [100, 40], [400, 240])).toEqual([[100, 40], [189, 40], [189, -106], [271, -106], [271, 240], [400, 240]]);
+  });
+});
+
+describe("values", () => {
+  it("offers shapes that hold as many elements, what was there first", () => {
+    expect(shapesFor(32, [[2, 2, 2, 2, 2], [3]])).toEqual([[2, 2, 2, 2, 2], [32], [1, 2, 2, 2, 4], [4, 2, 2, 2, 1], [4, 8]]);
+    expect(shapesFor(7, [])).toEqual([[7]]);
+  });
+
+  it("writes rules for a shape, with a seed", () => {
+    expect(ruleText("normal", [2, 3])).toBe("normal([2,3], 0, 1, seed=1)");
+    expect(ruleText("range", [2, 3])).toBe("range(6)");
+  });
+
+  it("forgets the rule of a value that changes, and of no other", () => {
+    const typed = { value: "range(2)", x: "ones([2])" };
+    const page: Page = { name: "p", semantics: "documented", blocks: [{ name: "a", op: "Const", attrs: { value: [0, 1] }, typed }] };
+    expect(setAttr(page, "a", "value", 3).blocks[0]?.typed).toEqual({ x: "ones([2])" });
+    expect(setAttr(page, "a", "dtype", "int32").blocks[0]?.typed).toEqual(typed);
+    const wired = withSources(page.blocks[0]!, "x", [{ from: "b.output" }]);
+    expect(wired.typed).toEqual({ value: "range(2)" });
+    expect(withSources({ ...wired, typed: { x: "ones([2])" } }, "x", [])).not.toHaveProperty("typed");
+  });
+
+  it("shows texts as texts", () => {
+    const value = { tensor: { dtype: "string", shape: [2], values: ["a", 'say "b"'] } };
+    expect(textOf(value)).toBe('{"a","say \\"b\\""}');
+    expect(literalOf(value)?.values).toBeNull();
+  });
+
+  it("knows the one number of a tensor, and sets it in its shape and type", () => {
+    const tensor = (dtype: string, values: number[]) => ({ tensor: { dtype, shape: [values.length], values } });
+    expect(numberOf(tensor("float32", [2, 2]))).toBe(2);
+    expect(numberOf(tensor("float32", [2, 3]))).toBeNull();
+    expect(numberOf([2, 2])).toBeNull();
+    expect(withNumber(tensor("int32", [2, 2]), 3.7)).toEqual(tensor("int32", [4, 4]));
+    expect(withNumber(0.5, 0.7)).toBe(0.7);
+  });
+
+  it("shows sizes without a name as open", () => {
+    expect(format.shape(["N", "conv[0]", 3])).toBe("N×?×3");
+    expect(format.brackets(["2*x[1]", null])).toBe("[?,?]");
   });
 });

@@ -15,6 +15,7 @@ import { openViewer } from "../state/perform";
 import { activeTab, say, shownPage, update, useStudio } from "../state/store";
 import { useTold } from "../state/told";
 import { useWords } from "../state/words";
+import { Elapsed } from "../ui/Elapsed";
 import { Icon } from "../ui/Icon";
 import { layoutOfOutput, useBlockView, usePins, valuesOfConstant, valuesOfResult, valuesToCome, type BlockView } from "./useBlock";
 import { ValueGrid } from "./ValueGrid";
@@ -114,7 +115,13 @@ function RunBadge({ run, stale }: { run: NonNullable<BlockView["run"]>; stale: b
   const words = useWords();
   const tell = useTold();
   if (stale) return <NoBadge />;
-  if (run.state === "started" || run.state === "progress") return <span className="badge run">{words("block.running")}</span>;
+  if (run.state === "started" || run.state === "progress") {
+    return (
+      <span className="badge run">
+        {words("block.running")} <Elapsed />
+      </span>
+    );
+  }
   if (run.state === "failed") return <span className="badge bad">{words("block.failed")}</span>;
   if (run.state === "queued") return <span className="badge">{words("block.queued")}</span>;
   const time = run.state === "cached" ? words("block.cached") : run.seconds === null || run.seconds === undefined ? words("block.done") : format.seconds(run.seconds);

@@ -70,6 +70,7 @@ export function TraceMarks(plane: Plane) {
   const isBeside = ({ lo, hi }: Mark) => plane.place.some((at, axis) => axis !== down && axis !== right && (at < lo[axis]! || at >= hi[axis]!));
   return (
     <svg className="trace-marks" viewBox={`0 0 ${plane.shape[right] ?? 1} ${plane.shape[down] ?? 1}`} preserveAspectRatio="none" aria-hidden="true">
+      {trace && <Shares trace={trace} {...plane} />}
       {marks.map((mark, index) => (
         <g key={index} className={`${mark.kind} ${isBeside(mark) ? "beside" : ""}`}>
           {["edge", "line"].map((part) =>
@@ -81,6 +82,16 @@ export function TraceMarks(plane: Plane) {
       ))}
     </svg>
   );
+}
+
+/** How much each cell of a window counts, as light over it: blue for what adds, yellow for what takes away. */
+function Shares({ trace, block, output, axes: [down, right], place }: Plane & { readonly trace: Trace }) {
+  const shares = trace.windows.flatMap((window) => (window.source === `${block}.${output}` ? window.shares : []));
+  const most = shares.reduce((largest, { share }) => Math.max(largest, Math.abs(share)), 0);
+  const here = shares.filter(({ index, share }) => share !== 0 && index.every((at, axis) => axis === down || axis === right || at === place[axis]));
+  return here.map(({ index, share }) => (
+    <rect key={index.join()} className={`share ${share < 0 ? "less" : ""}`} x={index[right]} y={index[down]} width={1} height={1} fillOpacity={(0.55 * Math.abs(share)) / most} />
+  ));
 }
 
 /** Begin and length of what a mark covers along an axis: all of it, or the cells that count where there are gaps. */

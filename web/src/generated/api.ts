@@ -155,8 +155,8 @@ export interface AskTrace {
 
 /** An axis of a tensor in space: from an element to the next, and from the origin of the volume to the first.
 
-`step` is that way as x, y, z, to the right, to the front and upwards, `low` and `high` the letters at the ends; both
-are empty where the volume does not say how it lies. */
+`step` is that way as x, y, z, to the right, to the front and upwards, `low` and `high` the letters at the ends;
+both are empty where the volume does not say how it lies. */
 export interface AxisPlace {
   spacing: number;
   first: number;
@@ -677,7 +677,7 @@ export interface PinData {
   direction: "input" | "output";
 }
 
-/** A tensor in space, axis by axis; null for those that lead nowhere. `lost` says why, where it lay somewhere once. */
+/** A tensor in space, axis by axis; null for those that lead nowhere. `lost` says why, where it lay somewhere. */
 export interface Place {
   unit: string;
   axes: (AxisPlace | null)[];

@@ -153,6 +153,19 @@ function BlockInspector({ tab, page, block }: { tab: Tab; page: Page; block: Blo
           ))}
         </section>
       )}
+      {!op && block.attrs && (
+        <section>
+          <h3>{words("inspector.attributes")}</h3>
+          <dl className="facts">
+            {Object.entries(block.attrs).map(([name, value]) => (
+              <div key={name}>
+                <dt>{name}</dt>
+                <dd>{JSON.stringify(value).slice(0, 80)}</dd>
+              </div>
+            ))}
+          </dl>
+        </section>
+      )}
       {block.op === "Placeholder" && tab.trail.length === 0 && <FeedField tab={tab} block={block} />}
       <Inputs tab={tab} page={page} block={block} />
       <section>
@@ -162,10 +175,11 @@ function BlockInspector({ tab, page, block }: { tab: Tab; page: Page; block: Blo
           <dd>{cost?.bytes === null || cost === undefined ? "?" : format.bytes(cost.bytes)}</dd>
           <dt>{words("inspector.work")}</dt>
           <dd>{cost?.flops === null || cost === undefined ? "?" : format.flops(cost.flops)}</dd>
-          {run?.seconds !== null && run?.seconds !== undefined && (
+          {run && (run.state === "cached" || (run.seconds !== null && run.seconds !== undefined)) && (
             <>
               <dt>{words("inspector.time")}</dt>
-              <dd>{format.seconds(run.seconds)}</dd>
+              {/* Looking a kept result up is not the time of the block. */}
+              <dd>{run.state === "cached" ? words("inspector.kept") : format.seconds(run.seconds ?? 0)}</dd>
             </>
           )}
           {run?.reason && (

@@ -39,8 +39,8 @@ export function Runs({ tab }: { tab: Tab }) {
 }
 
 function Row({ tab, run }: { tab: Tab; run: Run }) {
-  const tell = useTold();
   const words = useWords();
+  const tell = useTold();
   const [showing, setShowing] = useState(false);
   const show = async () => {
     setShowing(true);

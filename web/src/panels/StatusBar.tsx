@@ -9,6 +9,7 @@ import { flow, setSettings, useStudio, type Tab } from "../state/store";
 import { useWords } from "../state/words";
 import { Icon, type IconName } from "../ui/Icon";
 import type { ActionId } from "../core/actions";
+import { RunProgress } from "./RunProgress";
 
 function Tool({ id, icon, label, disabled }: { id: ActionId; icon: IconName; label: string; disabled?: boolean }) {
   return (
@@ -60,6 +61,7 @@ export function StatusBar({ tab }: { tab: Tab }) {
       </button>
       <Tool id="fit" icon="fit" label={words("action.fit")} />
       <span className="grow said">{said}</span>
+      <RunProgress tab={tab} />
       {estimate && estimate.peak_bytes !== null && (
         <span className="fact" title={words("estimate.title")}>
           {format.bytes(estimate.peak_bytes)}

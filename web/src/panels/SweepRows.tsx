@@ -6,6 +6,7 @@ import type { Sweep, SweepRow } from "../core/api";
 import * as format from "../core/format";
 import { columnsOf, curvesOf, sorted, titleOf, type Column } from "../core/sweeps";
 import { takeValues } from "../state/sweeps";
+import { useTold } from "../state/told";
 import { useWords } from "../state/words";
 import { Chart } from "../ui/Chart";
 
@@ -51,7 +52,8 @@ export function SweepTable({ sweep }: { sweep: Sweep }) {
 
 function Row({ row, names, columns }: { row: SweepRow; names: readonly string[]; columns: readonly Column[] }) {
   const words = useWords();
-  const fault = row.faults.map((one) => `${one.code} ${one.op}: ${one.argument} must ${one.wanted}; got ${one.got}.`).join("\n");
+  const tell = useTold();
+  const fault = row.faults.map((one) => `${one.code} ${one.op}: ${one.argument} must ${one.wanted}; got ${one.got}.`).map(tell).join("\n");
   return (
     <tr>
       {names.map((name) => (

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Where a value came from: its windows drawn cell by cell, with padding, winner and ties. */
 
-import { numberOf, type TraceWindow } from "../core/api";
+import { useEffect, useState } from "react";
+import { api, numberOf, type TraceWindow } from "../core/api";
 import { colourOf, css, inkOn } from "../core/colour";
 import { findBlock, inputPins, splitPath } from "../core/document";
 import * as format from "../core/format";
-import { flatIndex, indexText, rangeOf } from "../core/tensor";
+import { flatIndex, indexText, rangeOf, type Tensor } from "../core/tensor";
 import { valuesOfConstant } from "../editor/useBlock";
 import { letTraceGo, setTraceDepth } from "../state/runs";
 import { activeTab, prefixOf, shownPage, useStudio, type Tab } from "../state/store";
@@ -61,11 +62,39 @@ function knownValues(tab: Tab, source: string): { shape: readonly number[]; valu
 }
 
 const MOST = 12;
+/** Cells of a window that are asked for. */
+const MOST_ASKED = 4096;
+
+function hashOf(tab: Tab, source: string): string | null {
+  const { block, output } = splitPath(source);
+  return tab.results[prefixOf(tab) + block]?.outputs.find((one) => one.name === output)?.hash ?? null;
+}
+
+type ValueOf = (index: readonly number[]) => number | undefined;
+
+/** The values of a window of a tensor that is too large to be here. */
+function usePart(hash: string | null, { lo, hi, steps, count }: TraceWindow): ValueOf | null {
+  const [part, setPart] = useState<{ readonly key: string; readonly tensor: Tensor } | null>(null);
+  const slice = lo.map((low, axis) => `${low}:${hi[axis]}:${steps[axis]}`).join();
+  const key = hash !== null && count > 0 && count <= MOST_ASKED ? `${hash} ${slice}` : "";
+  useEffect(() => {
+    if (!key || hash === null) return undefined;
+    let wanted = true;
+    api.tensor(hash, slice).then((tensor) => wanted && setPart({ key, tensor }), () => undefined);
+    return () => {
+      wanted = false;
+    };
+  }, [key, hash, slice]);
+  if (part?.key !== key) return null;
+  return (index) => part.tensor.data[flatIndex(part.tensor.shape, index.map((at, axis) => (at - lo[axis]!) / steps[axis]!))];
+}
 
 function WindowView({ window }: { window: TraceWindow }) {
   const words = useWords();
   const tab = activeTab();
-  const known = tab && knownValues(tab, window.source);
+  const whole = tab && knownValues(tab, window.source);
+  const part = usePart(tab && !whole ? hashOf(tab, window.source) : null, window);
+  const known = whole ? (index: readonly number[]) => whole.values[flatIndex(whole.shape, index)] : part;
   const volume = window.lo.length === 5;
   return (
     <div className="window">
@@ -96,27 +125,33 @@ function spatialAxes(tab: Tab | null, window: TraceWindow): readonly number[] {
 }
 
 /** The window over depth, height and width, padding included, at the first channel that it reads. */
-function WindowGrids({ window, known, axes }: { window: TraceWindow; known: ReturnType<typeof knownValues>; axes: readonly number[] }) {
+function WindowGrids({ window, known, axes }: { window: TraceWindow; known: ValueOf | null; axes: readonly number[] }) {
   const words = useWords();
-  const range = known ? rangeOf(known.values) : { min: 0, max: 0 };
-  const from = axes.map((axis) => window.lo[axis]! - (window.padding.before[axis] ?? 0));
-  const sizes = axes.map((axis, i) => Math.min(MOST, window.hi[axis]! + (window.padding.after[axis] ?? 0) - from[i]!));
+  const step = (axis: number) => window.steps[axis] || 1;
+  const from = axes.map((axis) => window.lo[axis]! - (window.padding.before[axis] ?? 0) * step(axis));
+  // A dilated window is drawn by its taps.
+  const taps = (axis: number) => Math.ceil((window.hi[axis]! - window.lo[axis]!) / step(axis)) + (window.padding.before[axis] ?? 0) + (window.padding.after[axis] ?? 0);
+  const sizes = axes.map((axis) => Math.min(MOST, taps(axis)));
   const [depth, height, width] = sizes as [number, number, number];
   const indexAt = (d: number, at: number) => {
     const index = [...(window.winner ?? window.lo)];
-    [d, Math.floor(at / width), at % width].forEach((place, i) => (index[axes[i]!] = from[i]! + place));
+    [d, Math.floor(at / width), at % width].forEach((place, i) => (index[axes[i]!] = from[i]! + place * step(axes[i]!)));
     return index;
   };
+  const isInside = (index: readonly number[]) => axes.every((axis) => index[axis]! >= window.lo[axis]! && index[axis]! < window.hi[axis]!);
+  const shown = known ? Array.from({ length: depth * height * width }, (_, at) => indexAt(Math.floor(at / (height * width)), at % (height * width))).filter(isInside).map((index) => known(index) ?? NaN) : [];
+  const range = rangeOf(shown);
   const cell = (index: readonly number[], key: number) => {
-    const inside = axes.every((axis) => index[axis]! >= window.lo[axis]! && index[axis]! < window.hi[axis]!);
-    if (!inside) return <span key={key} className="cell padding" title={words("trace.padding")} />;
-    const value = known ? known.values[flatIndex(known.shape, index)] : undefined;
-    const colour = value === undefined ? null : colourOf(value, range);
     const is = (other: readonly number[] | null | undefined) => other?.every((one, axis) => one === index[axis]) ?? false;
+    if (!isInside(index)) return <span key={key} className="cell padding" title={words("trace.padding")} />;
+    const value = known?.(index);
+    const share = window.shares.find((one) => is(one.index))?.share;
+    const colour = value === undefined ? null : colourOf(value, range);
     const marks = `${is(window.winner) ? "winner" : ""} ${window.ties.length > 1 && window.ties.some(is) ? "tie" : ""}`;
     return (
       <span key={key} className={`cell ${marks}`} title={indexText(index)} style={colour ? { background: css(colour), color: inkOn(colour) } : {}}>
         {value === undefined ? "" : format.short(value)}
+        {share !== undefined && <small>×{format.short(share)}</small>}
       </span>
     );
   };
@@ -124,7 +159,7 @@ function WindowGrids({ window, known, axes }: { window: TraceWindow; known: Retu
     <div className="window-grids">
       {Array.from({ length: depth }, (_, d) => (
         <div key={d} className="grid-with-label">
-          <span className="grid-label">d={from[0]! + d}</span>
+          <span className="grid-label">d={from[0]! + d * step(axes[0]!)}</span>
           <div className="grid" style={{ gridTemplateColumns: `repeat(${width}, minmax(22px, auto))` }}>
             {Array.from({ length: height * width }, (_cell, at) => cell(indexAt(d, at), at))}
           </div>

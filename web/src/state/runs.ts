@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Running pages, and what is asked about results. */
 
-import { api, ApiError, type BlockRun, type Fault, type Run } from "../core/api";
+import { api, ApiError, type Fault, type Run } from "../core/api";
 import { same } from "../core/patch";
+import type { ToldRun } from "../core/progress";
 import { feedsOf } from "./feeds";
 import { activeTab, prefixOf, say, selectedBlocks, setSettings, shownPage, studio, update, updateTab, type ActiveRun, type Tab, type WaitingRun } from "./store";
 import { word } from "./words";
@@ -14,11 +15,11 @@ export interface RunOptions {
 }
 
 /** The newest state of every block of a run. */
-function latest(blocks: readonly BlockRun[]): { [block: string]: BlockRun } {
-  const found: { [block: string]: BlockRun } = {};
+function latest({ id, blocks }: Run): { [block: string]: ToldRun } {
+  const found: { [block: string]: ToldRun } = {};
   for (const block of blocks) {
     const old = found[block.block];
-    if (!old || block.cycle >= old.cycle) found[block.block] = block;
+    if (!old || block.cycle >= old.cycle) found[block.block] = { ...block, run: id };
   }
   return found;
 }
@@ -98,8 +99,8 @@ async function settle(id: string, runId: string): Promise<void> {
   }
 }
 
-function merged(results: { readonly [block: string]: BlockRun }, run: Run, active: NonNullable<ReturnType<typeof activeTab>>["run"]) {
-  const known = latest(run.blocks);
+function merged(results: { readonly [block: string]: ToldRun }, run: Run, active: NonNullable<ReturnType<typeof activeTab>>["run"]) {
+  const known = latest(run);
   const next = { ...results, ...known };
   const ended = run.state !== "queued" && run.state !== "running";
   if (ended) {
@@ -161,7 +162,7 @@ export async function refreshRuns(id: string, andResults = false): Promise<void>
 export async function showRun(id: string, runId: string): Promise<void> {
   const run = await api.runDetails(runId);
   updateTab(id, (now) => ({
-    results: latest(run.blocks),
+    results: latest(run),
     run: {
       id: run.id, state: run.state, engine: run.engine, document: now.run?.id === run.id ? now.run.document : now.history.now,
       seconds: run.seconds, cycle: 0, message: run.error?.message ?? "",

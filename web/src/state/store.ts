@@ -4,13 +4,14 @@
 import { create } from "zustand";
 import type { ReactFlowInstance } from "@xyflow/react";
 import type { Action } from "../core/actions";
-import type { BlockRun, CheckRow, Engine, EngineName, Reached, Run, RunRow, RunSide, TraceWindow } from "../core/api";
+import type { CheckRow, Engine, EngineName, Reached, Run, RunRow, RunSide, TraceWindow } from "../core/api";
 import type { Point } from "../core/commands";
 import { displayOf } from "../core/displays";
 import { pageAt, type Catalogue } from "../core/document";
 import { record, type History } from "../core/history";
 import type { Analysis, Json, Op, Page, PagePath } from "../core/model";
 import type { PinPlace } from "../core/pins";
+import type { ToldRun } from "../core/progress";
 import type { Spot } from "../core/space";
 import type { Tell } from "../core/told";
 import type { Language } from "../core/words";
@@ -52,7 +53,7 @@ export interface Tab {
   readonly selection: ReadonlySet<string>;
   readonly wires: ReadonlySet<string>;
   readonly analysis: Analysis | null;
-  readonly results: { readonly [block: string]: BlockRun };
+  readonly results: { readonly [block: string]: ToldRun };
   readonly run: ActiveRun | null;
   /** Runs that wait for the one under way, the next one first. */
   readonly queue: readonly WaitingRun[];
@@ -291,12 +292,6 @@ export function recordDocument(id: string, document: Page, title: string, merge?
   });
 }
 
-/** A text of the server in the chosen language. */
-export function toldNow(text: string): string {
-  const { tell, settings } = studio();
-  return settings.language === "ko" && tell ? tell(text) : text;
-}
-
 /** What a button beside a notice does. */
 export interface Offer {
   readonly title: string;
@@ -307,6 +302,12 @@ export interface Notice {
   readonly text: string;
   readonly level: "info" | "error";
   readonly offer?: Offer;
+}
+
+/** A text of the server in the chosen language. */
+export function toldNow(text: string): string {
+  const { tell, settings } = studio();
+  return settings.language === "ko" && tell ? tell(text) : text;
 }
 
 export function say(said: string, level: "info" | "error" = "info", offer?: Offer): void {
