@@ -132,6 +132,6 @@ test("the first visit is asked to a tour, which passes by what is not on the scr
   assert.deepEqual(titles.at(-1), "그 밖의 모든 것");
   assert.ok(!titles.includes("문제가 있을 때"));
   await page.goto(`${studio.address}/#/`);
-  await page.locator(".card").first().waitFor();
+  await page.locator(".home .lessons button").first().waitFor();
   assert.equal(await page.locator(".welcome").count(), 0);
 });

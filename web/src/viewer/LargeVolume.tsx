@@ -6,6 +6,7 @@ import { api, ApiError } from "../core/api";
 import type { Scale } from "../core/colour";
 import { spatialAxes } from "../core/space";
 import type { Tensor } from "../core/tensor";
+import { useTold } from "../state/told";
 import { useWords } from "../state/words";
 import type { Source } from "./planeValues";
 import Volume from "./Volume";
@@ -21,6 +22,7 @@ interface Props {
 const MOST = 96;
 
 export default function LargeVolume({ source, names, scale, of }: Props) {
+  const tell = useTold();
   const words = useWords();
   const { hash, shape } = source;
   const axes = useMemo(() => spatialAxes(shape, names, null), [shape, names]);
@@ -40,7 +42,7 @@ export default function LargeVolume({ source, names, scale, of }: Props) {
   }, [hash, shape, axes, held]);
   const whole = useMemo(() => ({ hash, shape, held, bricks: shape.map((size, axis) => (axes.includes(axis) ? Math.ceil(size / MOST) : 1)) }), [hash, shape, held, axes]);
   const free = shape.flatMap((size, axis) => (size > 1 && !axes.includes(axis) ? [axis] : []));
-  if (found instanceof ApiError) return <p className="none fault">{found.message}</p>;
+  if (found instanceof ApiError) return <p className="none fault">{tell(found.message)}</p>;
   return (
     <>
       {free.map((axis) => (
