@@ -115,8 +115,10 @@ class Own:
     attrs: dict[str, Any] = field(default_factory=dict)
     sources: dict[str, list[Source]] = field(default_factory=dict)
     typed: dict[str, str] = field(default_factory=dict)
-    """The rules that values were typed as, `normal([2,3], 0, 1, seed=7)`, by their attributes and pins. A rule goes when
-    its value changes."""
+    """The rules that values were typed as, `normal([2,3], 0, 1, seed=7)`, by their attributes and pins.
+
+    A rule goes when its value changes.
+    """
 
 
 class Block:

@@ -38,8 +38,8 @@ def _as_op(kept: Kept) -> messages.OpData:
         for pin, spec in kept.outputs.items()
     ]
     return messages.OpData(
-        name=kept.name, group=FOLDER, family=False, package="", summary=kept.about, doc="", laws=[], example="", inputs=inputs,
-        attrs=[], outputs=outputs, aliases=[], differentiable=True, stateful=False,
+        name=kept.name, group=FOLDER, family=False, package="", summary=kept.about, doc="", laws=[], example="",
+        inputs=inputs, attrs=[], outputs=outputs, aliases=[], differentiable=True, stateful=False,
     )  # fmt: skip
 
 
