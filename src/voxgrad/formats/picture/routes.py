@@ -7,9 +7,13 @@
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
+
+import numpy as np
 
 Point = tuple[float, float]
 
@@ -62,7 +66,8 @@ class Plane:
     def shared(self, a: Point, b: Point, source: str) -> int:
         """How much of a line lies on lines of wires from other outputs."""
         key, start, end = _line(a, b)
-        return sum(one < end and two > start and other != source for one, two, other in self.lines.get(key, ()))
+        taken = self.lines.get(key)
+        return sum(one < end and two > start and other != source for one, two, other in taken) if taken else 0
 
     def take(self, points: Sequence[Point], source: str) -> None:
         """Note the way of a wire."""
@@ -116,11 +121,8 @@ def _around(start: Point, end: Point, plane: Plane, source: str, lane: int) -> l
 
 def _cheapest(start: Point, end: Point, rects: list[Rect], plane: Plane, source: str, lane: int) -> list[Point] | None:
     """Dijkstra on the lines beside blocks; a state is a crossing and whether it was come to on an upright line."""
-    far = lane * LANE
-    beside = (x for one in rects for x in (one.left - far, one.left, one.right, one.right + far))
-    over = (y for one in rects for y in (one.top - far, one.top, one.bottom, one.bottom + far))
-    xs = sorted({start[0], end[0], (start[0] + end[0]) / 2, *beside})
-    ys = sorted({start[1], end[1], *over})
+    net = _Net.beside(start, end, rects, lane * LANE)
+    xs, ys = net.xs, net.ys
     first, last = (xs.index(start[0]), ys.index(start[1])), (xs.index(end[0]), ys.index(end[1]))
     cost: dict[tuple[int, int, bool], float] = {(*first, False): 0.0}
     before: dict[tuple[int, int, bool], tuple[int, int, bool]] = {}
@@ -132,16 +134,11 @@ def _cheapest(start: Point, end: Point, rects: list[Rect], plane: Plane, source:
             return _way_to(at, before, xs, ys)
         if spent > cost[at]:
             continue
-        for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+        for dx, dy, price in net.steps(column, row, plane, source):
+            if dx == -1 and (column, row) == first:  # backwards into its block
+                continue
             to = column + dx, row + dy
-            backwards = dx == -1 and (column, row) == first
-            if backwards or not (0 <= to[0] < len(xs) and 0 <= to[1] < len(ys)):
-                continue
-            here, there = (xs[column], ys[row]), (xs[to[0]], ys[to[1]])
-            if any(_meets(one, here, there) for one in rects):
-                continue
-            total = spent + abs(there[0] - here[0]) + abs(there[1] - here[1]) + _BEND * (upright != bool(dy))
-            total += _SHARED * plane.shared(here, there, source)
+            total = spent + price + _BEND * (upright != bool(dy))
             if to == last:  # entered from outside, along its pin
                 total += _BEND if dy else 8 * _BEND if dx == -1 else 0.0
             state = (*to, bool(dy))
@@ -149,6 +146,52 @@ def _cheapest(start: Point, end: Point, rects: list[Rect], plane: Plane, source:
                 cost[state], before[state] = total, at
                 heapq.heappush(queue, (total, state))
     return None
+
+
+@dataclass(slots=True)
+class _Net:
+    """The lines beside blocks: where they cross, and which of their parts run through no block."""
+
+    xs: list[float]
+    ys: list[float]
+    level: np.ndarray[Any, Any]
+    """By row and column, whether the way from this column to the next is free."""
+    upright: np.ndarray[Any, Any]
+    """By row and column, whether the way from this row to the next is free."""
+    known: dict[tuple[int, int], list[tuple[int, int, float]]] = field(default_factory=dict)
+
+    @staticmethod
+    def beside(start: Point, end: Point, rects: list[Rect], far: float) -> _Net:
+        beside = (x for one in rects for x in (one.left - far, one.left, one.right, one.right + far))
+        over = (y for one in rects for y in (one.top - far, one.top, one.bottom, one.bottom + far))
+        xs = sorted({start[0], end[0], (start[0] + end[0]) / 2, *beside})
+        ys = sorted({start[1], end[1], *over})
+        level, upright = np.ones((len(ys), len(xs) - 1), bool), np.ones((len(ys) - 1, len(xs)), bool)
+        for one in rects:
+            # Lines inside of a block, and parts of lines that reach into it.
+            columns = slice(bisect_right(xs, one.left), bisect_left(xs, one.right))
+            rows = slice(bisect_right(ys, one.top), bisect_left(ys, one.bottom))
+            level[rows, bisect_right(xs, one.left) - 1 : bisect_left(xs, one.right)] = False
+            upright[bisect_right(ys, one.top) - 1 : bisect_left(ys, one.bottom), columns] = False
+        return _Net(xs, ys, level, upright)
+
+    def steps(self, column: int, row: int, plane: Plane, source: str) -> list[tuple[int, int, float]]:
+        """The ways on from a crossing, each with its price."""
+        found = self.known.get((column, row))
+        if found is None:
+            free = (
+                (1, 0, column + 1 < len(self.xs) and self.level[row, column]),
+                (-1, 0, column > 0 and self.level[row, column - 1]),
+                (0, 1, row + 1 < len(self.ys) and self.upright[row, column]),
+                (0, -1, row > 0 and self.upright[row - 1, column]),
+            )
+            found = [(dx, dy, self._price(column, row, dx, dy, plane, source)) for dx, dy, is_free in free if is_free]
+            self.known[column, row] = found
+        return found
+
+    def _price(self, column: int, row: int, dx: int, dy: int, plane: Plane, source: str) -> float:
+        here, there = (self.xs[column], self.ys[row]), (self.xs[column + dx], self.ys[row + dy])
+        return abs(there[0] - here[0]) + abs(there[1] - here[1]) + _SHARED * plane.shared(here, there, source)
 
 
 def _way_to(
