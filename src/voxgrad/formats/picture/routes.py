@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 Point = tuple[float, float]
+Numbers = np.ndarray[Any, Any]
 
 SIDE, LEVEL = 11.0, 6.0
 """How near to the sides of a block, where pins are, and to its top and bottom a wire may run."""
@@ -25,6 +26,7 @@ _BEND, _SHARED = 24.0, 60.0
 """What a turn, and a part of the way that another wire has taken, cost in units of length."""
 _MOST_LANES, _MOST_TURNS = 9, 60
 _CELL = 400.0
+_NEVER = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,28 +123,26 @@ def _around(start: Point, end: Point, plane: Plane, source: str, lane: int) -> l
 
 def _cheapest(start: Point, end: Point, rects: list[Rect], plane: Plane, source: str, lane: int) -> list[Point] | None:
     """Dijkstra on the lines beside blocks; a state is a crossing and whether it was come to on an upright line."""
-    net = _Net.beside(start, end, rects, lane * LANE)
-    xs, ys = net.xs, net.ys
-    first, last = (xs.index(start[0]), ys.index(start[1])), (xs.index(end[0]), ys.index(end[1]))
-    cost: dict[tuple[int, int, bool], float] = {(*first, False): 0.0}
-    before: dict[tuple[int, int, bool], tuple[int, int, bool]] = {}
-    queue = [(0.0, (*first, False))]
+    net = _Net.beside(start, end, rects, lane * LANE, plane, source)
+    first, last = net.number(start), net.number(end)
+    cost = {2 * first: 0.0}
+    before: dict[int, int] = {}
+    queue = [(0.0, 2 * first)]
     while queue:
         spent, at = heapq.heappop(queue)
-        column, row, upright = at
-        if (column, row) == last:
-            return _way_to(at, before, xs, ys)
+        crossing, upright = at >> 1, at & 1
+        if crossing == last:
+            return net.way_to(at, before)
         if spent > cost[at]:
             continue
-        for dx, dy, price in net.steps(column, row, plane, source):
-            if dx == -1 and (column, row) == first:  # backwards into its block
+        for to, turned, price in net.ways(crossing):
+            if crossing == first and to < crossing and not turned:  # backwards into its block
                 continue
-            to = column + dx, row + dy
-            total = spent + price + _BEND * (upright != bool(dy))
+            total = spent + price + _BEND * (upright != turned)
             if to == last:  # entered from outside, along its pin
-                total += _BEND if dy else 8 * _BEND if dx == -1 else 0.0
-            state = (*to, bool(dy))
-            if total < cost.get(state, float("inf")):
+                total += _BEND if turned else 8 * _BEND if to < crossing else 0.0
+            state = 2 * to + turned
+            if total < cost.get(state, _NEVER):
                 cost[state], before[state] = total, at
                 heapq.heappush(queue, (total, state))
     return None
@@ -150,58 +150,67 @@ def _cheapest(start: Point, end: Point, rects: list[Rect], plane: Plane, source:
 
 @dataclass(slots=True)
 class _Net:
-    """The lines beside blocks: where they cross, and which of their parts run through no block."""
+    """The lines beside blocks. Where they cross has a number, column by column."""
 
     xs: list[float]
     ys: list[float]
-    level: np.ndarray[Any, Any]
-    """By row and column, whether the way from this column to the next is free."""
-    upright: np.ndarray[Any, Any]
-    """By row and column, whether the way from this row to the next is free."""
-    known: dict[tuple[int, int], list[tuple[int, int, float]]] = field(default_factory=dict)
+    level: list[float]
+    """By crossing, what the way to the next column costs; without end where it runs through a block."""
+    upright: list[float]
+    """By crossing, what the way to the next row costs."""
 
     @staticmethod
-    def beside(start: Point, end: Point, rects: list[Rect], far: float) -> _Net:
+    def beside(start: Point, end: Point, rects: list[Rect], far: float, plane: Plane, source: str) -> _Net:
         beside = (x for one in rects for x in (one.left - far, one.left, one.right, one.right + far))
         over = (y for one in rects for y in (one.top - far, one.top, one.bottom, one.bottom + far))
         xs = sorted({start[0], end[0], (start[0] + end[0]) / 2, *beside})
         ys = sorted({start[1], end[1], *over})
-        level, upright = np.ones((len(ys), len(xs) - 1), bool), np.ones((len(ys) - 1, len(xs)), bool)
+        level = _lengths(xs, len(ys)) + _SHARED * _taken(ys, xs, 1, plane, source).T
+        upright = _lengths(ys, len(xs)).T + _SHARED * _taken(xs, ys, 0, plane, source)
         for one in rects:
             # Lines inside of a block, and parts of lines that reach into it.
-            columns = slice(bisect_right(xs, one.left), bisect_left(xs, one.right))
-            rows = slice(bisect_right(ys, one.top), bisect_left(ys, one.bottom))
-            level[rows, bisect_right(xs, one.left) - 1 : bisect_left(xs, one.right)] = False
-            upright[bisect_right(ys, one.top) - 1 : bisect_left(ys, one.bottom), columns] = False
-        return _Net(xs, ys, level, upright)
+            left, right = bisect_right(xs, one.left), bisect_left(xs, one.right)
+            top, bottom = bisect_right(ys, one.top), bisect_left(ys, one.bottom)
+            level[left - 1 : right, top:bottom] = _NEVER
+            upright[left:right, top - 1 : bottom] = _NEVER
+        return _Net(xs, ys, level.ravel().tolist(), upright.ravel().tolist())
 
-    def steps(self, column: int, row: int, plane: Plane, source: str) -> list[tuple[int, int, float]]:
-        """The ways on from a crossing, each with its price."""
-        found = self.known.get((column, row))
-        if found is None:
-            free = (
-                (1, 0, column + 1 < len(self.xs) and self.level[row, column]),
-                (-1, 0, column > 0 and self.level[row, column - 1]),
-                (0, 1, row + 1 < len(self.ys) and self.upright[row, column]),
-                (0, -1, row > 0 and self.upright[row - 1, column]),
-            )
-            found = [(dx, dy, self._price(column, row, dx, dy, plane, source)) for dx, dy, is_free in free if is_free]
-            self.known[column, row] = found
-        return found
+    def number(self, point: Point) -> int:
+        return self.xs.index(point[0]) * len(self.ys) + self.ys.index(point[1])
 
-    def _price(self, column: int, row: int, dx: int, dy: int, plane: Plane, source: str) -> float:
-        here, there = (self.xs[column], self.ys[row]), (self.xs[column + dx], self.ys[row + dy])
-        return abs(there[0] - here[0]) + abs(there[1] - here[1]) + _SHARED * plane.shared(here, there, source)
+    def ways(self, crossing: int) -> list[tuple[int, int, float]]:
+        """The crossings beside one, whether an upright line leads there, and what the way costs."""
+        rows, level, upright = len(self.ys), self.level, self.upright
+        # Behind the last column and row there is no way; so none comes from before the first ones.
+        beside = (
+            (crossing + rows, 0, level[crossing]),
+            (crossing - rows, 0, level[crossing - rows]),
+            (crossing + 1, 1, upright[crossing]),
+            (crossing - 1, 1, upright[crossing - 1]),
+        )
+        return [way for way in beside if way[2] != _NEVER]
+
+    def way_to(self, last: int, before: dict[int, int]) -> list[Point]:
+        way = [last]
+        while way[-1] in before:
+            way.append(before[way[-1]])
+        places = [divmod(state >> 1, len(self.ys)) for state in reversed(way)]
+        return [(self.xs[column], self.ys[row]) for column, row in places]
 
 
-def _way_to(
-    last: tuple[int, int, bool], before: dict[tuple[int, int, bool], tuple[int, int, bool]],
-    xs: list[float], ys: list[float],
-) -> list[Point]:  # fmt: skip
-    way = [last]
-    while way[-1] in before:
-        way.append(before[way[-1]])
-    return [(xs[column], ys[row]) for column, row, _ in reversed(way)]
+def _lengths(along: list[float], lines: int) -> Numbers:
+    """How long the parts of lines are, the last without end; as often as there are lines."""
+    return np.repeat(np.append(np.diff(along), _NEVER)[:, None], lines, axis=1)
+
+
+def _taken(lines: list[float], along: list[float], turned: int, plane: Plane, source: str) -> Numbers:
+    """By line and part of it, how many wires from other outputs lie there."""
+    found = np.zeros((len(lines), len(along)))
+    for number, line in enumerate(lines):
+        for start, end, other in plane.lines.get((turned, round(line / 4)), ()):
+            if other != source:
+                found[number, max(0, bisect_right(along, start) - 1) : bisect_left(along, end)] += 1
+    return found
 
 
 def _straightened(points: list[Point]) -> list[Point]:
