@@ -8,6 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 
 import voxgrad
+from voxgrad.arrays.locks import make_lock
 from voxgrad.errors import Fault, InvalidArgumentError
 from voxgrad.formats.page_file import SUFFIX, load
 from voxgrad.formats.picture import draw_svg
@@ -30,9 +31,17 @@ def _rank(path: Path) -> tuple[bool, str]:
     return "mistake" not in path.name, path.name
 
 
-@cache
 def cards() -> list[messages.Card]:
-    """All examples, with a drawing of each."""
+    """All examples, with a drawing of each, which is made once, also where several windows ask at once."""
+    with _lock:
+        return _cards()
+
+
+_lock = make_lock()
+
+
+@cache
+def _cards() -> list[messages.Card]:
     return [_card(name, load(path)) for name, path in _files().items()]
 
 
