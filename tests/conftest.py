@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import itertools
 import os
 
 import hypothesis
@@ -29,3 +30,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return LONGEST.index(folder) + 1 if folder in LONGEST else len(LONGEST) + 1
 
     items.sort(key=lambda item: 0 if item.get_closest_marker("browser") else place(item))
+    # A process takes a file at a time, but for the scripts of the browser, which mostly wait: two go side by side.
+    scripts = itertools.cycle(("browser, one", "browser, two"))
+    for item in items:
+        group = next(scripts) if item.get_closest_marker("browser") else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
