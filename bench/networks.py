@@ -218,6 +218,8 @@ def main() -> None:
     given = parser.parse_args()
     from bench.network_models import NETWORKS
 
+    if unknown := [name for name in given.network or () if name not in NETWORKS]:
+        parser.error(f"--network must be one of {', '.join(NETWORKS)}; got {', '.join(unknown)}")
     found = []
     for name in given.network or NETWORKS:
         task = Task(name, given.device, given.dtype)

@@ -48,3 +48,11 @@ def test_a_converted_network_trains_as_before(name: str, small: None) -> None:
 def test_a_wrong_loss_is_told() -> None:
     assert networks.differs([1.0, 0.5], [1.0, 0.5], 1e-3) == ""
     assert networks.differs([1.0, 0.6], [1.0, 0.5], 1e-3) == "the loss of step 2 is off by 0.1"
+
+
+def test_a_network_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """The names that there are stand in the message."""
+    monkeypatch.setattr("sys.argv", ["run bench networks", "--network", "nnunet"])
+    with pytest.raises(SystemExit):
+        networks.main()
+    assert "must be one of plain_unet, residual_unet" in capsys.readouterr().err
