@@ -252,3 +252,9 @@ def test_the_least_integer_is_not_below_a_threshold() -> None:
     found = vg.raw_ops.SparseAdd(a_indices=at, a_values=a, a_shape=[1, 2], b_indices=at, b_values=b, b_shape=[1, 2],
                                  thresh=np.int8(100))  # fmt: skip
     assert found.sum_indices.tolist() == [[0, 1]] and found.sum_values.tolist() == [-128]
+
+
+def test_an_empty_quantised_tensor_has_the_sizes_that_reshape_gives_it() -> None:
+    empty = {"tensor": np.zeros((0, 4), np.uint8), "shape": [0, -1, 1]}
+    bounds = {"input_min": np.float32(-2), "input_max": np.float32(1)}
+    assert vg.raw_ops.QuantizedReshape(**empty, **bounds)[0].shape == vg.raw_ops.Reshape(**empty).shape == (0, 4, 1)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import struct
 import zlib
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from voxgrad.catalog.registry import find
 from voxgrad.errors import Faults, InvalidArgumentError, OutOfRangeError, VoxgradError
 from voxgrad.kernels.arraywise import DEAD, Context, State, evaluate, lmdb, value_of
 from voxgrad.kernels.arraywise.files import Files
+from voxgrad.kernels.records import record_bytes
 
 
 class Session:
@@ -263,7 +263,7 @@ def test_a_file_shorter_than_its_header_is_told_once(tmp_path: Path) -> None:
 def test_other_readers(tmp_path: Path) -> None:
     (tmp_path / "lines.txt").write_bytes(b"head\nx\r\ny")
     record = b"data"
-    (tmp_path / "r.tfrecord").write_bytes(struct.pack("<Q", len(record)) + b"\0" * 4 + record + b"\0" * 4)
+    (tmp_path / "r.tfrecord").write_bytes(record_bytes(record))
     run = Session(tmp_path)
     for index, (reader, name, wanted, attrs) in enumerate((
         ("TextLineReaderV2", b"lines.txt", [b"x", b"y"], {"skip_header_lines": 1}),
@@ -318,7 +318,8 @@ def test_saved_tensors_come_back(tmp_path: Path) -> None:
     (tmp_path / "broken").write_bytes(b"PK\x03\x04 not an archive")
     with pytest.raises(VoxgradError, match="VG053"):
         run("Restore", one(b"broken"), one(b"w"), dt="float32")
-    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == ["again", "broken", "model"]
+    files = ["again.data-00000-of-00001", "again.index", "broken", "model"]
+    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == files
 
 
 def test_whole_files(tmp_path: Path) -> None:
@@ -489,7 +490,7 @@ def test_readers_stand_where_they_stood(tmp_path: Path) -> None:
 
 def test_records_come_in_random_order_all_of_them(tmp_path: Path) -> None:
     for name, records in (("a.rec", [b"1", b"2", b"3"]), ("b.rec", [b"4", b"5"]), ("none", [])):
-        packed = b"".join(struct.pack("<QI", len(record), 0) + record + b"\0" * 4 for record in records)
+        packed = b"".join(map(record_bytes, records))
         (tmp_path / name).write_bytes(packed)
     attrs = {"file_pattern": "a.rec,b.*", "batch_size": 5}
     drawn = [[run("RecordInput", **attrs).tolist() for _ in range(4)] for run in (Session(tmp_path), Session(tmp_path))]
@@ -553,7 +554,7 @@ def test_parts_of_tensors_are_saved_and_merged(tmp_path: Path) -> None:
     run("SaveV2", one(b"again"), text(b"x"), blank, [whole])
     with pytest.raises(VoxgradError, match="checkpoint_prefixes must hold every tensor once; got x twice"):
         run("MergeV2Checkpoints", text(b"new", b"again"), one(b"newer"))
-    assert (tmp_path / "again").exists()
+    assert (tmp_path / "again.index").exists()
 
 
 def test_messages() -> None:
@@ -676,6 +677,9 @@ def test_a_closed_barrier_counts_what_is_incomplete_unless_few_will_do() -> None
     run("BarrierClose", barrier, cancel_pending_enqueues=True)
     with pytest.raises(OutOfRangeError):
         run("BarrierClose", barrier, cancel_pending_enqueues=True)
+    # Also where nothing is given: TensorFlow says Cancelled.
+    with pytest.raises(OutOfRangeError, match="a barrier that was cancelled"):
+        run("BarrierInsertMany", barrier, text(), np.zeros(0, np.int32), component_index=0)
 
 
 def test_accumulators_drop_what_is_old_and_give_means() -> None:

@@ -146,7 +146,7 @@ def test_names_that_no_file_can_have_are_errors(home: Path, op: str, name: str) 
     page = vg.Page.load(stranger(home, op, name))
     if op == "MatchingFiles":
         assert vg.ClientSession(page).run("block").size == 0
-    elif op not in ("WriteFile", "Save", "SaveV2") or name != "a/b":
+    elif (op, name) not in (("WriteFile", "a/b"), ("Save", "a/b"), ("SaveV2", "a/b"), ("SaveV2", "a")):
         with pytest.raises(vg.VoxgradError, match="VG05"):
             vg.ClientSession(page).run(targets=["block"])
 
@@ -219,14 +219,14 @@ def test_names_of_saved_tensors_are_free(home: Path) -> None:
     page = vg.Page("save")
     names = ["allow_pickle", "file", "a", "a.npy"]
     tensors = [np.full(2, at, np.float32) for at in range(4)]
-    vg.ops.Save(page, "model", names, tensors, name="save")
-    back = [vg.ops.Restore(page, "model", name, dt="float32") for name in names]
+    vg.ops.Save(page, "model.npz", names, tensors, name="save")
+    back = [vg.ops.Restore(page, "model.npz", name, dt="float32") for name in names]
     vg.ops.Save(page, "twice", ["a", "a"], tensors[:2], name="twice")
     session = vg.ClientSession(page, allow_files=home / "files")
     session.run(targets=["save"])
     for found, wanted in zip(session.run(back), tensors, strict=True):
         np.testing.assert_array_equal(found, wanted)
-    with np.load(home / "files" / "model") as archive:
+    with np.load(home / "files" / "model.npz") as archive:
         assert sorted(archive.files) == sorted(names)
     with pytest.raises(vg.VoxgradError, match=r"VG003.*once"):
         session.run(targets=["twice"])

@@ -117,7 +117,16 @@ def box_sizes(box: Sequence[int], sizes: Sequence[Any], faults: Faults) -> list[
 
 
 _SHARD = Attr("preferred_shard", "int", "Without effect here.", -1)
-_NPZ = Law("format", "Tensors are kept in a NumPy .npz archive under the name of the file as given.")
+_WRITES = (
+    "Files are TensorFlow's, byte for byte: {}. Where the name ends in .npz, a NumPy archive, which holds no texts."
+)
+_V1 = Law("format", _WRITES.format("a checkpoint of the first version"))
+_V2 = Law("format", _WRITES.format("a checkpoint of the second version, NAME.index and NAME.data-00000-of-00001"))
+_READS = Law(
+    "format",
+    "Checkpoints of both versions are read, and .npz archives, whatever they are called. Checksums of "
+    "the second version are held against the data.",
+)
 _NAMES = Input("tensor_names", dtypes.STRING, "The names of the tensors.", "[n]")
 _SLICE_DOC = "The sizes of the whole and the part of it, as in '4 10 0,2:-'; empty for the whole."
 _SLICES = Input("shape_and_slices", dtypes.STRING, _SLICE_DOC, "[n]")
@@ -199,38 +208,38 @@ OPS = (
     Op("Save", "io", "Write tensors to a file.",
        (_NAME, _NAMES, Input("data", "T", "The tensors.", many=True, mixed=True)), types={"T": dtypes.ALL},
        infer=_save_infer,
-       kernel="io.save", stateful=True, laws=(_INSIDE, _NPZ, Law("atomic",
+       kernel="saving.save", stateful=True, laws=(_INSIDE, _V1, Law("atomic",
                                                                  "The file is complete or as it was before."))),
     Op("Restore", "io", "Read a tensor from a file.",
        (Input("file_pattern", dtypes.STRING, "The file.", "[]"),
         Input("tensor_name", dtypes.STRING, "The name of the tensor.", "[]")),
        (Attr("dt", "type", "Its type."), _SHARD), (Output("tensor", "dt", "The tensor."),), {"dt": dtypes.ALL},
-       infer=_restore_infer, kernel="io.restore", stateful=True, laws=(_INSIDE, _NPZ)),
-    Op("SaveV2", "io", "Write tensors to a file.",
-       (Input("prefix", dtypes.STRING, "The file.", "[]"), _NAMES, _SLICES,
+       infer=_restore_infer, kernel="saving.restore", stateful=True, laws=(_INSIDE, _READS)),
+    Op("SaveV2", "io", "Write tensors to files that begin with a name.",
+       (Input("prefix", dtypes.STRING, "The name.", "[]"), _NAMES, _SLICES,
         Input("tensors", "dtypes", "The tensors.", many=True, mixed=True)), types={"dtypes": dtypes.ALL},
         infer=_save_infer,
-       kernel="io.save_v2", stateful=True, laws=(_INSIDE, _NPZ)),
+       kernel="saving.save_v2", stateful=True, laws=(_INSIDE, _V2)),
     Op("RestoreV2", "io", "Read tensors from a file.",
        (Input("prefix", dtypes.STRING, "The file.", "[]"), _NAMES, _SLICES), (Attr("dtypes", "types", "Their types."),),
        (Output("tensors", "dtypes", "The tensors.", many=True, mixed=True, count="dtypes"),), {"dtypes": dtypes.ALL},
-       infer=_restore_many_infer, kernel="io.restore_v2", stateful=True, laws=(_INSIDE, _NPZ)),
+       infer=_restore_many_infer, kernel="saving.restore_v2", stateful=True, laws=(_INSIDE, _READS)),
     Op("SaveSlices", "io", "Write tensors, or parts of larger ones, to a file.",
        (_NAME, _NAMES, Input("shapes_and_slices", dtypes.STRING, _SLICE_DOC, "[n]"),
         Input("data", "T", "The tensors.", many=True, mixed=True)), types={"T": dtypes.ALL}, infer=_save_infer,
-       kernel="io.save_slices", stateful=True, laws=(_INSIDE, _NPZ)),
+       kernel="saving.save_slices", stateful=True, laws=(_INSIDE, _V1)),
     Op("RestoreSlice", "io", "Read a tensor, or a part of it, from a file.",
        (Input("file_pattern", dtypes.STRING, "The file.", "[]"),
         Input("tensor_name", dtypes.STRING, "The name of the tensor.", "[]"),
         Input("shape_and_slice", dtypes.STRING, _SLICE_DOC, "[]")),
        (Attr("dt", "type", "Its type."), _SHARD), (Output("tensor", "dt", "The tensor."),), {"dt": dtypes.ALL},
-       infer=_restore_infer, kernel="io.restore_slice", stateful=True, laws=(_INSIDE, _NPZ)),
+       infer=_restore_infer, kernel="saving.restore_slice", stateful=True, laws=(_INSIDE, _READS)),
     Op("MergeV2Checkpoints", "io", "Put the tensors of several files into one, in place of them.",
        (Input("checkpoint_prefixes", dtypes.STRING, "The files.", "[n]"),
         Input("destination_prefix", dtypes.STRING, "The new file.", "[]")),
        (Attr("delete_old_dirs", "bool", "Delete the folders of the files where they are empty then.", True),
         Attr("allow_missing_files", "bool", "Leave out files that are not there.", False)), infer=_written,
-       kernel="io.merge_checkpoints", stateful=True, laws=(_INSIDE, _NPZ)),
+       kernel="saving.merge_checkpoints", stateful=True, laws=(_INSIDE, _V2)),
     Op("ShardedFilename", "io", "The name of one file of several: name-00001-of-00004.",
        (Input("basename", dtypes.STRING, "The name.", "[]"), Input("shard", dtypes.INT32, "Which one.", "[]"),
         Input("num_shards", dtypes.INT32, "Of how many.", "[]")), outputs=(_FILENAME,), infer=fixed(()),

@@ -139,3 +139,27 @@ def tensor_bytes(values: Array, dtype: DType, *, listed: bool = True) -> bytes:
         texts = values.ravel().tolist()
         return made + field_of(4, b"".join([*(varint(len(one)) for one in texts), *texts]))
     return made + field_of(4, np.ascontiguousarray(values.astype(values.dtype.newbyteorder("<"))).tobytes())
+
+
+def listed(message: Message, dtype: DType) -> Array:
+    """The elements of a TensorProto one by one, as a checkpoint lists them, whose type and shape are told elsewhere."""
+    if dtype == dtypes.STRING:
+        found: Array = np.empty(len(message.chunks.get(_STRING_FIELD, ())), dtype=object)
+        found[:] = message.chunks.get(_STRING_FIELD, [])
+        return found
+    return _values(message, dtype).astype(numpy_type(dtype), copy=False)
+
+
+def listed_bytes(values: Array, dtype: DType) -> bytes:
+    """Elements as `listed` reads them."""
+    flat = np.ascontiguousarray(values).ravel()
+    if dtype == dtypes.STRING:
+        return b"".join(field_of(_STRING_FIELD, one) for one in flat.tolist())
+    if not flat.size:
+        return b""
+    if dtype.enum in _VALUE_FIELDS:
+        key, form = _VALUE_FIELDS[dtype.enum]
+        return field_of(key, flat.astype(form).tobytes())
+    if dtype in (dtypes.HALF, dtypes.BFLOAT16):
+        return field_of(_HALF_FIELD, b"".join(map(varint, flat.view(np.uint16).tolist())))
+    return field_of(_INTEGER_FIELDS.get(dtype.enum, _INT_FIELD), b"".join(map(varint, flat.tolist())))

@@ -144,6 +144,11 @@ def field_of(key: int, data: bytes) -> bytes:
     return varint(key << 3 | BYTES) + varint(len(data)) + data
 
 
-def number_of(key: int, number: int) -> bytes:
-    """A field of a number; 0 is left out."""
-    return varint(key << 3 | VARINT) + varint(number) if number else b""
+def number_of(key: int, number: int, *, always: bool = False) -> bytes:
+    """A field of a number; 0 is left out, unless it is to be there `always`."""
+    return varint(key << 3 | VARINT) + varint(number) if number or always else b""
+
+
+def fixed32_of(key: int, number: int) -> bytes:
+    """A field of four bytes."""
+    return varint(key << 3 | FIXED32) + struct.pack("<I", number)

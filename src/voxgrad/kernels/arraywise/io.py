@@ -1,25 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that a page may touch: readers, saved tensors, whole files."""
+"""Files that a page may touch: readers, records, whole files."""
 
 from __future__ import annotations
 
 import contextlib
-import io
 import math
 import os
 import random
 import re
 import struct
-import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from tokenize import TokenError
 from typing import IO, Any
 
 import numpy as np
 
-from voxgrad.catalog.dtypes import INT64, DType
+from voxgrad.catalog.dtypes import INT64
 from voxgrad.catalog.io import box_sizes
 from voxgrad.errors import Faults, VoxgradError
 from voxgrad.kernels.arraywise import lmdb
@@ -29,6 +25,7 @@ from voxgrad.kernels.arraywise.evaluation import Run, kernel
 from voxgrad.kernels.arraywise.files import Files, NotAllowed
 from voxgrad.kernels.arraywise.namespace import Array, integer, to_numpy
 from voxgrad.kernels.element_types import numpy_type
+from voxgrad.kernels.records import Damaged, records
 from voxgrad.kernels.wire import field_of, number_of, parse
 
 
@@ -39,7 +36,7 @@ def text_of(value: Array) -> str:
 
 
 @contextlib.contextmanager
-def _allowed(run: Run, argument: str, does: str) -> Iterator[Files]:
+def allowed(run: Run, argument: str, does: str) -> Iterator[Files]:
     """The files that a block may touch; what it may not touch, or what the system refuses, becomes its fault."""
     try:
         yield run.context.files
@@ -52,20 +49,22 @@ def _allowed(run: Run, argument: str, does: str) -> Iterator[Files]:
 
 def contents(run: Run, name: str, argument: str = "filename") -> bytes:
     """All bytes of a file, as long as they fit into the memory that the session allows."""
-    with _allowed(run, argument, "read") as files, files.find(name).open() as file:
-        _room(run, name, os.fstat(file.fileno()).st_size)
+    with allowed(run, argument, "read") as files, files.find(name).open() as file:
+        room(run, name, os.fstat(file.fileno()).st_size)
         return file.read()
 
 
-def _room(run: Run, name: str, size: int) -> None:
+def room(run: Run, name: str, size: int) -> None:
+    """Fail before so many bytes of a file are held that the session does not allow it."""
     limit = run.context.passed_limit(size)
     if limit is not None:
         wanted, got = f"hold at most {limit:,} bytes, unpacked", f"{size:,} or more in {name}"
         run.fail("filename", wanted=wanted, got=got, code="VG020", remedy="vg.limits(bytes=...) sets the limit.")
 
 
-def _replace(run: Run, name: str, write: Callable[[IO[bytes]], Any]) -> None:
-    with _allowed(run, "filename", "written") as files:
+def put(run: Run, name: str, write: Callable[[IO[bytes]], Any]) -> None:
+    """Write a file: complete, or as it was before."""
+    with allowed(run, "filename", "written") as files:
         files.find(name, write=True).replace(write)
 
 
@@ -92,7 +91,7 @@ def _unpacked(run: Run, name: str, encoding: str) -> bytes:
                 found += (part := stream.decompress(block, _OUT))
                 at += len(block) - len(stream.unconsumed_tail) - len(stream.unused_data)
                 # Twice: records are copies.
-                _room(run, name, 2 * len(found))
+                room(run, name, 2 * len(found))
                 if not block and not part and not stream.eof:
                     raise zlib.error("the data are cut off")
             # GZIP files may be put one behind the other, and filled up with zeros.
@@ -129,19 +128,16 @@ def _names(run: Run, attrs: Any, name: str) -> Iterator[Record]:
 
 
 def _tf_records(run: Run, attrs: Any, name: str) -> Iterator[Record]:
-    data = _unpacked(run, name, attrs["compression_type"])
-    at = 0
-    while at + 12 <= len(data):
-        (size,) = struct.unpack_from("<Q", data, at)
-        if at + 16 + size > len(data):
-            run.fail("queue_handle", wanted="name complete TFRecord files", got=f"{name}, cut off", code="VG053")
-        yield f"{name}:{at}".encode(), data[at + 12 : at + 12 + size]
-        at += 16 + size
+    try:
+        for at, record in records(_unpacked(run, name, attrs["compression_type"])):
+            yield f"{name}:{at}".encode(), record
+    except Damaged as error:
+        run.fail("queue_handle", wanted="name complete TFRecord files", got=f"{name}, {error}", code="VG053")
 
 
 def _entries(run: Run, attrs: Any, name: str) -> Iterator[Record]:
     """The entries of an LMDB database: a file, or data.mdb in a folder of the name."""
-    with _allowed(run, "queue_handle", "read") as files:
+    with allowed(run, "queue_handle", "read") as files:
         name = name if files.find(name).path.is_file() else f"{name}/data.mdb"
     try:
         yield from lmdb.entries(contents(run, name, "queue_handle"))
@@ -185,7 +181,7 @@ class Reader:
                 found.append(record)
                 # Records may overlap: many large ones of a small file.
                 size += len(record[1])
-                _room(run, "one tensor", size)
+                room(run, "one tensor", size)
                 if len(found) == most:
                     break
             else:
@@ -299,7 +295,7 @@ class _Shuffled:
         self._size = 0
 
     def _files(self, run: Run) -> list[str]:
-        with _allowed(run, "file_pattern", "listed") as files:
+        with allowed(run, "file_pattern", "listed") as files:
             found = [name for one in run.attrs["file_pattern"].split(",") for name in sorted(files.matching(one))]
         if not found:
             wanted, got = "be the pattern of files that are there", run.attrs["file_pattern"]
@@ -332,7 +328,7 @@ class _Shuffled:
         while len(self._held) < run.attrs["file_buffer_size"] and (record := next(self._coming, None)) is not None:
             self._held.append(record)
             self._size += len(record)
-            _room(run, "the buffer", self._size)
+            room(run, "the buffer", self._size)
 
 
 @kernel()
@@ -344,7 +340,7 @@ def record_input(run: Run) -> Array:
     for index in range(len(made)):
         made[index] = source.take(run)
         size += len(made[index])
-        _room(run, "one tensor", size)
+        room(run, "one tensor", size)
     return made
 
 
@@ -386,7 +382,7 @@ def volume(run: Run) -> Any:
 def write_file(run: Run, filename: Array, data: Array) -> tuple[()]:
     """Write bytes to a file."""
     written = to_numpy(data).reshape(()).item()
-    _replace(run, text_of(filename), lambda file: file.write(written))
+    put(run, text_of(filename), lambda file: file.write(written))
     return ()
 
 
@@ -394,242 +390,9 @@ def write_file(run: Run, filename: Array, data: Array) -> tuple[()]:
 def matching_files(run: Run, pattern: Array) -> Array:
     """The files that match; one that matches two patterns comes twice."""
     patterns = [one.decode() if isinstance(one, bytes) else str(one) for one in to_numpy(pattern).ravel().tolist()]
-    with _allowed(run, "pattern", "listed") as files:
+    with allowed(run, "pattern", "listed") as files:
         found = [name for one in patterns for name in files.matching(one)]
     return text_array(np.array(sorted(found), dtype=object))
-
-
-def _texts(values: Array) -> list[str]:
-    return [one.decode() for one in to_numpy(values).ravel().tolist()]
-
-
-def _save(run: Run, name: str, keys: list[str], tensors: list[Array]) -> tuple[()]:
-    arrays = [to_numpy(tensor) for tensor in tensors]
-    for key, array in zip(keys, arrays, strict=True):
-        if array.dtype == object:
-            run.fail("data", wanted="hold numbers to be saved", got=f"text in {key}", code="VG011")
-        if keys.count(key) > 1 or "\0" in key:
-            run.fail("tensor_names", wanted="name every tensor once, without NUL", got=repr(key), code="VG003")
-    _replace(run, name, lambda file: _write_archive(file, keys, arrays))
-    return ()
-
-
-def _write_archive(file: IO[bytes], keys: list[str], arrays: list[Any]) -> None:
-    """An .npz archive. NumPy's own writer takes the names as arguments and stumbles over some of them."""
-    with zipfile.ZipFile(file, "w") as archive:
-        for key, array in zip(keys, arrays, strict=True):
-            with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
-
-
-Members = dict[str, zipfile.ZipInfo]
-
-
-@contextlib.contextmanager
-def _opened(run: Run, name: str) -> Iterator[tuple[zipfile.ZipFile, Members]]:
-    """The archive of a file, and what it holds by name."""
-    with _allowed(run, "file_pattern", "read") as files, files.find(name).open() as file:
-        try:
-            with zipfile.ZipFile(file) as archive:
-                yield archive, {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
-        except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, TokenError) as error:
-            if isinstance(error, VoxgradError):
-                raise
-            run.fail("file_pattern", wanted="be a file that Save wrote", got=f"{name}: {error}", code="VG053")
-
-
-def _load(run: Run, name: str, keys: list[str], types: list[DType]) -> list[Array]:
-    with _opened(run, name) as (archive, known):
-        return [_member(run, archive, known, key, dtype) for key, dtype in zip(keys, types, strict=True)]
-
-
-def _member(run: Run, archive: zipfile.ZipFile, known: Members, key: str, dtype: DType) -> Array:
-    if key not in known:
-        run.fail("tensor_name", wanted=f"be one of {', '.join(known)}", got=key, code="VG050")
-    _room(run, key, known[key].file_size)
-    array, wanted = _array(archive.read(known[key])), numpy_type(dtype)
-    if array.dtype.kind == "V" and array.dtype.itemsize == wanted.itemsize:
-        # NumPy's file format has no name for bfloat16.
-        array = array.view(wanted)
-    if array.dtype != wanted:
-        run.fail("dt", wanted=f"be the type of {key}, {array.dtype}", got=dtype.name, code="VG011")
-    return run.make(array, dtype)
-
-
-def _array(data: bytes) -> Any:
-    """The array in the bytes of an .npy file; what the header declares is not believed before it is there."""
-    stream = io.BytesIO(data)
-    version = np.lib.format.read_magic(stream)
-    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
-    if read is None:
-        raise ValueError(f"an .npy file of version {version}")
-    shape, fortran, dtype = read(stream)
-    if dtype.hasobject or math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
-        raise ValueError(f"{len(data):,} bytes for {dtype} {list(shape)}")
-    flat = np.frombuffer(data, dtype, offset=stream.tell())
-    return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
-
-
-@kernel()
-def save(run: Run, filename: Array, names: Array, data: list[Array]) -> tuple[()]:
-    """Write tensors to a file."""
-    return _save(run, text_of(filename), _texts(names), data)
-
-
-@kernel()
-def save_v2(run: Run, prefix: Array, names: Array, slices: Array, tensors: list[Array]) -> tuple[()]:
-    """Write tensors to a file."""
-    keys = _part_keys(run, "shape_and_slices", _texts(names), _texts(slices), tensors)
-    return _save(run, text_of(prefix), keys, tensors)
-
-
-@kernel()
-def restore(run: Run, pattern: Array, name: Array) -> Array:
-    """Read a tensor from a file."""
-    return _load(run, text_of(pattern), [text_of(name)], [run.attrs["dt"]])[0]
-
-
-@kernel()
-def restore_v2(run: Run, prefix: Array, names: Array, slices: Array) -> Any:
-    """Read tensors from a file."""
-    asked = list(zip(_texts(names), _texts(slices), run.attrs["dtypes"], strict=True))
-    with _opened(run, text_of(prefix)) as (archive, known):
-        return tuple(
-            _read_part(run, archive, known, key, (text, "shape_and_slices"), dtype) for key, text, dtype in asked
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A part of a tensor: the shape of the whole, and where the part lies in it."""
-
-    whole: tuple[int, ...]
-    starts: tuple[int, ...]
-    sizes: tuple[int, ...]
-
-    @staticmethod
-    def read(run: Run, argument: str, text: str) -> _Part:
-        """From sizes and slices as in `4 10 0,2:-`: rows 0 and 1 of 4, and all columns."""
-        try:
-            *sizes, slices = text.split(" ")
-            whole = tuple(int(size) for size in sizes)
-            spans = [(0, size) if one == "-" else tuple(map(int, one.split(",")))
-                     for one, size in zip(slices.split(":"), whole, strict=True)]  # fmt: skip
-            part = _Part(whole, *(tuple(one[at] for one in spans) for at in (0, 1)))
-        except (ValueError, IndexError):
-            part = _Part((), (), (-1,))
-        inside = all(start >= 0 and size >= 1 and start + size <= room for start, size, room in zip(
-            part.starts, part.sizes, part.whole, strict=False))  # fmt: skip
-        if not inside or len(part.sizes) != len(part.whole):
-            run.fail(argument, wanted="state sizes and a slice of them, as in '4 10 0,2:-'", got=repr(text))
-        return part
-
-    @property
-    def slices(self) -> tuple[slice, ...]:
-        """Where it lies."""
-        return tuple(slice(start, start + size) for start, size in zip(self.starts, self.sizes, strict=True))
-
-
-_SLICED = " | "
-"""Between the name of a tensor and the part of it that an entry of an archive holds."""
-
-
-@kernel()
-def save_slices(run: Run, filename: Array, names: Array, parts: Array, data: list[Array]) -> tuple[()]:
-    """Write tensors, or parts of them, to a file."""
-    keys = _part_keys(run, "shapes_and_slices", _texts(names), _texts(parts), data)
-    return _save(run, text_of(filename), keys, data)
-
-
-def _part_keys(run: Run, argument: str, names: list[str], parts: list[str], data: list[Array]) -> list[str]:
-    """What entries of an archive are called: tensors by their names, parts by these and what is stated of them."""
-    keys = []
-    for key, text, tensor in zip(names, parts, data, strict=True):
-        if text and (part := _Part.read(run, argument, text)).sizes != tuple(tensor.shape):
-            run.fail(argument, wanted=f"state the shape of {key}, {list(tensor.shape)}", got=list(part.sizes))
-        keys.append(f"{key}{_SLICED}{text}" if text else key)
-    return keys
-
-
-@kernel()
-def restore_slice(run: Run, pattern: Array, name: Array, part: Array) -> Array:
-    """Read a tensor, or a part of it, from a file that may hold it in parts."""
-    with _opened(run, text_of(pattern)) as (archive, known):
-        return _read_part(run, archive, known, text_of(name), (text_of(part), "shape_and_slice"), run.attrs["dt"])
-
-
-def _read_part(
-    run: Run, archive: zipfile.ZipFile, known: Members, key: str, asked: tuple[str, str], dtype: DType
-) -> Array:
-    """A tensor, or the part of it that a text asks for, beside the argument that it came in."""
-    stated, argument = asked
-    if key in known:
-        whole = to_numpy(_member(run, archive, known, key, dtype))
-        wanted = _Part.read(run, argument, stated) if stated else None
-        if wanted is not None and wanted.whole != whole.shape:
-            run.fail(argument, wanted=f"state the shape of {key}, {list(whole.shape)}", got=stated)
-        return run.make(whole if wanted is None else whole[wanted.slices], dtype)
-    held = {text: entry for entry in known for text in [entry.removeprefix(key + _SLICED)] if text != entry}
-    if not held:
-        run.fail("tensor_name", wanted=f"be one of {', '.join(known)}", got=key, code="VG050")
-    parts = {entry: _Part.read(run, "file_pattern", text) for text, entry in held.items()}
-    sizes = next(iter(parts.values())).whole
-    wanted = _Part.read(run, argument, stated) if stated else _Part(sizes, (0,) * len(sizes), sizes)
-    return run.make(_joined(run, archive, known, parts, wanted, (argument, dtype)), dtype)
-
-
-def _joined(
-    run: Run, archive: zipfile.ZipFile, known: Members, parts: dict[str, _Part], wanted: _Part,
-    asked: tuple[str, DType],
-) -> Any:  # fmt: skip
-    """A part of a tensor from the parts that were saved."""
-    argument, dtype = asked
-    kind = numpy_type(dtype)
-    run.room(argument, wanted.sizes, np.empty(0, kind))
-    made, there = np.empty(wanted.sizes, kind), np.zeros(wanted.sizes, bool)
-    for entry, part in parts.items():
-        if part.whole != wanted.whole:
-            run.fail(argument, wanted=f"state the shape of the tensor, {list(part.whole)}", got=list(wanted.whole))
-        low = [max(one, two) for one, two in zip(part.starts, wanted.starts, strict=True)]
-        high = [min(one + a, two + b) for one, a, two, b in zip(
-            part.starts, part.sizes, wanted.starts, wanted.sizes, strict=True)]  # fmt: skip
-        if all(one < two for one, two in zip(low, high, strict=True)):
-            here, own = (tuple(slice(one - begin, two - begin) for one, two, begin in zip(low, high, at, strict=True))
-                         for at in (wanted.starts, part.starts))  # fmt: skip
-            made[here] = to_numpy(_member(run, archive, known, entry, dtype))[own]
-            there[here] = True
-    if not there.all():
-        run.fail(argument, wanted="lie in the parts that were saved", got=f"{int((~there).sum())} cells outside")
-    return made
-
-
-@kernel()
-def merge_checkpoints(run: Run, prefixes: Array, destination: Array) -> tuple[()]:
-    """Put the tensors of several files into one, in place of them."""
-    keys, arrays, merged, target = list[str](), list[Any](), list[str](), text_of(destination)
-    for name in _texts(prefixes):
-        with _allowed(run, "checkpoint_prefixes", "read") as files:
-            if run.attrs["allow_missing_files"] and not os.path.lexists(files.find(name).path):
-                continue
-        merged.append(name)
-        with _opened(run, name) as (archive, known):
-            for key, info in known.items():
-                _room(run, key, info.file_size)
-                arrays.append(_array(archive.read(info)))
-                keys.append(key)
-    if not merged:
-        run.fail("checkpoint_prefixes", wanted="name files that are there", got="none", code="VG051")
-    twice = next((key for key in keys if keys.count(key) > 1), None)
-    if twice is not None:
-        run.fail("checkpoint_prefixes", wanted="hold every tensor once", got=f"{twice} twice")
-    _replace(run, target, lambda file: _write_archive(file, keys, arrays))
-    with _allowed(run, "checkpoint_prefixes", "deleted") as files:
-        for name in set(merged) - {target}:
-            place = files.find(name, write=True)
-            place.remove()
-            if run.attrs["delete_old_dirs"]:
-                place.remove_empty_folder()
-    return ()
 
 
 @kernel()

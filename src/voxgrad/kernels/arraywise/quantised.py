@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from voxgrad.catalog.dtypes import BFLOAT16, FLOAT32, QUINT8, DType
+from voxgrad.kernels.arraywise import array
 from voxgrad.kernels.arraywise.evaluation import Run, kernel
 from voxgrad.kernels.arraywise.namespace import Array, integer, integers, moved_to, to_numpy
 from voxgrad.kernels.arraywise.patches import axes_of, taps_of
@@ -176,7 +177,7 @@ def concat(run: Run, axis: Array, values: list[Array], mins: list[Array], maxes:
 @kernel()
 def reshape(run: Run, tensor: Array, shape: Array, low: Array, high: Array) -> tuple[Array, ...]:
     """The same numbers in another shape."""
-    return run.xp.reshape(tensor, tuple(integers(shape))), low, high
+    return array.reshape(run, tensor, shape), low, high
 
 
 @kernel()

@@ -254,10 +254,12 @@ class Barrier:
         if self.shapes and not fits(values.shape[1:], self.shapes[component]):
             wanted = f"have rows of shape {list(self.shapes[component])}"
             run.fail("values", wanted=wanted, got=list(values.shape[1:]), code="VG012")
+        if self.cancelled:
+            run.fail("handle", wanted="take entries", got="a barrier that was cancelled", code="VG042")
 
     def insert(self, run: Run, component: int, key: bytes, part: Array) -> None:
         """Give an entry a part."""
-        if self.cancelled or (self.closed and key not in self.incomplete):
+        if self.closed and key not in self.incomplete:
             run.fail("keys", wanted="be those of entries that a closed barrier still takes", got=key, code="VG042")
         number, entry = self.incomplete.setdefault(key, (self.count, {}))
         if component in entry:
