@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.catalogue.test_sessions import Session, one, text
+from voxgrad.formats.events import EventFile
 from voxgrad.kernels.element_types import NUMBERS, numpy_type
 
 tf: Any = pytest.importorskip("tensorflow")
@@ -89,3 +90,15 @@ def test_keras_weights(tmp_path: Path) -> None:
         "RestoreV2", one(Path(prefix).name.encode()), text(name), text(b""), dtypes=["float32"]
     )
     assert np.array_equal(found, kernel)
+
+
+def test_event_files(tmp_path: Path) -> None:
+    """TensorFlow reads what a summary block made."""
+    summary = Session()("ScalarSummary", text(b"loss", b"rate"), np.float32([0.5, 2]))
+    with EventFile(tmp_path) as events:
+        for step in (0, 7):
+            events.add(summary.item(), step)
+    first, *found = tf.compat.v1.train.summary_iterator(str(events.path))
+    assert first.file_version == "brain.Event:2"
+    read = [(event.step, [(one.tag, one.simple_value) for one in event.summary.value]) for event in found]
+    assert read == [(step, [("loss", 0.5), ("rate", 2.0)]) for step in (0, 7)]

@@ -31,7 +31,7 @@ def _scalars_infer(call: Call, faults: Faults) -> tuple[Spec, ...] | None:
     return None if faults else specs(call, ())
 
 
-_SUMMARY = Output("summary", dtypes.STRING, "The bytes of a Summary message.", "[]")
+SUMMARY = Output("summary", dtypes.STRING, "The bytes of a Summary message.", "[]")
 
 OPS = (
     Op("Print", "logging", "Passes a tensor on and prints others.",
@@ -54,19 +54,19 @@ OPS = (
        laws=(Law("nan", "The error says whether NaN, Inf or both were found."),), follows=elementwise),
     Op("ScalarSummary", "logging", "Numbers under tags, as a message that TensorBoard reads.",
        (Input("tags", dtypes.STRING, "The tags."), Input("values", "T", "A number per tag.", "shape of tags")),
-       outputs=(_SUMMARY,), types={"T": dtypes.REAL}, infer=_scalars_infer, kernel="summaries.scalars",
+       outputs=(SUMMARY,), types={"T": dtypes.REAL}, infer=_scalars_infer, kernel="summaries.scalars",
        gradient=nothing),
     Op("HistogramSummary", "logging", "How many of the numbers are how large, as a message that TensorBoard reads.",
-       (Input("tag", dtypes.STRING, "The tag.", "[]"), Input("values", "T", "The numbers.")), outputs=(_SUMMARY,),
+       (Input("tag", dtypes.STRING, "The tag.", "[]"), Input("values", "T", "The numbers.")), outputs=(SUMMARY,),
        types={"T": dtypes.REAL}, type_defaults={"T": dtypes.FLOAT32}, infer=fixed(()), kernel="summaries.histogram",
        gradient=nothing, laws=(Law("nan", "A number that is not finite is an error."),)),
     Op("MergeSummary", "logging", "Several summaries as one.",
-       (Input("inputs", dtypes.STRING, "Summaries.", many=True),), outputs=(_SUMMARY,), infer=fixed(()),
+       (Input("inputs", dtypes.STRING, "Summaries.", many=True),), outputs=(SUMMARY,), infer=fixed(()),
        kernel="summaries.merged", gradient=nothing, laws=(Law("tags", "A tag that comes twice is an error."),)),
     Op("TensorSummary", "logging", "A whole tensor as a message that TensorBoard reads.",
        (Input("tensor", "T", "The tensor."),),
        (Attr("description", "string", "Without effect.", ""), Attr("labels", "strings", "Without effect.", ()),
         Attr("display_name", "string", "Without effect.", "")),
-       (_SUMMARY,), {"T": dtypes.ALL}, infer=fixed(()), kernel="summaries.tensor", gradient=nothing,
+       (SUMMARY,), {"T": dtypes.ALL}, infer=fixed(()), kernel="summaries.tensor", gradient=nothing,
        laws=(Law("name", "The message names the block."),)),
 )  # fmt: skip

@@ -15,7 +15,7 @@ import numpy as np
 
 from voxgrad.arrays.kinds import dtype_of
 from voxgrad.catalog import dtypes
-from voxgrad.cli import chunked, exits, modes
+from voxgrad.cli import chunked, events, exits, modes
 from voxgrad.cli.pages import add_page, open_page
 from voxgrad.cli.progress import ProgressLine
 from voxgrad.cli.report import reporting
@@ -46,6 +46,7 @@ Run a page: its outputs are computed, its targets executed, its variables kept o
   voxgrad run train.vox.json --cycles forever --period 0.5   a cycle every half second, until Ctrl-C
   voxgrad run train.vox.json --step                          cycle by cycle, with the results of each
   voxgrad run page.vox.json --report run.html                picture, values, times and problems in one file
+  voxgrad run train.vox.json --cycles 100 --events runs/a    what summary blocks make, for tensorboard --logdir runs
   voxgrad run page.vox.json --json                           {"blocks": {block: {output: {dtype, shape, values}}}}
   voxgrad run page.vox.json --volume x=scan.zarr --output y=features.zarr --fetch loss --chunks 128,128,128
                                                              a volume larger than memory, chunk by chunk
@@ -72,6 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="the results of the last cycle as JSON")
     parser.add_argument("--all", action="store_true", help="show every block, not only the outputs")
     parser.add_argument("--report", metavar="FILE.html", help="write a report of the run there, in one file")
+    parser.add_argument("--events", metavar="FOLDER", help="write what summary blocks make there, for TensorBoard")
     parser.add_argument("--why", action="store_true", help="say for every block whether and why it ran")
     group = chunked.add_arguments(parser, device=False)
     group.add_argument(
@@ -100,6 +102,7 @@ def run(arguments: argparse.Namespace, rest: list[str]) -> int:
     with (
         ProgressLine(arguments.cycles or 0, False if pace is not None and pace.shows else None) as progress,
         reporting(arguments.report, page, ClientSession(page, arguments.device)) as session,
+        events.logging(arguments.events, page, session),
     ):
         session.on_progress = progress
         if pace is None:
@@ -161,9 +164,10 @@ def run_over_volumes(arguments: argparse.Namespace) -> int:
     """Run the page chunk by chunk; results go to files, sums over the volumes are shown or saved."""
     from voxgrad.volumes.job import Job
 
-    if arguments.report is not None:
-        wanted = "be left out of a run over volumes, which keeps no values of blocks"
-        raise InvalidArgumentError(Fault("VG052", "run", "--report", wanted, arguments.report))
+    for name, given in (("--report", arguments.report), ("--events", arguments.events)):
+        if given is not None:
+            wanted = "be left out of a run over volumes, which keeps no values of blocks"
+            raise InvalidArgumentError(Fault("VG052", "run", name, wanted, given))
     page = open_page(arguments)
     outputs = dict(_named(page, text) for text in arguments.output)
     fetches = arguments.fetch or ([] if outputs else list(page.outputs))

@@ -8,7 +8,6 @@ import math
 import os
 import random
 import re
-import struct
 import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, Any
