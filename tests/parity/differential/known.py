@@ -599,7 +599,6 @@ KNOWN = (
     Known("SparseConcat|SparseReorder", "value of output 1", "It sorts more than 16 places so that those which repeat "
           "come in any order.", cells=repeated_places),
     Known("TensorArray.*", "script", "It does not compare the shapes of tensors without elements.", "of one shape"),
-    Known("Save|Restore|SaveV2|RestoreV2", "step s ", "Not here: Save keeps numbers, no texts.", "hold numbers"),
     Known("(Resource)?SparseApply.*", "step s0", "It refuses rows without cells, of which nothing changes.",
           "Inner dimension should be greater than zero"),
     Known("ResourceSparseApply.*", "step s0", "It does not compare the ranks of gradient and variable.",
