@@ -23,13 +23,15 @@ LONG_SCRIPTS = {"layout": 100, "looks": 70, "desk": 60, "displays": 45, "editing
 USUAL_SCRIPT = 20
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What takes longest begins, a browser before all, so that short files fill up the end of a parallel run."""
 
     def place(item: pytest.Item) -> int:
         folder = item.path.parent.name
         return LONGEST.index(folder) + 1 if folder in LONGEST else len(LONGEST) + 1
 
+    if not config.pluginmanager.hasplugin("xdist"):
+        return  # one process, in the order that it was given: `run mutants` loads no plugins
     items.sort(key=lambda item: 0 if item.get_closest_marker("browser") else place(item))
     # A process takes a file at a time, but for the scripts of the browser, which mostly wait: two go side by side.
     taken = {"browser, one": 0, "browser, two": 0}

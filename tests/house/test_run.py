@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import runpy
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -143,3 +144,12 @@ def test_the_tour_takes_the_kernels_that_are_there(monkeypatch: pytest.MonkeyPat
     (sources / "kernel.hpp").write_text("int b;")
     machine.script["demo"]([])
     assert machine.built == ["avx2", "avx512", "avx2"]
+
+
+def test_tests_are_collected_without_plugins() -> None:
+    """As `run mutants` loads them."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "tests/house/test_grouped.py"]
+    told = subprocess.run(
+        command, cwd=ROOT, env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}, capture_output=True
+    )
+    assert told.returncode == 0, told.stdout.decode()
