@@ -133,3 +133,15 @@ def test_a_long_curve_keeps_its_peaks_and_says_where_it_has_no_number() -> None:
     assert len(found) <= MOST_POINTS and {curve[1234], curve[7777]} <= set(found)
     assert [at for at, _ in found] == sorted({at for at, _ in found})
     assert thinned(curve[:100]) == curve[:100] and kept({"a": curve[:1], "b": curve[:2]}) == {"b": curve[:2]}
+
+
+def test_numbers_of_summaries_are_curves(server: Server) -> None:
+    page = vg.Page("summaries")
+    w = vg.ops.Variable(page, shape=[], dtype="float32", name="w")
+    page.start_with([vg.ops.Assign(page, w, np.float32(0))])
+    grown = vg.ops.AssignAdd(page, w, np.float32(0.5))
+    both = vg.ops.ScalarSummary(page, ["loss", "rate"], vg.ops.Pack(page, [grown, np.float32(2)]), name="both")
+    page.expose({"summary": both})
+    run = server.run(page_file.to_data(page), "summaries", cycles=3)
+    curves = {one["path"]: one for one in server.get(f"runs/{run['id']}/curves")["curves"]}
+    assert curves["both.loss"]["values"] == [0.5, 1.0, 1.5] and curves["both.rate"]["values"] == [2.0, 2.0, 2.0]

@@ -18,7 +18,7 @@ from voxgrad.formats.tensor_files import bad_file
 from voxgrad.graph.block import Block
 from voxgrad.graph.page import Page
 from voxgrad.kernels.records import record_bytes
-from voxgrad.kernels.wire import FIXED64, field_of, number_of, varint
+from voxgrad.kernels.wire import FIXED64, field_of, number_of, parse, varint
 
 _TIME, _STEP, _VERSION, _SUMMARY = 1, 2, 3, 5
 """Fields of an Event."""
@@ -30,6 +30,13 @@ def summary_blocks(page: Page) -> list[Block]:
     """The blocks that make summaries, but for those that another one merges."""
     found = [block for block in page.blocks if block.op is not None and SUMMARY in block.op.outputs]
     return [block for block in found if not any(reader in found for reader in block.readers)]
+
+
+def numbers_of(summary: bytes) -> Iterator[tuple[str, float]]:
+    """The tags and numbers of the scalars in what a summary block made."""
+    for value in parse(summary, "a summary").messages(1):
+        if len(number := value.chunk(2)) == 4:
+            yield value.chunk(1).decode(errors="replace"), struct.unpack("<f", number)[0]
 
 
 class EventFile:

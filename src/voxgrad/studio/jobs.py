@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 import weakref
@@ -13,7 +14,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from voxgrad.catalog.logging import SUMMARY
 from voxgrad.errors import Fault, InvalidArgumentError
+from voxgrad.formats import events
 from voxgrad.graph.block import Block
 from voxgrad.graph.cache import Cache
 from voxgrad.graph.displays import Shown
@@ -36,6 +39,8 @@ KEPT_SESSIONS = 8
 SHOWN_SECONDS = 0.2
 """In a loop, results are shown this often; scalars more often, for the trend charts."""
 SCALAR_SECONDS = 0.01
+MOST_TAGS = 64
+"""Of a summary so many numbers are told: more are no chart."""
 WHOLE_CYCLES = 300
 """The scalars of so many first cycles are all told: a short run has curves of all its points."""
 
@@ -260,6 +265,9 @@ class _Report:
             return
         self._last_scalar[name] = now
         self._tell_curves(name, results)
+        if block.op is not None and SUMMARY in block.op.outputs and results[0] is not None:
+            for tag, number in itertools.islice(events.numbers_of(results[0].item()), MOST_TAGS):
+                self._tell_number(name, tag, number)
         for pin, value in zip(block.output_names, results, strict=False):
             if value is None or value.size != 1 or value.dtype.kind not in "fiubV" or value.dtype == object:
                 continue
