@@ -331,3 +331,15 @@ def test_commands_tell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "no problems, 1 to look at" in told
     assert main(["run", str(tmp_path / "page.vox.json")]) == 0
     assert "warning: VG080" in capsys.readouterr().err
+
+
+def test_what_is_wrong_is_looked_at_no_further_whatever_it_is_called() -> None:
+    """A name with a slash is no way into another page: values of the wrong shape were compared."""
+    page = gradient_page(MAXIMA)
+    sizes = vg.ops.Shape(page, vg.ops.Const(page, np.float32(2)))
+    page.connect(sizes, "dx", "orig_output")
+    page.rename("dx", "gradients/dx")
+    assert {problem.block for problem in page.problems()} == {"gradients/dx"} and page.warnings() == []
+    page.fold(["x", "gradients/dx"], "some/part")
+    assert {problem.block for problem in page.problems()} == {"some/part/gradients/dx"}
+    assert not [one for one in page.warnings() if one.block.startswith("some/part")]

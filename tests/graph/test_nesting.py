@@ -151,3 +151,17 @@ def test_a_wire_from_an_entry_that_is_gone_keeps_its_name() -> None:
     page.set_attr("parts", "num", 2)
     assert page["last"].sources["x"][0].path == "parts.output[3]"  # type: ignore[union-attr]
     assert Page.from_dict(page.to_dict()).to_dict()["blocks"][2] == page.to_dict()["blocks"][2]
+
+
+def test_a_placeholder_inside_that_is_no_input_is_told() -> None:
+    page, inner = vg.Page("page"), vg.Page("inner")
+    x = vg.ops.Placeholder(inner, dtype="float32", shape=[2], name="x")
+    inner.expose({"y": vg.ops.Neg(inner, x)}, [x])
+    vg.ops.Neg(inner, vg.ops.Placeholder(inner, dtype="float32", shape=[2], name="hidden"))
+    used = page.use(inner, {"x": np.ones(2, np.float32)}, name="used")
+    (problem,) = page.problems()
+    assert (problem.block, problem.code) == ("used", "VG001") and "nothing can feed hidden" in str(problem)
+    page.pages[used.uses].expose({"y": page.pages[used.uses]["Neg"].output(0)}, ["x", "hidden"])
+    assert ["hidden" in str(one) for one in page.problems()] == [True], "now its pin wants a wire"
+    page.pages[used.uses].remove("Neg_1", "hidden")
+    assert page.problems() == []

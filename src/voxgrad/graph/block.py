@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -319,6 +319,13 @@ class Block:
 
     def __repr__(self) -> str:
         return f"<Block {self.name} {self.op_name or self.uses}>"
+
+
+def outermost(path: str, names: Container[str]) -> str:
+    """The block of a page that a path leads into, of pages in it: names may hold slashes themselves."""
+    parts = path.split("/")
+    whole = ("/".join(parts[:end]) for end in range(len(parts), 0, -1))
+    return next((name for name in whole if name in names), path)
 
 
 def is_variable(source: Output) -> bool:

@@ -269,6 +269,11 @@ class Inference:
             if not sources:
                 faults.add("VG001", name, wanted="be connected or have a value", got="nothing")
             bound[Output(inner, 0)] = self._use_spec(block, name, sources[0], faults) if sources else UNKNOWN
+        for inner in page.blocks:
+            if inner.op_name == "Placeholder" and Output(inner, 0) not in bound and inner.mode != MUTED:
+                remedy = "Make it one (edit expose, inputs), or take it away."
+                wanted = f"stand for a page whose placeholders are its inputs: nothing can feed {inner.name}"
+                faults.add("VG001", "", wanted=wanted, got=repr(block.uses), remedy=remedy)
         inference = self.inner[block] = Inference(page.store, bound, self._path)
         inference.update()
         return tuple(inference.spec(output) for output in page.outputs.values())

@@ -17,7 +17,7 @@ import numpy as np
 from voxgrad.catalog import registry
 from voxgrad.catalog.model import Op, Side
 from voxgrad.errors import show
-from voxgrad.graph.block import Block, Output
+from voxgrad.graph.block import Block, Output, outermost
 from voxgrad.graph.fixes import Fixes, as_the_pool, computed_pool, finite, ones_instead, removed, rewire
 from voxgrad.graph.idle import idle
 from voxgrad.graph.infer import Inference
@@ -55,7 +55,7 @@ class _Look:
 
     def __init__(self, inference: Inference):
         self.inference = inference
-        self.wrong = {problem.block.partition("/")[0] for problem in inference.problems()}
+        self.wrong = {outermost(problem.block, inference.store.blocks) for problem in inference.problems()}
         self.blocks = list(inference.store.blocks.values())
         self.gradients = [block for block in self.blocks if is_gradient(block) and block.name not in self.wrong]
         right = [block for block in self.blocks if block.name not in self.wrong]
@@ -139,8 +139,8 @@ class _Look:
         if given is None or stated is None:
             return ""
         made = self.known.run(pool, {pool.inputs[0].name: given, **self._attrs(block, pool)})
-        if made is None:
-            return ""
+        if made is None or made[0].shape != stated.shape:
+            return ""  # a wrong shape is told elsewhere
         differ = np.argwhere(~((made[0] == stated) | ((made[0] != made[0]) & (stated != stated))))
         if not len(differ):
             return ""

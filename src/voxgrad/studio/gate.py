@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from voxgrad.errors import Fault, InvalidArgumentError
+from voxgrad.graph.block import outermost
 from voxgrad.graph.page import Page
 from voxgrad.studio import grants, messages
 from voxgrad.studio.analyse import needed
@@ -15,11 +16,11 @@ def allowed(page: Page, limits: RunLimits, asked: list[str] | None) -> list[str]
     """The blocks to run, after everything that can be known before has been found right and small enough."""
     roots = roots_of(page) if asked is None else list(dict.fromkeys(page.block(name).name for name in asked))
     reached = needed(page, roots)
-    used = set(reached)
-    wanted = [one for one in grants.wanted(page, page.files) if one.block.partition("/")[0] in used]
+    used, names = set(reached), {block.name for block in page.blocks}
+    wanted = [one for one in grants.wanted(page, page.files) if outermost(one.block, names) in used]
     if wanted:
         raise InvalidArgumentError(_refused(one) for one in wanted)
-    faults = [one.fault for one in page.problems() if one.block in used or one.block.partition("/")[0] in used]
+    faults = [one.fault for one in page.problems() if outermost(one.block, names) in used]
     faults += limits.faults(page.estimate(), reached)
     if faults:
         raise InvalidArgumentError(faults)

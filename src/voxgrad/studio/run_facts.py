@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from voxgrad.errors import Fault
 from voxgrad.formats.run_report import FEW, BlockFacts, OutputFacts, RunFacts
+from voxgrad.graph.block import outermost
 from voxgrad.graph.page import Page
 from voxgrad.graph.readings import Readings
 from voxgrad.studio import engines, messages
@@ -13,7 +14,7 @@ from voxgrad.studio import engines, messages
 def run_facts(page: Page, run: messages.RunData, readings: Readings) -> RunFacts:
     """What a report tells of a run of this page."""
     order = {block.name: at for at, block in enumerate(page.blocks)}
-    blocks = sorted(run.blocks, key=lambda one: order.get(one.block.partition("/")[0], len(order)))
+    blocks = sorted(run.blocks, key=lambda one: order.get(outermost(one.block, order), len(order)))
     faults = [] if run.error is None else [Fault(**one.model_dump()) for one in run.error.faults]
     version = next((one.version for one in engines.found() if one.name == run.engine), "")
     versions = {run.engine: version} if version and run.engine != "cpu" else {}
