@@ -138,3 +138,19 @@ def test_an_empty_batch_has_no_statistics(training: bool) -> None:
         x=np.zeros((0, 2, 2, 2), np.float32), scale=one, offset=one, mean=one, variance=one, is_training=training
     )
     assert made.y.shape == (0, 2, 2, 2) and np.isnan(made.batch_mean).all() and np.isnan(made.batch_variance).all()
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("name", ["FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3"])
+def test_what_a_gradient_is_made_of(name: str, training: bool) -> None:
+    """Runs over volumes take these ops in its place."""
+    random, op = np.random.default_rng(1), find(name)
+    dy, x = random.normal(size=(2, 3, 2, 4)), random.normal(size=(2, 3, 2, 4))
+    stats = [x.mean((0, 1, 2)), x.var((0, 1, 2))] if training else [random.normal(size=4), random.random(4) + 0.5]
+    attrs = attributes.canonical(op, {"epsilon": 0.01, "is_training": training}, Faults(name))
+    inputs = [dy, x, random.normal(size=4), *stats, *([np.zeros(())] if name.endswith("V3") else [])]
+    wanted = list(evaluate(op, inputs, attrs, Context()))
+    assert op.made_of is not None
+    found = op.made_of(WideBuilder(), EagerNode(inputs, wanted, attrs))
+    for one, other in zip(found[:3], wanted, strict=False):
+        np.testing.assert_allclose(one, other, atol=1e-9)

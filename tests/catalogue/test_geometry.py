@@ -146,3 +146,8 @@ def test_a_part_of_a_part_counts_all_that_is_left_out() -> None:
 def test_an_axis_without_padding_starts_at_its_first_cell() -> None:
     axis = geometry.Axis(5, 3, 3)
     assert (axis.stride, axis.dilation, axis.start(0), axis.start(2)) == (1, 1, 0, 2)
+
+
+def test_the_last_window_of_a_ceiling_begins_in_the_data() -> None:
+    """As torch's ceil_mode: four cells, windows of four, three apart, two of padding on each side."""
+    assert [geometry.behind_ceiling(*sizes) for sizes in ((4, 4, 3, 2), (5, 2, 2, 0), (3, 3, 4, 1))] == [1, 1, 0]

@@ -53,6 +53,9 @@ EDGES = (
     Case("SparseToDense", {"sparse_indices": np.array([[0, 1], [2, 0]]), "output_shape": np.array([3, 2]),
                            "sparse_values": np.array(1.5), "default_value": np.array(-0.5)},
          gradient=("sparse_values", "default_value")),
+    # Colours of pictures: the channels are the last dimension of four.
+    Case("RGBToHSV", {"images": np.random.default_rng(3).permutation(24).reshape(1, 2, 4, 3) / 24 + 0.01},
+         gradient=("images",)),
     Case("TopKV2", {"input": _ZEROS, "k": np.array(0, np.int32)}, gradient=("input",)),
     Case("StridedSlice", {"input": SMALL, **{name: np.array([value], np.int16) for name, value in
                                              (("begin", 1), ("end", -3), ("strides", -1))}}, gradient=("input",)),

@@ -175,3 +175,10 @@ def test_sums_and_quotients_are_written_out(dim: Any, text: str) -> None:
 
 def test_documentation_runs() -> None:
     assert doctest.testmod(dims).failed == 0
+
+
+def test_what_is_halved_twice_is_quartered() -> None:
+    """Worked out in the test: what is made while tests are collected cannot be seen to go wrong."""
+    d, n = Dim("D"), Dim("N")
+    assert str((d // 2 + 1) // 2) == "floor((D+2)/4)" and (d // 2 + 1) // 2 == (d + 2) // 4
+    assert str((d // 2 + n // 2) // 2) == "floor((floor(D/2)+floor(N/2))/2)"

@@ -59,3 +59,21 @@ def test_a_gradient_that_is_the_same_everywhere_is_made_chunk_by_chunk() -> None
     for name in (even.path, spread.path):
         assert layout.kinds[slots[name]] == VOLUME
         assert layout.roles[slots[name]] == (0, 1, 2, 3, None)
+
+
+def test_roles_that_are_told_hold_where_no_window_says_them() -> None:
+    page = vg.Page("told")
+    x = vg.ops.Placeholder(page, dtype="float32", shape=[None] * 5, name="x")
+    told = (0, None, 1, 2, 3)
+    layout = lay_out(page, {x: Spec(dtypes.FLOAT32, (1, 2, 4, 5, 6))}, {}, [vg.ops.Neg(page, x)], {x: told})
+    assert {layout.roles[slot] for slot in layout.kinds} == {told}
+
+
+def test_dimensions_that_a_slice_drops_have_nothing_to_do_with_each_other() -> None:
+    page = vg.Page("dropped")
+    x = vg.ops.Placeholder(page, dtype="float32", shape=[None] * 5, name="x")
+    y = vg.ops.StridedSlice(
+        page, x, [0, 0, 0, 0, 0], [1, 4, 5, 6, 1], [1, 1, 1, 1, 1], begin_mask=14, end_mask=14, shrink_axis_mask=17
+    )
+    layout = lay_out(page, {x: Spec(dtypes.FLOAT32, (1, 4, 5, 6, 2))}, {}, [y])
+    assert layout.roles[layout.plan.feeds[x]] == (0, 1, 2, 3, None)
