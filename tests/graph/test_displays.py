@@ -143,3 +143,27 @@ def test_an_edit_that_is_refused_changes_nothing() -> None:
         with pytest.raises(vg.VoxgradError):
             page.apply([{"do": "add", "display": "text", "name": "first"}, edit])
         assert page_file.dumps(page) == before
+
+
+def test_displays_are_added_by_edits() -> None:
+    """Blocks and displays that the same edits make are meant by the names that these gave them."""
+    page = made()
+    page.apply([
+        {"do": "add", "op": "Neg", "name": "y", "inputs": {"x": [{"from": "x.output"}]}},
+        {"do": "add", "display": "value", "name": "curves", "of": [{"from": "y.y", "at": [2]}], "position": [5, 6]},
+        {"do": "move", "display": "curves", "size": [100, 50]},
+        {"do": "add", "display": "value", "of": []},
+    ])  # fmt: skip
+    assert shown(page) == {"curves": ["y.y[1]", "z.y"], "typed": ["x.output"], "curves_1": ["y_1.y[2]"], "value": []}
+    added = page.displays["curves_1"]
+    assert (added.position, added.size) == ((5.0, 6.0), (100.0, 50.0))
+    assert page.displays["value"].position == (0.0, 0.0)
+
+
+def test_what_shows_folded_blocks_shows_the_pins_of_their_page() -> None:
+    page = made()
+    page.displays.add("table", [page["z"].output(0)], name="rows")
+    page.fold(["y", "z"], "layer")
+    assert shown(page) == {"curves": ["layer.y[1]", "layer.z"], "typed": ["x.output"], "rows": ["layer.z"]}
+    page.remove("layer")
+    assert shown(page) == {"curves": [], "typed": ["x.output"], "rows": []}

@@ -165,3 +165,15 @@ def test_a_placeholder_inside_that_is_no_input_is_told() -> None:
     assert ["hidden" in str(one) for one in page.problems()] == [True], "now its pin wants a wire"
     page.pages[used.uses].remove("Neg_1", "hidden")
     assert page.problems() == []
+
+
+def test_blocks_of_missing_packages_are_folded_and_put_back() -> None:
+    data = {"name": "page", "blocks": [
+        {"name": "x", "op": "Const", "attrs": {"value": np.ones(2, np.float32)}},
+        {"name": "unknown", "op": "gone.Thing", "inputs": {"a": [{"from": "x.output"}]}},
+    ]}  # fmt: skip
+    page = vg.Page.from_dict(data)
+    page.fold(["x", "unknown"], "part")
+    page.inline("part")
+    assert [block.op_name for block in page.blocks] == ["Const", "gone.Thing"]
+    assert page["part/unknown"].sources["a"][0].path == "part/x.output"
