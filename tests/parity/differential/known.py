@@ -581,8 +581,9 @@ KNOWN = (
     Known("SparseSlice", "refused", "It takes the least integer for a size: what lies behind it overflows.",
           "size must hold numbers of 0 or more", when(attribute("size", lambda size: (size == -(2**63)).any()))),
     Known("SparseFillEmptyRows", "refused", "Of the shape it looks at the rows alone.", r"dense_shape\[[1-9]"),
-    Known("Scatter(Update|Add|Sub|Mul|Div|NdUpdate|NdAdd|NdSub)", "step s0", "It takes a scalar variable for one row.",
-          "without rows|last size of at most 0"),
+    Known("Scatter(Update|Add|Sub|Mul|Div|NdUpdate|NdAdd|NdSub)", "step s0", "It takes a scalar variable for one row, "
+          "and does not look at updates of no rows then.",
+          r"without rows|last size of at most 0|the chosen rows, \[0\]; got \[0,"),
     Known("Scatter(Nd)?(Add|Sub)", "step s0", "It drops a step that adds zeros before it looks at places.", "VG043",
           only_zeros),
     Known(".*Queue.*", r"step \w+ QueueDequeueUpTo", "Of a closed queue by priority it gives fewer to nobody.",
