@@ -15,9 +15,9 @@ from typing import Any
 
 from voxgrad.arguments import checked
 from voxgrad.errors import Fault, InvalidArgumentError
-from voxgrad.volumes.chunk import last_reads
 from voxgrad.volumes.layout import Piece
 from voxgrad.volumes.page_plan import PagePlan, Row
+from voxgrad.volumes.tiles import Stretch, stretches
 
 _MOST_KINDS = 4096
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30,
@@ -141,8 +141,8 @@ def _peak(plan: PagePlan) -> int:
     if math.prod(len(rows) for rows in kinds) > _MOST_KINDS:
         # Chunks of too many sizes: the largest along every direction, which is never too little.
         kinds = [[_widest(rows)] for rows in kinds]
-    frees = last_reads(plan)
-    return max((_held(plan, dict(enumerate(rows)), frees) for rows in product(*kinds)), default=0)
+    found = stretches(plan)
+    return max((_held(plan, dict(enumerate(rows)), found) for rows in product(*kinds)), default=0)
 
 
 def _kinds(plan: PagePlan, role: int) -> list[dict[int, int]]:
@@ -158,7 +158,7 @@ def _widest(rows: Sequence[Mapping[int, int]]) -> dict[int, int]:
     return {slot: max(row.get(slot, 0) for row in rows) for row in rows for slot in row}
 
 
-def _held(plan: PagePlan, lengths: Mapping[int, Mapping[int, int]], frees: Sequence[Sequence[int]]) -> int:
+def _held(plan: PagePlan, lengths: Mapping[int, Mapping[int, int]], found: Sequence[Stretch]) -> int:
     layout = plan.layout
 
     def size(slot: int) -> int:
@@ -170,13 +170,13 @@ def _held(plan: PagePlan, lengths: Mapping[int, Mapping[int, int]], frees: Seque
     # What the next chunk reads is read while this one is computed.
     ahead = sum(held.values())
     peak = ahead + max(held.values(), default=0)
-    for piece, gone in zip(layout.pieces, frees, strict=True):
-        made = {slot: size(slot) for slot in piece.outputs} if not piece.adds else {}
+    for stretch in found:
+        made = {slot: size(slot) for slot in stretch.leaves}
         # Kernels read dense memory: what is cut out of a larger box is copied once.
-        copies = sum(held.get(slot, 0) for slot in set(piece.inputs)) if piece.problem is not None or piece.adds else 0
-        peak = max(peak, sum(held.values()) + sum(made.values()) + copies)
+        read = set[int]() if stretch.is_tiled else set(layout.pieces[stretch.pieces[0]].inputs)
+        peak = max(peak, sum(held.values()) + sum(made.values()) + sum(held.get(slot, 0) for slot in read))
         held |= made
-        for slot in gone:
+        for slot in stretch.frees:
             held.pop(slot, None)
     return peak + ahead
 
