@@ -64,16 +64,20 @@ class Chunks:
             if is_some(box := plan.box(slot, at)):
                 held[slot] = box, self._taken(output, slot, box)
         for stretch in self._stretches:
-            if stretch.is_tiled:
-                self._go_over(stretch, at, held, sums)
-            else:
-                self._run_whole(stretch.pieces[0], at, held, sums)
+            self.run(stretch, at, held, sums)
             for slot in stretch.frees:
                 held.pop(slot, None)
         return [
             self._summed(root.piece, at, sums) if root.piece is not None else self._kept(root, at, held)
             for root in plan.roots
         ]
+
+    def run(self, stretch: Stretch, at: Sequence[int], held: Held, sums: dict[int, Array]) -> None:
+        """Run a stretch: what it makes goes to `held` and `sums`."""
+        if stretch.is_tiled:
+            self._go_over(stretch, at, held, sums)
+        else:
+            self._run_whole(stretch.pieces[0], at, held, sums)
 
     def _taken(self, output: Output, slot: int, box: Boxes) -> Any:
         return self.device.put(np.ascontiguousarray(self.read(output, index_of(box)), dtype=self._type(slot)))
