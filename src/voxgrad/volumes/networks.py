@@ -62,7 +62,8 @@ def predict(
     job = _job(model, opened(volume), output, chunks or CHUNKS, device)
     executor = executor_for(workers, client, device)
     if memory is not None and chunks is None:
-        job.chunks, _ = chunks_within(job, memory, None, executor)
+        # A trial of every pass of a network takes longer than it saves.
+        job.chunks, _ = chunks_within(job, memory, None, None)
     return run_in(job, None, executor, progress)[job.names["y"]]  # type: ignore[no-any-return]
 
 

@@ -8,20 +8,21 @@ pass, whose volumes are not there yet, on noise. Where chunks are large, a part 
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from voxgrad import ops
 from voxgrad.errors import VoxgradError
 from voxgrad.graph.block import Output
 from voxgrad.graph.device import device_named
+from voxgrad.graph.page import Page
 from voxgrad.graph.session import ClientSession
 from voxgrad.kernels import cpu
 from voxgrad.kernels.element_types import numpy_type
@@ -34,26 +35,31 @@ from voxgrad.volumes.layout import SMALL
 from voxgrad.volumes.one_pass import run_small
 from voxgrad.volumes.page_plan import PagePlan
 from voxgrad.volumes.record import Digests
+from voxgrad.volumes.run_job import run_job
 from voxgrad.volumes.stores import Store, create_volume
-from voxgrad.volumes.sums import Sums
 from voxgrad.volumes.tiles import Stretch, stretches
 from voxgrad.volumes.times import PassRates, Rates, Took, work_of
 from voxgrad.volumes.watch import folder_of
 
+_FEW = 8
+"""The chunks of a run over next to nothing."""
 _MOST = 2**27
 """The most bytes of a chunk that is tried."""
 
 
 def chunks_within(
-    job: Job, memory: int | str, folder: Path | None, executor: Executor
+    job: Job, memory: int | str, folder: Path | None, executor: Executor | None
 ) -> tuple[tuple[int, ...], Advice | None]:
-    """The chunks for a limit of memory; of a run that goes on, those that it began with, whatever a trial says now."""
+    """The chunks for a limit of memory; of a run that goes on, those that it began with, whatever a trial says now.
+
+    With an executor they are the quickest, as a trial has it, else the largest.
+    """
     place = folder or (folder_of(next(iter(job.outputs.values()))) if any(job.outputs.values()) else None)
     begun = None if place is None else read_head(place / "passes") or read_head(place)
     if begun is not None:
         return tuple(begun["job"]["chunks"]), None
     plan = job.plan()
-    advice = advise(plan, memory, job.alignment(plan), measured(job, executor))
+    advice = advise(plan, memory, job.alignment(plan), None if executor is None else measured(job, executor))
     return advice.chunks, advice
 
 
@@ -65,19 +71,20 @@ def measured(job: Job, executor: Executor) -> Rates | None:
     plan = job.plan()
     began = time.perf_counter()
     job.plan()
-    begin = 2 * (time.perf_counter() - began)
+    planned = time.perf_counter() - began
     own = cpu.get_num_threads()
     cpu.set_num_threads(threads)
     try:
         with tempfile.TemporaryDirectory(dir=_beside(job), prefix=".voxgrad-trial-") as place:
-            passes = tuple(_tried(job, one, Path(place), one is plan) for one in (*plan.before, plan))
+            beside = _besides(Path(place), executor)
+            # Workers do chunks of their own side by side: what one takes is shared.
+            passes = tuple(_tried(job, one, Path(place), beside.chunk * workers) for one in (*plan.before, plan))
     except VoxgradError:
         return None
     finally:
         cpu.set_num_threads(own)
-    start = _start() if isinstance(executor, Workers) else 0.0
     cuts = {output: store.chunks for output, store in job.volumes.items() if store.chunks is not None}
-    return Rates(passes, workers, threads, max(own, workers * threads), start, begin, cuts)
+    return Rates(passes, workers, threads, max(own, workers * threads), beside.start, beside.begin + 2 * planned, cuts)
 
 
 def _shares(executor: Executor) -> tuple[int, int]:
@@ -86,11 +93,30 @@ def _shares(executor: Executor) -> tuple[int, int]:
     return (1, cpu.get_num_threads()) if isinstance(executor, ThisProcess) else (0, 0)
 
 
-def _start() -> float:
-    """The seconds until a process that works on volumes is there."""
-    began = time.perf_counter()
-    subprocess.run([sys.executable, "-c", "import voxgrad.volumes.work"], check=False, capture_output=True)
-    return time.perf_counter() - began
+@dataclass(frozen=True)
+class _Besides:
+    """What a run takes beside its work: until workers are there, before a pass, and for each chunk."""
+
+    start: float
+    begin: float
+    chunk: float
+
+
+def _besides(place: Path, executor: Executor) -> _Besides:
+    """Of a run over next to nothing, in two passes: the first starts the workers, the third has more chunks."""
+    page = Page("nothing")
+    x = ops.Placeholder(page, dtype="float32", shape=[None] * 5, name="x")
+    page.expose({"y": ops.Sub(page, x, ops.Mean(page, x, [1, 2, 3], keep_dims=True))})
+    np.save(place / "x.npy", np.zeros((1, _FEW, 1, 1, 1), np.float32))
+    seconds = []
+    with executor.kept() if isinstance(executor, Workers) else nullcontext():
+        for at, depth in enumerate((_FEW, _FEW, 1)):
+            began = time.perf_counter()
+            job = Job.make(page, {"x": place / "x.npy"}, {}, {"y": place / f"{at}.npy"}, [], (depth, 1, 1))
+            run_job(job, place / f"run{at}", executor, None)
+            seconds.append(time.perf_counter() - began)
+    first, few, many = seconds
+    return _Besides(max(0.0, first - few), few / 2, max(0.0, many - few) / (2 * _FEW - 2))
 
 
 def _beside(job: Job) -> Path | None:
@@ -99,8 +125,8 @@ def _beside(job: Job) -> Path | None:
     return next((path for path in paths if path.is_dir()), None)
 
 
-def _tried(job: Job, whole: PagePlan, place: Path, is_last: bool) -> PassRates:
-    plan = _smaller(whole)
+def _tried(job: Job, whole: PagePlan, place: Path, each_chunk: float) -> PassRates:
+    plan, is_last = _smaller(whole), set(job.fetches) == set(whole.layout.fetches)
     at = tuple(count // 2 for count in plan.grid)
     number = 0
     for count, one in zip(plan.grid, at, strict=True):
@@ -111,8 +137,7 @@ def _tried(job: Job, whole: PagePlan, place: Path, is_last: bool) -> PassRates:
     for root, part in zip(plan.roots, parts, strict=True):
         if root.piece is None and part is not None and part.size:
             write[root.slot] = trial.written(root.slot, part, is_last)
-    sums = [part for root, part in zip(plan.roots, parts, strict=True) if root.piece is not None]
-    return PassRates(trial.read, trial.rates(), write, _each_chunk(place, sums, is_last))
+    return PassRates(trial.read, trial.rates(), write, each_chunk)
 
 
 def _smaller(plan: PagePlan) -> PagePlan:
@@ -228,15 +253,6 @@ def _values(job: Job, plan: PagePlan) -> dict[int, Array]:
             assert spec.dtype is not None
             found[slot] = np.ones(spec.shape or (), numpy_type(spec.dtype))
     return found
-
-
-def _each_chunk(place: Path, sums: Sequence[Array | None], is_last: bool) -> float:
-    """What is recorded of every chunk, however small it is."""
-    began = time.perf_counter()
-    Digests(place).note(0, [], is_last)
-    if sums:
-        Sums(place / "sums", 2, [""] * len(sums)).put(0, sums)
-    return time.perf_counter() - began
 
 
 @contextmanager
