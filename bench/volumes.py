@@ -5,6 +5,7 @@ memory      a volume ten times the limit of a worker: its peak stays under the l
 throughput  a run from store to store, against the kernel on chunks in memory plus reading and writing alone
 workers     two workers against one, one thread each, on a job that computes
 planning    a million chunks: time and memory, for an op and for a page of three layers
+network     a U-Net with instance norms over a cube, against torch on all of it: time, memory, the same result
 kills       workers killed at random moments, twenty times: the result is right
 
 Timings need a machine that does nothing else. Results go to bench/results/volumes.json, part by part.
@@ -32,6 +33,7 @@ from typing import Any
 import numpy as np
 
 import voxgrad as vg
+from bench import volume_networks
 from voxgrad.graph.device import device_named
 from voxgrad.volumes.chunk import Chunks, index_of, is_some
 from voxgrad.volumes.executors import Workers
@@ -291,6 +293,30 @@ def measure_kills(folder: Path, times: int) -> Result:
     return {"kills": kills, "runs": runs, "right": right, "held": right and kills >= times}
 
 
+def measure_network(folder: Path, side: int, runs: int = 2) -> Result:
+    """`predict` in a quarter of torch's memory, all processes together, against torch; in turns, the best of each."""
+    volume_networks.make_cube(folder / "x.npy", side)
+    features, threads = "16,32,64", os.cpu_count() or 1
+    theirs, ours = [], []
+    for _ in range(runs):
+        theirs.append(volume_networks.run("dense", folder, features, threads))
+        limit = int(min(one["peak_gib"] for one in theirs) * 2**30 / 4)
+        for old in (folder / "y.npy", folder_of(folder / "y.npy")):
+            shutil.rmtree(old, ignore_errors=True)
+            old.unlink(missing_ok=True)
+        os.sync()
+        ours.append(volume_networks.run("predict", folder, features, limit, threads))
+    dense, chunked = (min(some, key=lambda one: one["seconds"]) for some in (theirs, ours))
+    apart = volume_networks.difference(folder)
+    times = chunked["seconds"] / dense["seconds"]
+    share = max(one["peak_gib"] for one in ours) / min(one["peak_gib"] for one in theirs)
+    # 4 ulp times the square root of the terms of the largest convolution, of values as large as the largest.
+    allowed = 4 * 2**-24 * np.sqrt(27 * 128) * apart["largest"]
+    held = times <= 2 and share <= 0.25 and apart["apart"] <= allowed
+    return {"side": side, "features": features, "dense": dense, "predict": chunked, "times": times, "share": share,
+            **apart, "allowed": allowed, "held": bool(held)}  # fmt: skip
+
+
 def save(name: str, result: Result) -> None:
     """Put the result of a part into the file, with the day and the machine."""
     all_results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
@@ -312,9 +338,11 @@ def show(name: str, result: Result) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", default="planning,kills,workers,throughput,memory")
+    parser.add_argument(
+        "--parts", default="planning,kills,workers,throughput,memory", help="network needs torch beside them"
+    )
     parser.add_argument("--gib", type=float, default=16, help="the size of the volume of `memory`")
-    parser.add_argument("--side", type=int, default=256, help="the side of the cubes of `throughput` and `workers`")
+    parser.add_argument("--side", type=int, default=256, help="the side of the cubes of most parts")
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--folder", type=Path, help="where the data goes while it is needed (default: a temporary one)")
     given = parser.parse_args()
@@ -325,6 +353,7 @@ def main() -> None:
         "workers": lambda folder: measure_workers(folder, given.side // 2, chunk // 2),
         "throughput": lambda folder: measure_throughput(folder, given.side * 3 // 4, chunk),
         "memory": lambda folder: measure_memory(folder, given.gib),
+        "network": lambda folder: measure_network(folder, given.side),
     }
     for name in given.parts.split(","):
         with tempfile.TemporaryDirectory(dir=given.folder, prefix="voxgrad-bench-") as folder:

@@ -87,24 +87,24 @@ def op_job(op: Op, given: argparse.Namespace, sources: dict[str, list[str]]) -> 
 
 def go(job: Job, given: argparse.Namespace, folder: Path | None) -> dict[Any, Any] | None:
     """Settle the chunks of a job, then say what it costs, or run it; None where it was not run."""
-    from voxgrad.volumes.costs import advise, cost
+    from voxgrad.volumes.costs import cost
     from voxgrad.volumes.executors import executor_for
     from voxgrad.volumes.run import run_in
     from voxgrad.volumes.store import Store
+    from voxgrad.volumes.trial import chunks_within, measured
 
     advice = None
+    executor = executor_for(given.workers, given.scheduler, job.device)
     job.inner = parse_inner(given.inner_chunks, job.page.name)
     if given.chunks is not None:
         job.chunks = parse_chunks(given.chunks, job.page.name)
     elif given.memory is not None:
-        plan = job.plan()
-        advice = advise(plan, given.memory, job.alignment(plan))
-        job.chunks = advice.chunks
+        job.chunks, advice = chunks_within(job, given.memory, folder, executor)
     if given.plan:
-        print(advice or cost(job.plan()))
+        print(advice or cost(job.plan(), measured(job, executor)))
         return None
     bar = show if sys.stderr.isatty() else None
-    found = run_in(job, folder, executor_for(given.workers, given.scheduler, job.device), bar)
+    found = run_in(job, folder, executor, bar)
     if bar:
         sys.stderr.write("\n")
     for value in found.values():

@@ -27,7 +27,7 @@ from voxgrad.formats.tensor_files import replace_file
 from voxgrad.volumes.costs import parse_bytes
 from voxgrad.volumes.job import load_sealed, mark_of, save_sealed
 from voxgrad.volumes.one_pass import Progress
-from voxgrad.volumes.record import Digests, damaged, digest, only_run, room_in
+from voxgrad.volumes.record import Digests, checksum, damaged, only_run, room_in
 from voxgrad.volumes.store import Store, human
 from voxgrad.volumes.stores import create_volume, finish, is_there, open_volume
 from voxgrad.volumes.watch import folder_of
@@ -178,7 +178,7 @@ class _Run:
         for number in range(layers):
             image, at = divmod(number, len(self.starts[0]))
             low, high = self._planes(at)
-            found = digest([store.read((slice(image, image + 1), slice(low, high), *[slice(None)] * 3))])
+            found = checksum([store.read((slice(image, image + 1), slice(low, high), *[slice(None)] * 3))])
             if found not in known.get(number, set()):
                 raise damaged(self.folder, f"{self.output}, changed or gone")
 

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a chunked run will cost, before it runs, and which chunks fit a memory limit.
 
-The cells of a box are a product over the directions, so what all chunks together read, write and compute is a product
-of sums over the rows of the plan: exact, and as quick for a million chunks as for ten.
+Amounts are exact (`amounts`); the time is what a trial of one chunk says of them (`times`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any
 
 from voxgrad.arguments import checked
 from voxgrad.errors import Fault, InvalidArgumentError
-from voxgrad.volumes.chunk import last_reads
-from voxgrad.volumes.layout import Piece
-from voxgrad.volumes.page_plan import PagePlan, Row
+from voxgrad.volumes.amounts import bytes_of, cells, dense_operations, itemsize, operations, span, uncut
+from voxgrad.volumes.page_plan import PagePlan
+from voxgrad.volumes.tiles import Stretch, stretches
+from voxgrad.volumes.times import Rates, Time, predicted
 
 _MOST_KINDS = 4096
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30,
@@ -43,6 +43,8 @@ class Cost:
     recomputed: float
     reread: float
     passes: int = 1
+    time: Time | None = None
+    """How long it takes, where a trial has told."""
 
     def as_dict(self) -> dict[str, Any]:
         """The cost as plain data."""
@@ -57,82 +59,32 @@ class Cost:
                 f"writes:   {_bytes(self.bytes_written)}",
                 f"computes: {self.flops:.3g} operations ({self.recomputed:+.1%} for the borders of chunks)",
                 f"memory:   {_bytes(self.peak_bytes)} in a task, beside {_bytes(_OWN)} of the worker itself",
+                *([] if self.time is None else [f"takes:    {self.time}"]),
             ]
         )
 
 
 @checked
-def cost(plan: PagePlan) -> Cost:
-    """The cost of a plan, with that of the passes before it."""
+def cost(plan: PagePlan, rates: Rates | None = None) -> Cost:
+    """The cost of a plan, with that of the passes before it, and its time where there are rates (`measured`)."""
     passes = (*plan.before, plan)
     read, stored, written, flops, dense = (sum(some) for some in zip(*map(_sums, passes), strict=True))
     return Cost(
         sum(map(len, passes)), plan.chunks, read, written, flops, max(map(_peak, passes)),
         flops / dense - 1 if dense else 0.0, read / stored - 1 if stored else 0.0, len(passes),
+        None if rates is None else predicted(plan, rates),
     )  # fmt: skip
 
 
 def _sums(plan: PagePlan) -> tuple[int, int, int, int, int]:
     """What one pass reads, the size of what it reads, what it writes, its operations and those without chunks."""
     layout = plan.layout
-    used = [slot for slot in layout.volumes.values() if _total(plan, slot)]
-    read = sum(_total(plan, slot) * _itemsize(plan, slot) for slot in used)
-    stored = sum(math.prod(layout.specs[slot].shape or ()) * _itemsize(plan, slot) for slot in used)
-    written = sum(
-        math.prod(layout.specs[root.slot].shape or ()) * _itemsize(plan, root.slot)
-        for root in plan.roots
-        if root.piece is None
-    )
-    flops = sum(_flops(plan, at, piece) for at, piece in enumerate(layout.pieces))
-    return read, stored, written, flops, sum(_dense_flops(plan, piece) for piece in layout.pieces)
-
-
-def _itemsize(plan: PagePlan, slot: int) -> int:
-    dtype = plan.layout.specs[slot].dtype
-    return 0 if dtype is None else dtype.itemsize
-
-
-def _total(plan: PagePlan, slot: int) -> int:
-    """Cells of a tensor, over all chunks."""
-    lengths = (sum(_length(row, slot) for row in plan.rows[role]) for role in range(4))
-    return math.prod(lengths) * _uncut(plan, slot)
-
-
-def _uncut(plan: PagePlan, slot: int) -> int:
-    """Cells of a tensor at one place along batch, depth, height and width."""
-    shape, roles = plan.layout.specs[slot].shape or (), plan.layout.roles[slot]
-    return math.prod(size for role, size in zip(roles, shape, strict=True) if role is None)
-
-
-def _length(row: Row, slot: int) -> int:
-    low, high = row.needs.get(slot, (0, 0))
-    return high - low
-
-
-def _flops(plan: PagePlan, at: int, piece: Piece) -> int:
-    """Operations of a piece over all chunks: those of its windows, else one per cell that it writes or sums."""
-    if piece.problem is None:
-        return _total(plan, piece.inputs[_largest(plan, piece)] if piece.adds else piece.outputs[0])
-    images = sum(_span(row.kept[at]) for row in plan.rows[0])
-    windows = math.prod(sum(_span(row.segments[at].windows) for row in plan.rows[role]) for role in (1, 2, 3))
-    return images * windows * piece.problem.window_operations
-
-
-def _dense_flops(plan: PagePlan, piece: Piece) -> int:
-    if piece.problem is None:
-        slot = piece.inputs[_largest(plan, piece)] if piece.adds else piece.outputs[0]
-        return math.prod(plan.layout.specs[slot].shape or ())
-    windows = piece.problem.batch * math.prod(axis.out for axis in piece.problem.axes)
-    return windows * piece.problem.window_operations
-
-
-def _largest(plan: PagePlan, piece: Piece) -> int:
-    sizes = [math.prod(plan.layout.specs[slot].shape or ()) for slot in piece.inputs]
-    return sizes.index(max(sizes))
-
-
-def _span(range_: tuple[int, int]) -> int:
-    return range_[1] - range_[0]
+    used = [slot for slot in layout.volumes.values() if cells(plan, slot)]
+    read = sum(cells(plan, slot) * itemsize(plan, slot) for slot in used)
+    written = sum(bytes_of(plan, root.slot) for root in plan.roots if root.piece is None)
+    flops = sum(operations(plan, at, piece) for at, piece in enumerate(layout.pieces))
+    dense = sum(dense_operations(plan, piece) for piece in layout.pieces)
+    return read, sum(bytes_of(plan, slot) for slot in used), written, flops, dense
 
 
 def _peak(plan: PagePlan) -> int:
@@ -141,15 +93,15 @@ def _peak(plan: PagePlan) -> int:
     if math.prod(len(rows) for rows in kinds) > _MOST_KINDS:
         # Chunks of too many sizes: the largest along every direction, which is never too little.
         kinds = [[_widest(rows)] for rows in kinds]
-    frees = last_reads(plan)
-    return max((_held(plan, dict(enumerate(rows)), frees) for rows in product(*kinds)), default=0)
+    found = stretches(plan)
+    return max((_held(plan, dict(enumerate(rows)), found) for rows in product(*kinds)), default=0)
 
 
 def _kinds(plan: PagePlan, role: int) -> list[dict[int, int]]:
     """The different chunks along a direction, each as the length of every tensor."""
     found: dict[tuple[tuple[int, int], ...], dict[int, int]] = {}
     for row in plan.rows[role]:
-        lengths = {slot: _span(one) for slot, one in row.needs.items()}
+        lengths = {slot: span(one) for slot, one in row.needs.items()}
         found[tuple(sorted(lengths.items()))] = lengths
     return list(found.values())
 
@@ -158,25 +110,25 @@ def _widest(rows: Sequence[Mapping[int, int]]) -> dict[int, int]:
     return {slot: max(row.get(slot, 0) for row in rows) for row in rows for slot in row}
 
 
-def _held(plan: PagePlan, lengths: Mapping[int, Mapping[int, int]], frees: Sequence[Sequence[int]]) -> int:
+def _held(plan: PagePlan, lengths: Mapping[int, Mapping[int, int]], found: Sequence[Stretch]) -> int:
     layout = plan.layout
 
     def size(slot: int) -> int:
         cells = math.prod(lengths[role].get(slot, 0) for role in range(4))
-        return cells * _uncut(plan, slot) * _itemsize(plan, slot)
+        return cells * uncut(plan, slot) * itemsize(plan, slot)
 
     volumes = set(layout.volumes.values())
     held = {slot: size(slot) for slot in volumes}
     # What the next chunk reads is read while this one is computed.
     ahead = sum(held.values())
     peak = ahead + max(held.values(), default=0)
-    for piece, gone in zip(layout.pieces, frees, strict=True):
-        made = {slot: size(slot) for slot in piece.outputs} if not piece.adds else {}
+    for stretch in found:
+        made = {slot: size(slot) for slot in stretch.leaves}
         # Kernels read dense memory: what is cut out of a larger box is copied once.
-        copies = sum(held.get(slot, 0) for slot in set(piece.inputs)) if piece.problem is not None or piece.adds else 0
-        peak = max(peak, sum(held.values()) + sum(made.values()) + copies)
+        read = set[int]() if stretch.is_tiled else set(layout.pieces[stretch.pieces[0]].inputs)
+        peak = max(peak, sum(held.values()) + sum(made.values()) + sum(held.get(slot, 0) for slot in read))
         held |= made
-        for slot in gone:
+        for slot in stretch.frees:
             held.pop(slot, None)
     return peak + ahead
 
@@ -195,31 +147,57 @@ class Advice:
 
 
 @checked
-def advise(plan: PagePlan, memory: int | str, align: Sequence[int] | None = None) -> Advice:
-    """The largest chunks whose tasks fit into `memory` (bytes, or text as "1.5 GiB") per worker.
+def advise(
+    plan: PagePlan, memory: int | str, align: Sequence[int] | None = None, rates: Rates | None = None
+) -> Advice:  # fmt: skip
+    """The chunks that take least time of those whose tasks fit into `memory` (bytes, or text as "1.5 GiB") per worker.
 
-    Larger chunks read and compute less twice. Where a limit leaves room, chunks are multiples of `align`: the chunks or
-    shards of the file that is read, so that no part of it is fetched for nothing.
+    Without `rates`, the largest: these read and compute less twice. Where a limit leaves room, chunks are multiples of
+    `align`: the chunks or shards of the file that is read, so that no part of it is fetched for nothing.
     """
     limit = parse_bytes(memory)
     root = max(plan.roots, key=lambda one: math.prod(one.sizes))
-    sizes = list(root.sizes[1:])
+    sizes = [max(1, size) for size in root.sizes[1:]]
     units = [max(1, min(unit, size)) for unit, size in zip(align or (1, 1, 1), sizes, strict=True)]
-    return _halved(plan, sizes, units, limit)
+    largest = _halved(plan, sizes, units, limit)
+    if rates is None:
+        return largest
+    # Slabs, beams and cubes, and the smaller ones behind each, of which more workers may have some at a time.
+    found = [largest, *(_halved(plan, sizes, units, limit, sides) for sides in (1, 2))]
+    for one in tuple(found):
+        smaller = _next(list(one.chunks), units, 3)
+        found += [Advice(_three(smaller), cost(plan.cut(smaller)), limit)] if smaller is not None else []
+    timed = [replace(one, cost=cost(plan.cut(one.chunks), rates)) for one in found]
+    return min(timed, key=lambda one: one.cost.time.seconds if one.cost.time else 0.0)
 
 
-def _halved(plan: PagePlan, sizes: list[int], units: list[int], limit: int) -> Advice:
-    """Halve the longest side until a task fits."""
-    chunks = [max(1, size) for size in sizes]
+def _halved(plan: PagePlan, sizes: Sequence[int], units: Sequence[int], limit: int, sides: int = 3) -> Advice:
+    """Halve the longest of the first sides, and when these are 1, of all, until a task fits."""
+    chunks = list(sizes)
     while True:
         found = cost(plan.cut(chunks))
         if found.peak_bytes + _OWN <= limit:
-            return Advice((chunks[0], chunks[1], chunks[2]), found, limit)
-        if all(chunk == 1 for chunk in chunks):
+            return Advice(_three(chunks), found, limit)
+        smaller = _next(chunks, units, sides) or _next(chunks, units, 3)
+        if smaller is None:
             wanted = f"be at least {_bytes(found.peak_bytes + _OWN)}, what a chunk of one cell takes"
             raise InvalidArgumentError(Fault("VG020", "advise", "memory", wanted, _bytes(limit)))
-        longest = chunks.index(max(chunks))
-        chunks[longest] = _aligned(-(-chunks[longest] // 2), units[longest])
+        chunks = smaller
+
+
+def _next(chunks: Sequence[int], units: Sequence[int], sides: int) -> list[int] | None:
+    """Chunks with half of the longest of the first sides, or None where these have one cell."""
+    longest = max(range(sides), key=lambda at: chunks[at])
+    if chunks[longest] == 1:
+        return None
+    made = list(chunks)
+    made[longest] = _aligned(-(-made[longest] // 2), units[longest])
+    return made
+
+
+def _three(chunks: Sequence[int]) -> tuple[int, int, int]:
+    depth, height, width = chunks
+    return depth, height, width
 
 
 def _aligned(chunk: int, unit: int) -> int:

@@ -14,11 +14,11 @@ from typing import Any
 from voxgrad.arguments import checked
 from voxgrad.errors import Fault, Faults, InvalidArgumentError
 from voxgrad.graph.page import Page
-from voxgrad.volumes.costs import advise
 from voxgrad.volumes.executors import Executor, executor_for
 from voxgrad.volumes.job import Job, opened
 from voxgrad.volumes.run import CHUNKS, Progress, page_of, run_in
 from voxgrad.volumes.stores import Store
+from voxgrad.volumes.trial import chunks_within
 
 
 @checked
@@ -60,10 +60,11 @@ def predict(
         return blended(model, opened(volume), str(output), how, memory, progress)
     _check_exact(overlap, blend, mirror)
     job = _job(model, opened(volume), output, chunks or CHUNKS, device)
+    executor = executor_for(workers, client, device)
     if memory is not None and chunks is None:
-        plan = job.plan()
-        job.chunks = advise(plan, memory, job.alignment(plan)).chunks
-    return run_in(job, None, executor_for(workers, client, device), progress)[job.names["y"]]  # type: ignore[no-any-return]
+        # A trial of every pass of a network takes longer than it saves.
+        job.chunks, _ = chunks_within(job, memory, None, None)
+    return run_in(job, None, executor, progress)[job.names["y"]]  # type: ignore[no-any-return]
 
 
 def _check_exact(overlap: float, blend: str, mirror: Sequence[int]) -> None:

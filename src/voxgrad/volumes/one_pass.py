@@ -25,7 +25,7 @@ from voxgrad.volumes.grids import own_spaces, spaces
 from voxgrad.volumes.job import Job, load_values, read_head, save_job
 from voxgrad.volumes.layout import VOLUME, Layout
 from voxgrad.volumes.page_plan import PagePlan, Root
-from voxgrad.volumes.record import Digests, Done, digest
+from voxgrad.volumes.record import Digests, Done, checksum
 from voxgrad.volumes.space import Space
 from voxgrad.volumes.stores import Store, begin, create_volume, finish, is_there, open_volume, save_volume
 from voxgrad.volumes.sums import Sums, nothing_in, wide
@@ -94,7 +94,7 @@ def believed(plan: PagePlan, job: Job, folder: Path, recorded: set[int]) -> set[
     for number in sorted(one for one in recorded if one < len(plan) and one in known):
         boxes = [(store, plan.root_box(root, plan.at(number))) for root, store in stores.items()]
         parts = [store.read(index_of(box)) for store, box in boxes if store is not None and is_some(box)]
-        if digest(parts) in known[number]:
+        if checksum(parts) in known[number]:
             believed.add(number)
     return believed
 

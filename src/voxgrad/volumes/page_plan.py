@@ -95,8 +95,8 @@ class PagePlan:
         slots: list[tuple[int, int | None]] = [
             (slot, None) for slot in dict.fromkeys(layout.fetches.values()) if layout.kinds[slot] == VOLUME
         ]
-        slots += [(self._summed(piece), at) for at, piece in enumerate(layout.pieces) if piece.adds]
-        sizes = [tuple(self._size(slot, role) for role in range(4)) for slot, _ in slots]
+        slots += [(self.summed(piece), at) for at, piece in enumerate(layout.pieces) if piece.adds]
+        sizes = [tuple(self.size(slot, role) for role in range(4)) for slot, _ in slots]
         largest = tuple(max((one[role] for one in sizes), default=1) for role in range(4))
         given = (1, *chunks) if len(chunks) == 3 else tuple(chunks)
         counts = [-(-size // min(max(chunk, 1), max(size, 1))) for size, chunk in zip(largest, given, strict=True)]
@@ -105,12 +105,13 @@ class PagePlan:
             for (slot, at), own in zip(slots, sizes, strict=True)
         ]
 
-    def _summed(self, piece: Piece) -> int:
+    def summed(self, piece: Piece) -> int:
         """The tensor whose cells a sum goes over; of a filter gradient, the one that lies along the windows."""
         sides = [item.side for item in piece.step.op.inputs]
         return piece.inputs[sides.index(Side.WINDOWS) if piece.problem is not None else 0]
 
-    def _size(self, slot: int, role: int) -> int:
+    def size(self, slot: int, role: int) -> int:
+        """The cells of a tensor along a direction; 1 where it does not have it."""
         dim, shape = self.layout.role_dim(slot, role), self.layout.specs[slot].shape
         return 1 if dim is None or shape is None else int(shape[dim])
 
@@ -130,11 +131,11 @@ class PagePlan:
                 for slot in piece.outputs:
                     kept = hull(kept, row.needs.get(slot, EMPTY))
                 if role in piece.wholes and kept != EMPTY:
-                    kept = (0, max(self._size(slot, role) for slot in piece.outputs))
+                    kept = (0, max(self.size(slot, role) for slot in piece.outputs))
                 row.kept[at] = kept
                 # The outputs of one block are made together, so that of each there is what any of them needs.
                 for slot in piece.outputs:
-                    self._need(row, role, slot, clip(kept, self._size(slot, role)))
+                    self._need(row, role, slot, clip(kept, self.size(slot, role)))
             self._needs_of(row, role, at, piece)
         return row
 
@@ -153,7 +154,7 @@ class PagePlan:
                 return EMPTY if piece.is_whole(index) else row.kept[at]
             return row.segments[at].on(piece.step.op.inputs[index].side)
         slot, places = piece.inputs[index], piece.places[index]
-        dim, size, kept = self.layout.role_dim(slot, role), self._size(slot, role), row.kept[at]
+        dim, size, kept = self.layout.role_dim(slot, role), self.size(slot, role), row.kept[at]
         if dim is None or kept == EMPTY:
             # A tensor that does not run along a direction is needed all along it, or not at all.
             return EMPTY if kept == EMPTY else (0, 1)
@@ -166,11 +167,11 @@ class PagePlan:
 
     def _moved_range(self, piece: Piece, index: int, dim: int, role: int, kept: Range) -> Range:
         """What the results of a block that moves cells hold of one of its inputs."""
-        needed, size = EMPTY, self._size(piece.inputs[index], role)
+        needed, size = EMPTY, self.size(piece.inputs[index], role)
         for slot, moved in zip(piece.outputs, piece.shifts, strict=True):
             shifts = moved[index]
             if shifts is not None:
-                needed = hull(needed, source_range(shifts[dim], clip(kept, self._size(slot, role)), size))
+                needed = hull(needed, source_range(shifts[dim], clip(kept, self.size(slot, role)), size))
         return needed
 
     def _need(self, row: Row, role: int, slot: int, wanted: Range) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -32,6 +33,14 @@ def digest(parts: Iterable[Any]) -> str:
     return made.hexdigest()
 
 
+def checksum(parts: Iterable[Array]) -> str:
+    """CRC-32 of the data of a chunk: it finds damage, and costs a fraction of what reading the data costs."""
+    made = 0
+    for part in parts:
+        made = zlib.crc32(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data, made)
+    return f"{made:08x}"
+
+
 class Digests:
     """The checksums of written chunks, in one file per process that writes them."""
 
@@ -42,7 +51,7 @@ class Digests:
         """Record the data of a chunk, which is on the disk; what need not last may still be on its way there."""
         name = f"written-{me().replace(':', '-')}"
         with (self.folder / name).open("ab", buffering=0) as log:
-            log.write(f"\n{number} {digest(parts)};".encode())
+            log.write(f"\n{number} {checksum(parts)};".encode())
             if lasting:
                 os.fsync(log.fileno())
 

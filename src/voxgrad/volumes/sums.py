@@ -39,6 +39,35 @@ def nothing_in(adds: str, dtype: np.dtype[Any]) -> Any:
     return _JOINS[adds].identity
 
 
+def joined(adds: str, part: Array, other: Array) -> Array:
+    """One of two parts."""
+    made: Array = _JOINS[adds](part, other)
+    return made
+
+
+_ROW = 2**10
+"""Cells of the rows that are added up where only the last dimension stays: long enough to be added side by side."""
+
+
+def sum_over(array: Array, axes: Sequence[int]) -> Array:
+    """The sum over axes; a row of few channels is added with those that lie behind it."""
+    kept = [at for at in range(array.ndim) if at not in axes and array.shape[at] > 1]
+    if kept != [array.ndim - 1] or not array.flags.c_contiguous:
+        return np.asarray(np.add.reduce(array, axis=tuple(axes)))
+    channels = array.shape[-1]
+    rows = array.reshape(-1, channels)
+    beside = max(1, _ROW // channels)
+    even = len(rows) // beside * beside
+    long = np.add.reduce(rows[:even].reshape(-1, beside * channels), axis=0)
+    rest = np.add.reduce(rows[even:], axis=0)
+    total = np.add.reduce(long.reshape(beside, channels), axis=0) + rest
+    return np.asarray(total).reshape([size for at, size in enumerate(array.shape) if at not in axes])
+
+
+_SYNCED = 4
+"""The disk is not waited for with sums of fewer than 2^4 chunks: should the machine stop, these are done again."""
+
+
 class Sums:
     """The tree of a run with `count` chunks, in a folder; `adds` says how each of its sums is made."""
 
@@ -63,8 +92,9 @@ class Sums:
         unfinished = file.with_suffix(".part.npz")
         with unfinished.open("wb") as stream:
             np.savez(stream, **parts)  # type: ignore[arg-type]
-            stream.flush()
-            os.fsync(stream.fileno())
+            if level >= _SYNCED:
+                stream.flush()
+                os.fsync(stream.fileno())
         unfinished.replace(file)
 
     def go_on(self, recorded: Iterable[int]) -> set[int]:
@@ -126,7 +156,7 @@ class Sums:
         total: dict[str, Array] = {}
         for one in pair:
             for name, part in self._read(level, one).items():
-                total[name] = _JOINS[self.adds[int(name)]](total[name], part) if name in total else part
+                total[name] = joined(self.adds[int(name)], total[name], part) if name in total else part
         self._write(level + 1, pair[0] // 2, total)
         for one in pair:
             self._file(level, one).unlink(missing_ok=True)

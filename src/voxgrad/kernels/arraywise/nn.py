@@ -47,14 +47,18 @@ def _alpha(run: Run) -> float:
 
 @kernel(widen=True)
 def leaky_relu(run: Run, x: Array) -> Array:
-    """x, or alpha * x below 0."""
-    return run.xp.where(x > 0, x, x * _alpha(run))
+    """x, or alpha * x below 0; of the two the larger, which no branch has to guess, where alpha is not above 1."""
+    alpha = _alpha(run)
+    return run.xp.maximum(x, x * alpha) if 0 < alpha <= 1 else run.xp.where(x > 0, x, x * alpha)
 
 
 @kernel(widen=True)
 def leaky_relu_grad(run: Run, dy: Array, x: Array) -> Array:
     """dy, or alpha * dy where x is not above 0."""
-    return run.xp.where(x > 0, dy, dy * _alpha(run))
+    alpha = _alpha(run)
+    if 0 < alpha <= 1:
+        return dy * run.xp.maximum(run.xp.asarray(x > 0, dtype=dy.dtype), run.xp.full_like(dy, alpha))
+    return run.xp.where(x > 0, dy, dy * alpha)
 
 
 @kernel(widen=True)
