@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import voxgrad as vg
 from tests.catalogue.test_vectors import by_op
 from tests.grouped import grouped
 from tests.vectors.catalogue.load import Recorded
@@ -239,3 +240,11 @@ def test_shape_arithmetic_is_followed() -> None:
     packed = infer("Pack", values=(doubled, Spec(dtypes.INT32, (), (-1,))))
     made = infer("Reshape", tensor=Spec(dtypes.FLOAT32, (n, 4, 6)), shape=packed)
     assert made.shape == (2 * n, 12)
+
+
+@pytest.mark.parametrize(("begin", "size"), [([0], [1, 2]), ([0, 0], [1])])
+def test_a_slice_of_an_open_shape_has_as_many_sizes_as_beginnings(begin: list[int], size: list[int]) -> None:
+    page = vg.Page()
+    vg.ops.Slice(page, vg.ops.Placeholder(page, dtype="float32", shape=None), begin, size)
+    (problem,) = page.problems()
+    assert (problem.code, problem.pin, problem.wanted) == ("VG004", "size", f"have {len(begin)} entries, as begin")

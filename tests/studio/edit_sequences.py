@@ -54,8 +54,8 @@ MAY_REFUSE = {
     "VG043": "a value that was computed is out of range",
     "VG056": "a file is not there for it",
 }
-OF_FEEDS = ("VG003",)
-"""Axes that name one twice, say: a page cannot know what it will be fed."""
+OF_FEEDS = ("VG003", "VG017")
+"""Axes that name one twice, sizes of 0: a page cannot know what it will be fed."""
 RUN_SECONDS = 20
 """A run that takes longer is stopped, which is no fault of the page."""
 NAMES = [

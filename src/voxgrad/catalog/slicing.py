@@ -73,6 +73,8 @@ def _slice_rule(call: Call, faults: Faults) -> Shape | None:
         count = length(call.inputs[name])
         if shape is not None and count is not None and count != len(shape):
             faults.add("VG004", name, wanted=f"have {len(shape)} entries, one per dimension", got=count)
+    if shape is None and begin is not None and size is not None and len(begin) != len(size):
+        faults.add("VG004", "size", wanted=f"have {len(begin)} entries, as begin", got=len(size))
     if faults or size is None:
         rank = len(shape) if shape is not None else length(call.inputs["begin"])
         return None if rank is None else unknowns(call, rank, "size")
