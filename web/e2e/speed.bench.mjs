@@ -1,29 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hundred blocks: dragging, panning, and how soon an edit shows its shapes.
+// How soon a page opens, frames while it is panned and a block is dragged, and how soon an edit shows its shapes.
+// SPEED_BLOCKS=1000 chooses the size; a hundred by default. To be run on a machine with nothing else to do.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { block, constant, opened } from "./studio.mjs";
+import { many } from "./many.mjs";
+import { block, opened } from "./studio.mjs";
 
 const { studio, browser } = opened();
+const BLOCKS = Number(process.env.SPEED_BLOCKS ?? 100);
+/** What is asked of a page of up to a thousand blocks. */
+const [FRAMES, FEEDBACK_MS] = [30, 100];
 
-function hundred() {
-  const window = { ksize: [1, 2, 2, 2, 1], strides: [1, 2, 2, 2, 1], padding: "SAME" };
-  const blocks = Array.from({ length: 20 }, (_, i) => {
-    const y = i * 620;
-    const from = (...names) => names.map((name) => ({ from: `${name}.output` }));
-    return [
-      constant(`x${i}`, [1, 4, 4, 4, 2], Array.from({ length: 128 }, (_value, k) => (k * 7 + i) % 13), [0, y]),
-      { name: `max${i}`, op: "MaxPool3D", attrs: window, inputs: { input: from(`x${i}`) }, position: [460, y] },
-      { name: `avg${i}`, op: "AvgPool3D", attrs: window, inputs: { input: from(`x${i}`) }, position: [460, y + 300] },
-      { name: `grad${i}`, op: "MaxPool3DGrad", attrs: window, inputs: { orig_input: from(`x${i}`), orig_output: from(`max${i}`), grad: from(`avg${i}`) }, position: [880, y] },
-      { name: `relu${i}`, op: "Relu", inputs: { features: from(`grad${i}`) }, position: [1360, y] },
-    ];
-  });
-  return { name: "hundred", semantics: "documented", blocks: blocks.flat() };
-}
-
-/** The frames while something happens: their median in milliseconds. */
-async function medianFrame(page, work) {
+/** Frames while something happens: how many in a second, and their median and longest in milliseconds. */
+async function frames(page, work) {
   await page.evaluate(() => {
     window.frames_ = [];
     let before = performance.now();
@@ -37,12 +26,14 @@ async function medianFrame(page, work) {
   await work();
   return page.evaluate(() => {
     cancelAnimationFrame(window.counting);
-    const sorted = window.frames_.slice(2).sort((a, b) => a - b);
-    return sorted[sorted.length >> 1];
+    const all = window.frames_.slice(2);
+    const sorted = [...all].sort((a, b) => a - b);
+    const total = all.reduce((sum, one) => sum + one, 0);
+    return { rate: (1000 * all.length) / total, median: sorted[sorted.length >> 1], longest: sorted.at(-1) };
   });
 }
 
-async function circle(page, x, y) {
+async function circle(page, { x, y }) {
   await page.mouse.move(x, y);
   await page.mouse.down();
   for (let i = 0; i < 80; i += 1) {
@@ -52,64 +43,91 @@ async function circle(page, x, y) {
   await page.mouse.up();
 }
 
-test("a hundred blocks stay smooth", async () => {
-  const page = await browser.page(studio);
-  await studio.show(page, hundred());
-  await page.keyboard.press("Control+Enter");
-  await page.waitForFunction(() => document.querySelectorAll(".badge.ok").length === 100, null, { timeout: 60_000 });
-  await page.waitForTimeout(500);
-  const results = {};
-  for (const zoom of ["whole page", "close"]) {
-    if (zoom === "whole page") await page.keyboard.press("f");
-    else {
-      await block(page, "max5").dispatchEvent("click");
-      await page.keyboard.press("Control+0");
-    }
-    await page.waitForTimeout(600);
-    const places = await page.evaluate(() => {
-      const canvas = document.querySelector(".canvas").getBoundingClientRect();
-      const free = (element) => element?.classList.contains("react-flow__pane");
-      let [title, pane] = [null, null];
-      for (let y = canvas.top + 60; y < canvas.bottom - 150; y += 5) {
-        for (let x = canvas.left + 120; x < canvas.right - 120; x += 7) {
-          const element = document.elementFromPoint(x, y);
-          if (!title && element?.closest(".block-title") && !element.closest("button")) title = { x, y };
-          if (!pane && free(element)) pane = { x, y };
-        }
+/** A title to drag and a free place to pan from. */
+const places = (page) =>
+  page.evaluate(() => {
+    const canvas = document.querySelector(".canvas").getBoundingClientRect();
+    let [title, pane] = [null, null];
+    // Looking at a place is slow on a large page: no more are looked at than needed.
+    for (let y = canvas.top + 60; y < canvas.bottom - 150; y += 3) {
+      for (let x = canvas.left + 120; x < canvas.right - 120; x += 5) {
+        if (title && pane) return { title, pane };
+        const element = document.elementFromPoint(x, y);
+        if (!title && element?.closest(".block-title") && !element.closest("button")) title = { x, y };
+        if (!pane && element?.classList.contains("react-flow__pane")) pane = { x, y };
       }
-      return { title, pane };
-    });
-    results[`drag, ${zoom}`] = await medianFrame(page, () => circle(page, places.title.x, places.title.y));
-    results[`pan, ${zoom}`] = await medianFrame(page, () => circle(page, places.pane.x, places.pane.y));
-  }
-  for (const [name, time] of Object.entries(results)) console.log(`${name}: median frame ${time.toFixed(1)} ms`);
-  for (const [name, time] of Object.entries(results)) assert.ok(time < (name.startsWith("drag") ? 20 : 40), `${name}: ${time} ms`);
-});
+    }
+    return { title, pane };
+  });
 
-test("shapes follow an edit within a tenth of a second", async () => {
-  const page = await browser.page(studio);
-  await studio.show(page, hundred());
-  await page.keyboard.press("F8");
-  await page.evaluate(() => document.querySelector('[data-id="max0"] .block-title').click());
-  await block(page, "max0").dispatchEvent("click");
-  await page.getByLabel("max0 strides D").waitFor();
+/** From a letter typed to the shape on the block and to the values of the inspector, in milliseconds. */
+async function edits(page) {
   const times = [];
   for (let i = 0; i < 7; i += 1) {
     const stride = i % 2 === 0 ? 4 : 2;
     times.push(
       await page.evaluate(async ({ stride, wanted }) => {
-        const field = document.querySelector('[aria-label="max0 strides D"]');
+        const field = document.querySelector('[aria-label="max5 strides D"]');
         const set = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set;
         const start = performance.now();
         set.call(field, String(stride));
         field.dispatchEvent(new Event("input", { bubbles: true }));
-        const shown = () => document.querySelector('[data-id="max0"] .out .pin-type').textContent.includes(wanted);
+        await new Promise(requestAnimationFrame);
+        const typed = performance.now() - start;
+        const shown = () => document.querySelector('[data-id="max5"] .out .pin-type').textContent.includes(wanted);
         while (!shown()) await new Promise(requestAnimationFrame);
-        return performance.now() - start;
+        return { typed, shapes: performance.now() - start };
       }, { stride, wanted: stride === 4 ? "[1,1,2,2,2]" : "[1,2,2,2,2]" }),
     );
+    await page.waitForTimeout(400);
   }
-  times.sort((a, b) => a - b);
-  console.log(`shapes after an edit: median ${times[3].toFixed(0)} ms of ${times.map((time) => time.toFixed(0)).join(" ")}`);
-  assert.ok(times[3] < 100);
+  return times;
+}
+
+test(`${BLOCKS} blocks`, async () => {
+  const page = await browser.page(studio);
+  page.setDefaultTimeout(180_000);
+  const document = many(BLOCKS);
+  const stored = await studio.api("POST", "/pages", { name: document.name, document });
+  await studio.enter(page);
+  await page.goto(`${studio.address}/#/page/${stored.id}`);
+  const start = Date.now();
+  await page.reload();
+  await page.waitForFunction(() => document.querySelectorAll(".react-flow__node").length > 0);
+  console.log(`first blocks after ${Date.now() - start} ms`);
+  await page.waitForFunction(() => document.querySelector(".fact") !== null);
+  console.log(`shapes known after ${Date.now() - start} ms`);
+  await page.waitForTimeout(3000);
+  const rates = {};
+  const move = async (what, at) => {
+    const { rate, median, longest } = await frames(page, () => circle(page, at));
+    console.log(`${what}: ${rate.toFixed(1)} frames a second, median ${median.toFixed(1)} ms, longest ${longest.toFixed(0)} ms`);
+    rates[what] = rate;
+  };
+  for (const zoom of ["whole page", "close"]) {
+    if (zoom === "whole page") {
+      await page.locator(".react-flow__pane").click({ position: { x: 8, y: 8 } });
+      await page.keyboard.press("f");
+    } else {
+      await page.evaluate(() => document.querySelector('[data-id="max5"] .block-title')?.click());
+      await block(page, "max5").dispatchEvent("click");
+      await page.keyboard.press("Control+0");
+    }
+    await page.waitForTimeout(1500);
+    const { title, pane } = await places(page);
+    await move(`pan, ${zoom}`, pane);
+    await move(`drag, ${zoom}`, title);
+    await page.waitForTimeout(1500);
+  }
+  await page.getByLabel("max5 strides D").waitFor();
+  const times = await edits(page);
+  const middle = {};
+  for (const what of ["typed", "shapes"]) {
+    const sorted = times.map((one) => one[what]).sort((a, b) => a - b);
+    middle[what] = sorted[3];
+    console.log(`${what} after an edit: median ${sorted[3].toFixed(0)} ms of ${sorted.map((time) => time.toFixed(0)).join(" ")}`);
+  }
+  if (BLOCKS > 1000) return;
+  for (const [what, rate] of Object.entries(rates)) assert.ok(rate >= FRAMES, `${what}: ${rate.toFixed(1)} frames a second`);
+  assert.ok(middle.shapes < FEEDBACK_MS, `shapes after ${middle.shapes.toFixed(0)} ms`);
 });

@@ -21,6 +21,7 @@ test("every stop of the screen is at most twenty keys away", async () => {
   const page = await browser.page(studio, { reducedMotion: "reduce" });
   await studio.show(page, mistake());
   await block(page, "conv").locator(".block-title").click({ position: { x: 12, y: 10 } });
+  await page.getByRole("button", { name: "Open it as a page" }).waitFor();
   const start = await focused(page);
 
   // All stops in the order of Tab, once around.

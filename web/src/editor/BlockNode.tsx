@@ -2,7 +2,7 @@
 /** A block on the page: title, values, pins, attributes, problems. */
 
 import { Handle, Position, type Node, type NodeProps } from "@xyflow/react";
-import { memo, useEffect, useRef } from "react";
+import { memo, useEffect, useLayoutEffect, useRef } from "react";
 import { nameFault, type PinShape } from "../core/document";
 import * as format from "../core/format";
 import type { Block, Op, PinInfo, Problem } from "../core/model";
@@ -17,6 +17,7 @@ import { useTold } from "../state/told";
 import { useWords } from "../state/words";
 import { Elapsed } from "../ui/Elapsed";
 import { Icon } from "../ui/Icon";
+import { wake } from "./rest";
 import { layoutOfOutput, useBlockView, usePins, valuesOfConstant, valuesOfResult, valuesToCome, type BlockView } from "./useBlock";
 import { ValueGrid } from "./ValueGrid";
 
@@ -32,6 +33,8 @@ export const BlockNode = memo(function BlockNode({ data, selected }: NodeProps<B
   const wrong = view.problems.length > 0;
   const state = view.run?.state;
   const order = gradientOrder(block.name);
+  const frame = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => wake(frame.current!));
   const classes = [
     "block",
     selected ? "selected" : "",
@@ -43,7 +46,7 @@ export const BlockNode = memo(function BlockNode({ data, selected }: NodeProps<B
     block.mode ?? "",
   ];
   return (
-    <div className={classes.filter(Boolean).join(" ")}>
+    <div ref={frame} className={classes.filter(Boolean).join(" ")}>
       <Title block={block} order={order} view={view} unknown={op === undefined && block.page === undefined} />
       <Results block={block} outputs={outputs} view={view} />
       {inputs.length > 0 && (

@@ -200,6 +200,7 @@ function usePlans(page: Page, drawing: string, wiring: string, dragging: boolean
 export function Canvas({ tab }: { tab: Tab }) {
   const page = shownPage(tab);
   const theme = useStudio((state) => state.settings.theme);
+  const isBesideViewer = useStudio((state) => state.viewer !== null);
   const words = useWords();
   useDrawnDisplays(tab);
   const [nodes, setNodes] = useState<AnyNode[]>(() => allNodes(page, tab.selection, []));
@@ -231,7 +232,7 @@ export function Canvas({ tab }: { tab: Tab }) {
   return (
     <div
       ref={canvas}
-      className="canvas"
+      className={isBesideViewer ? "canvas beside-viewer" : "canvas"}
       tabIndex={-1}
       role="region"
       aria-label={words("canvas.label")}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The bar above everything: pages as tabs, engine, run. */
 
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import type { EngineName } from "../core/api";
 import * as format from "../core/format";
 import { activate, closeTab } from "../state/pages";
@@ -47,16 +47,25 @@ function Tabs() {
   const order = useStudio((state) => state.order);
   const tabs = useStudio((state) => state.tabs);
   const active = useStudio((state) => state.active);
+  const bar = useRef<HTMLElement>(null);
+  // With many pages open the tabs are a row that scrolls: the page that is shown stays in it, also when the row gets shorter.
+  useEffect(() => {
+    const look = () => bar.current?.querySelector(".tab.active")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    look();
+    const watch = new ResizeObserver(look);
+    watch.observe(bar.current!);
+    return () => watch.disconnect();
+  }, [active, order.length]);
   return (
-    <nav className="tabs" aria-label={words("left.pages")}>
+    <nav ref={bar} className="tabs" aria-label={words("left.pages")}>
       {order.map((id) => {
         const tab = tabs[id];
         if (!tab) return null;
         const dirty = tab.history.now !== tab.saved;
         return (
           <span key={id} className={`tab ${id === active ? "active" : ""}`}>
-            <button type="button" aria-current={id === active ? "page" : undefined} onClick={() => activate(id)}>
-              {tab.history.now.name}
+            <button type="button" aria-current={id === active ? "page" : undefined} onClick={() => activate(id)} title={tab.history.now.name}>
+              <span className="name">{tab.history.now.name}</span>
               {dirty && <span className="dirty" title={words("tab.unsaved")} aria-label={words("tab.unsaved")} />}
             </button>
             <button type="button" className="icon-only" onClick={() => closeTab(id)} aria-label={words("tab.close", { name: tab.history.now.name })}>
