@@ -146,7 +146,7 @@ test("a scan is loaded, pooled, traced, fitted and compared in two minutes", asy
   await page.keyboard.press("Control+Enter");
   await done(page, 5);
   const loss = async () => {
-    await block(page, "loss").locator(".cell").first().waitFor();
+    await block(page, "loss").locator(".cell:not(.ghost)").first().waitFor();
     return (await numbers(page, "loss"))[0];
   };
   const before = await loss();

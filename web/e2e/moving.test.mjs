@@ -15,7 +15,12 @@ const row = (name, count) => ({
 test("a double click opens the block, the right button a menu, and Find goes to a block", async () => {
   const page = await browser.page(studio, { reducedMotion: "reduce" });
   await studio.show(page, row("many", 14));
+  // The map is there where a part of the page is out of sight.
+  await bare(page);
+  await page.keyboard.press("Control+0");
   await page.waitForSelector(".react-flow__minimap");
+  await page.keyboard.press("f");
+  await page.waitForSelector(".react-flow__minimap", { state: "detached" });
   await block(page, "c1").locator(".block-title").dblclick();
   await page.waitForFunction(() => document.activeElement?.closest(".inspector") !== null);
   assert.equal(await page.locator(".quick-add").count(), 0);

@@ -2,6 +2,7 @@
 // Large pages: blocks that nobody looks at keep their size and place, and their parts are laid out where they are seen.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { clear } from "./arrangement.mjs";
 import { many } from "./many.mjs";
 import { bare, block, opened } from "./studio.mjs";
 
@@ -25,14 +26,17 @@ test("blocks at rest keep their size, far away and beside the window", async () 
   await page.locator('.canvas[data-far="4"]').waitFor();
   await atRest(page, 120);
   assert.deepEqual(await sizes(page), before);
-  assert.equal(await laidOut(page, "max5", ".pin"), 0);
+  assert.equal(await page.locator(".react-flow__minimap").count(), 0, "all of the page is seen");
+  assert.equal(await laidOut(page, "max5", ".cell"), 0);
   assert.equal(await laidOut(page, "max5", ".block-title"), 1);
 
   await block(page, "max5").locator(".block-title").dispatchEvent("click");
   await page.keyboard.press("Control+0");
   await page.locator('.canvas[data-far="0"]').waitFor();
   await page.waitForTimeout(300);
+  await page.locator(".react-flow__minimap").waitFor();
   assert.equal(await laidOut(page, "max5", ".pin"), 2);
+  assert.ok((await laidOut(page, "max5", ".cell")) > 0);
   assert.equal(await laidOut(page, "relu19", ".pin"), 0, "beside the window");
   assert.deepEqual(await sizes(page), before);
 
@@ -43,6 +47,20 @@ test("blocks at rest keep their size, far away and beside the window", async () 
   await page.waitForFunction((old) => document.querySelector('[data-id="max5"]').offsetHeight !== old, height);
   await atRest(page, 120);
   await page.keyboard.press("Escape");
+});
+
+test("wires keep their way around blocks whose titles are wider than all else in them", async () => {
+  const page = await browser.page(studio, { reducedMotion: "reduce" });
+  await studio.enter(page);
+  const { id } = await studio.api("POST", "/gallery/train_classifier/open", {});
+  await page.evaluate((to) => (location.hash = `#/page/${to}`), id);
+  await page.waitForFunction(() => document.querySelectorAll(".react-flow__node-block").length > 100 && document.querySelector(".fact") !== null);
+  for (const zoom of ["f", "Control+0", "f"]) {
+    await bare(page);
+    await page.keyboard.press(zoom);
+    await page.waitForTimeout(900);
+    await clear(page, `after ${zoom}`);
+  }
 });
 
 test("while the page is panned nothing under the mouse is looked for but the page", async () => {

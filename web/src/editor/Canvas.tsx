@@ -30,6 +30,7 @@ import { DisplayNode, displayNodes, type DisplayNodeType } from "./displays/Disp
 import { GroupNode, type GroupNodeType } from "./GroupNode";
 import { problemsOf } from "./useBlock";
 import { useLongPress } from "./longPress";
+import { restSoon } from "./rest";
 import { plansOf, type Plan } from "./routes";
 import { tidy } from "./tidy";
 import { PIN, WireEdge, type WireEdgeType } from "./WireEdge";
@@ -278,7 +279,7 @@ export function Canvas({ tab }: { tab: Tab }) {
       >
         <Background variant={BackgroundVariant.Dots} gap={22} size={1.4} />
         <DetailLevel />
-        {page.blocks.length >= MAPPED && <MiniMap pannable zoomable ariaLabel={words("canvas.map")} nodeColor={mapColour} style={{ width: 160, height: 110 }} />}
+        {page.blocks.length >= MAPPED && <PageMap nodes={nodes} />}
         <FirstLook place={place} drawing={drawing} />
       </ReactFlow>
       {page.blocks.length === 0 && !page.displays?.length && (
@@ -291,12 +292,34 @@ export function Canvas({ tab }: { tab: Tab }) {
   );
 }
 
+/** The whole page, small. Where all of it is seen anyway the map would only cover some of it. */
+function PageMap({ nodes }: { nodes: readonly AnyNode[] }) {
+  const words = useWords();
+  const around = useMemo(() => boundsOf(nodes), [nodes]);
+  const isWhole = useStore(({ transform: [x, y, zoom], width, height }) =>
+    around.left * zoom + x >= 0 && around.top * zoom + y >= 0 && around.right * zoom + x <= width && around.bottom * zoom + y <= height);
+  if (isWhole) return null;
+  return <MiniMap pannable zoomable ariaLabel={words("canvas.map")} nodeColor={mapColour} style={{ width: 160, height: 110 }} />;
+}
+
+function boundsOf(nodes: readonly AnyNode[]): { left: number; top: number; right: number; bottom: number } {
+  const around = { left: Infinity, top: Infinity, right: -Infinity, bottom: -Infinity };
+  for (const { position: { x, y }, measured } of nodes) {
+    around.left = Math.min(around.left, x);
+    around.top = Math.min(around.top, y);
+    around.right = Math.max(around.right, x + (measured?.width ?? 0));
+    around.bottom = Math.max(around.bottom, y + (measured?.height ?? 0));
+  }
+  return around;
+}
+
 /** How far away the page is: the further, the larger the titles, and the less else there is. */
 function DetailLevel() {
   const level = useStore((state) => FAR.filter((zoom) => state.transform[2] < zoom).length);
   useEffect(() => {
     const canvas = document.querySelector<HTMLElement>(".canvas");
     if (canvas) canvas.dataset["far"] = String(level);
+    if (level === 0) restSoon();
   }, [level]);
   return null;
 }

@@ -16,11 +16,17 @@ let timer = 0;
 export function wake(block: HTMLElement): void {
   block.removeAttribute("data-rests");
   awake.add(block);
+  restSoon();
+}
+
+export function restSoon(): void {
   window.clearTimeout(timer);
   timer = window.setTimeout(layToRest, AFTER_MS);
 }
 
 function layToRest(): void {
+  // From further away a title takes no part in the width of its block: what was measured there would be too narrow later.
+  if (document.querySelector<HTMLElement>(".canvas")?.dataset["far"] !== "0") return;
   const all = [...awake].filter((block) => block.isConnected);
   awake.clear();
   if (document.querySelectorAll(".react-flow__node-block").length < MANY) return;

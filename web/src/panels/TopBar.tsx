@@ -42,6 +42,18 @@ export function TopBar() {
   );
 }
 
+/** The button behind all tabs lies over the end of the row. */
+const MORE = 32;
+
+/** Not by scrollIntoView, which also moves where Tab goes on from. */
+function showActive(bar: HTMLElement): void {
+  const tab = bar.querySelector(".tab.active")?.getBoundingClientRect();
+  if (!tab) return;
+  const { left, right } = bar.getBoundingClientRect();
+  if (tab.left < left) bar.scrollLeft -= left - tab.left;
+  else if (tab.right > right - MORE) bar.scrollLeft += tab.right - right + MORE;
+}
+
 function Tabs() {
   const words = useWords();
   const order = useStudio((state) => state.order);
@@ -50,9 +62,7 @@ function Tabs() {
   const bar = useRef<HTMLElement>(null);
   // With many pages open the tabs are a row that scrolls: the page that is shown stays in it, also when the row gets shorter.
   useEffect(() => {
-    const look = () => bar.current?.querySelector(".tab.active")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-    look();
-    const watch = new ResizeObserver(look);
+    const watch = new ResizeObserver(() => showActive(bar.current!));
     watch.observe(bar.current!);
     return () => watch.disconnect();
   }, [active, order.length]);
