@@ -12,9 +12,13 @@ const MANY = 100;
 const awake = new Set<HTMLElement>();
 let timer = 0;
 
+/** From further away titles take no part in the width of their blocks. */
+const isNear = () => document.querySelector<HTMLElement>(".canvas")?.dataset["far"] === "0";
+
 /** A block is drawn anew, maybe in another size: it decides itself again, and rests later. */
 export function wake(block: HTMLElement): void {
   block.removeAttribute("data-rests");
+  if (isNear()) block.style.minWidth = "";
   awake.add(block);
   restSoon();
 }
@@ -25,19 +29,20 @@ export function restSoon(): void {
 }
 
 function layToRest(): void {
-  // From further away a title takes no part in the width of its block: what was measured there would be too narrow later.
-  if (document.querySelector<HTMLElement>(".canvas")?.dataset["far"] !== "0") return;
-  const all = [...awake].filter((block) => block.isConnected);
-  awake.clear();
+  for (const block of awake) if (!block.isConnected) awake.delete(block);
   if (document.querySelectorAll(".react-flow__node-block").length < MANY) return;
+  const near = isNear();
+  // Far away, those whose width is known from before keep it; the others wait until somebody comes near.
+  const ready = [...awake].filter((block) => near || block.style.minWidth !== "");
   // All are measured before the first is changed: else each would be laid out by itself.
-  const sizes = all.map((block) => {
+  const sizes = ready.map((block) => {
     const { width, height } = getComputedStyle(block);
     return { width, height };
   });
-  all.forEach((block, index) => {
-    block.style.setProperty("--width", sizes[index]!.width);
+  ready.forEach((block, index) => {
+    block.style.minWidth = sizes[index]!.width;
     block.style.setProperty("--height", sizes[index]!.height);
     block.dataset["rests"] = "";
+    awake.delete(block);
   });
 }
