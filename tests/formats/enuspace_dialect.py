@@ -10,6 +10,8 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
+from voxgrad.kernels.saved_tensors import read_v1
+
 Array = np.ndarray[Any, Any]
 
 
@@ -87,3 +89,8 @@ class OldPage:
         if self.data:
             path.with_suffix(".dat").write_bytes(self.data)
         return path
+
+
+def saved_in(path: Path) -> dict[str, Any]:
+    """The tensors in a file that Save wrote: TensorFlow's checkpoint, as the original wrote it."""
+    return {key.name: held.load() for key, held in read_v1(path.read_bytes(), path.name).items()}

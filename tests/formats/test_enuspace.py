@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.formats.enuspace_dialect import OldPage
+from tests.formats.enuspace_dialect import OldPage, saved_in
 from voxgrad.catalog import registry
 from voxgrad.cli.run import run_page
 from voxgrad.errors import VoxgradError
@@ -554,8 +554,7 @@ def test_the_report_says_what_runs_and_which_files_are_missing(tmp_path: Path) -
     found = import_page(path)
     assert [remark.kind for remark in found.report.remarks if remark.kind == "missing"] == []
     assert run(found, folder=tmp_path / "files")["READ"]["contents"].item() == b"abc"
-    with np.load(tmp_path / "files" / "w.t") as saved:
-        assert saved["W"].tolist() == [5, 6]
+    assert saved_in(tmp_path / "files" / "w.t")["W"].tolist() == [5, 6]
 
 
 def test_names_of_tensors_without_braces_are_a_list(tmp_path: Path) -> None:
@@ -571,10 +570,8 @@ def test_names_of_tensors_without_braces_are_a_list(tmp_path: Path) -> None:
     found = import_page(old.write(tmp_path / "s.svg"))
     assert found.page.problems() == []
     run(found, folder=tmp_path)
-    with np.load(tmp_path / "one.t") as saved:
-        assert {name: saved[name].tolist() for name in saved} == {"W": [1, 2]}
-    with np.load(tmp_path / "all.t") as saved:
-        assert {name: saved[name].tolist() for name in saved} == {"W": [1, 2], "B": [3]}
+    for name, wanted in (("one.t", {"W": [1, 2]}), ("all.t", {"W": [1, 2], "B": [3]})):
+        assert {key: value.tolist() for key, value in saved_in(tmp_path / name).items()} == wanted
 
 
 def test_rings_of_lists_end(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.formats.enuspace_dialect import saved_in
 from tests.formats.enuspace_results import Results, differing, stored_results
 from voxgrad.cli.run import run_page
 from voxgrad.formats.enuspace import Imported, import_page
@@ -128,8 +129,7 @@ def test_the_softmax_trainer_gives_its_stored_values_and_saves(originals: Path) 
     session.assign("ID_1eHkzO1471", np.int32(19))
     results = after(session, 1)
     for letter, trained in (("W", "ID_1eHkzO1436"), ("B", "ID_1eHkzO1483")):
-        with np.load(files / f"train{letter}.t") as saved:
-            np.testing.assert_array_equal(saved[letter], results[trained]["out"])
+        np.testing.assert_array_equal(saved_in(files / f"train{letter}.t")[letter], results[trained]["out"])
     # Ten maps show what a script computed: a row of W and its offset of B.
     weights, offsets = results["ID_TRAIN_W"]["ref"], results["ID_TRAIN_B"]["ref"]
     for row in range(10):
